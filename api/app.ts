@@ -1,0 +1,82 @@
+import cors from '@koa/cors'
+import Router from '@koa/router'
+import Koa, { type Middleware } from 'koa'
+import { v4 } from 'uuid'
+import { endpoints } from '../contract/index.ts'
+import type { Deps } from '../domain/deps.ts'
+import { authenticate } from './authenticate.ts'
+import { addDocs } from './docs.ts'
+import { answerErrors, RequestError } from './errors.ts'
+import { createHandle } from './handle.ts'
+import { openapiDocument } from './openapi.ts'
+import { agentRoutes } from './routes/agents.ts'
+import { eventRoutes } from './routes/events.ts'
+import { healthRoutes, type Readiness } from './routes/health.ts'
+import { messageRoutes } from './routes/messages.ts'
+import { modelRoutes } from './routes/models.ts'
+import { sessionRoutes } from './routes/sessions.ts'
+import type { SseStreams } from './sse.ts'
+
+export type AppOptions = {
+  version: string
+  apiPrefix: string
+  corsOrigins: string[]
+  readiness: Readiness
+  streams: SseStreams
+  /** Holds every answer against the contract; for tests. */
+  checkAnswers?: boolean
+}
+
+export function createApp(deps: Deps, options: AppOptions): Koa {
+  const router = new Router()
+  const handle = createHandle(router, { prefix: options.apiPrefix, checkAnswers: options.checkAnswers ?? false })
+  healthRoutes(handle, options.version, options.readiness)
+  agentRoutes(handle, deps)
+  sessionRoutes(handle, deps)
+  messageRoutes(handle, deps, options.streams)
+  eventRoutes(handle, deps, options.streams)
+  modelRoutes(handle, deps)
+  addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
+
+  const app = new Koa()
+  app.use(requestId)
+  app.use(answerErrors(deps.log))
+  if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
+  app.use(ignoreApiPrefix)
+  app.use(authenticate())
+  app.use(router.routes())
+  app.use(unknownRoute(router))
+  // What Koa itself reports is a client that went away in mid-answer.
+  app.on('error', (error: Error) => deps.log.debug({ err: error.message }, 'answer broken off'))
+  return app
+}
+
+const requestId: Middleware = (ctx, next) => {
+  const given = ctx.get('X-Request-Id')
+  ctx.state.requestId = /^[\x21-\x7e]{1,128}$/.test(given) ? given : v4()
+  ctx.set('X-Request-Id', ctx.state.requestId)
+  return next()
+}
+
+/** So that the documented default of AUTH_BASE_URL works without a proxy in front. */
+const ignoreApiPrefix: Middleware = (ctx, next) => {
+  if (ctx.path.startsWith('/api/')) ctx.path = ctx.path.slice('/api'.length)
+  return next()
+}
+
+const allowOrigins = (origins: string[]): Middleware =>
+  cors({
+    origin: (ctx) => (origins.includes(ctx.get('Origin')) ? ctx.get('Origin') : ''),
+    credentials: true,
+    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+  })
+
+/** 405 where another method would do, else 404. */
+const unknownRoute =
+  (router: Router): Middleware =>
+  (ctx) => {
+    const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods))
+    if (methods.size === 0) throw new RequestError(404, `There is no route ${ctx.method} ${ctx.path.slice(0, 200)}`)
+    const allow = [...methods].join(', ')
+    throw new RequestError(405, `${ctx.method} is not allowed here; allowed: ${allow}`, { Allow: allow })
+  }

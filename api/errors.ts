@@ -1,0 +1,59 @@
+import type { Middleware } from 'koa'
+import type { Logger } from 'pino'
+import { DomainError, type ErrorKind } from '../domain/errors.ts'
+
+export const statusOf: Record<ErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  too_large: 413,
+  unprocessable: 422,
+  too_many: 429,
+}
+
+/** A failure on the way to the domain: wrong method, wrong content type, malformed JSON. */
+export class RequestError extends Error {
+  override name = 'RequestError'
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  constructor(status: number, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.status = status
+    this.headers = headers
+  }
+}
+
+/** The one place that turns an error into an answer. What it does not know is logged and is 500 without a word more. */
+export const answerErrors =
+  (log: Logger): Middleware =>
+  async (ctx, next) => {
+    try {
+      await next()
+    } catch (error) {
+      const known = describe(error)
+      if (known === undefined) {
+        log.error({ err: error, requestId: ctx.state.requestId, method: ctx.method, path: ctx.path }, 'request failed')
+      }
+      const { status, message, headers } = known ?? { status: 500, message: 'Internal server error', headers: {} }
+      if (ctx.res.headersSent) {
+        ctx.res.destroy()
+        return
+      }
+      ctx.status = status
+      ctx.set(headers)
+      ctx.body = { error: message }
+    }
+  }
+
+function describe(error: unknown): { status: number; message: string; headers: Record<string, string> } | undefined {
+  if (error instanceof RequestError) return error
+  if (error instanceof DomainError) {
+    const retryAfter = error.retryAfterSeconds
+    const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
+    return { status: statusOf[error.kind], message: error.message, headers }
+  }
+  return undefined
+}

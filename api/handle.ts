@@ -1,0 +1,111 @@
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import type { z } from 'zod'
+import { type Endpoint, isSchema } from '../contract/endpoint.ts'
+import type { Scope } from '../domain/deps.ts'
+import { DEFAULT_BODY_BYTES, readJson } from './body.ts'
+import { RequestError } from './errors.ts'
+
+type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
+
+/** What a handler works with: everything is parsed by the endpoint's schemas. */
+export type Request<E extends Endpoint> = {
+  params: Parsed<E['params']>
+  query: Parsed<E['query']>
+  body: Parsed<E['body']>
+  scope: Scope
+  ctx: Context
+}
+
+type BodyOf<B> = B extends z.ZodType ? z.input<B> : undefined
+/** One of the endpoint's answers. A handler that streams writes to ctx itself and returns undefined. */
+export type Answer<E extends Endpoint> = {
+  [S in keyof E['responses'] & number]: { status: S; body: BodyOf<E['responses'][S]>; headers?: Record<string, string> }
+}[keyof E['responses'] & number]
+
+/** `reply(201, session)`: the status is checked against the endpoint, the body against that status's schema. */
+export const reply = <const S extends number, B>(status: S, body: B, headers?: Record<string, string>) => ({
+  status,
+  body,
+  ...(headers === undefined ? {} : { headers }),
+})
+
+export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
+export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => void
+
+export type HandleOptions = { prefix: string; checkAnswers: boolean }
+
+/** Registers endpoints on a router: parse the request, call the handler, send its answer. */
+export function createHandle(router: Router, { prefix, checkAnswers }: HandleOptions): Handle {
+  return (endpoint, handler) => {
+    const path = routePath(endpoint.path, prefix)
+    router.register(path, [endpoint.method], async (ctx) => {
+      const request = {
+        params: parse(endpoint.params, ctx.params, ''),
+        query: parse(endpoint.query, ctx.query, ''),
+        body:
+          endpoint.body === undefined ? await ignoreBody(ctx) : parse(endpoint.body, await bodyOf(ctx, endpoint), ''),
+        scope: ctx.state.scope as Scope,
+        ctx: ctx as unknown as Context,
+      }
+      // The schemas that Request's types come from are the ones that were just applied.
+      const answer = await handler(request as unknown as Request<typeof endpoint>)
+      if (answer === undefined) return
+      const { status, body, headers } = answer as { status: number; body: unknown; headers?: Record<string, string> }
+      if (checkAnswers) checkAnswer(endpoint, status, body)
+      ctx.status = status
+      ctx.set(headers ?? {})
+      ctx.body = body ?? null
+      if (body === undefined) ctx.status = status
+    })
+  }
+}
+
+/** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router; only /v1 moves with the prefix. */
+const routePath = (path: string, prefix: string): string =>
+  (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1')
+
+async function bodyOf(ctx: Context, endpoint: Endpoint): Promise<unknown> {
+  const body = await readJson(ctx, endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES)
+  if (body !== undefined) return body
+  if (endpoint.bodyOptional) return {}
+  throw new RequestError(400, 'A JSON request body is needed')
+}
+
+/** Clients send `{}` where nothing is needed; it is read, so that its limits hold, and not looked at. */
+async function ignoreBody(ctx: Context): Promise<undefined> {
+  if (ctx.method !== 'GET') await readJson(ctx, DEFAULT_BODY_BYTES)
+  return undefined
+}
+
+function parse(schema: z.ZodType | undefined, value: unknown, where: string): unknown {
+  if (schema === undefined) return undefined
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new RequestError(
+    400,
+    parsed.error.issues
+      .slice(0, 5)
+      .map((issue) => sentence(issue, where))
+      .join('; '),
+  )
+}
+
+function sentence(issue: z.core.$ZodIssue, where: string): string {
+  const nested = issue.code === 'invalid_union' ? issue.errors.flat().at(0) : undefined
+  const path = [...issue.path, ...(nested?.path ?? [])].join('.')
+  const field = path === '' ? where || 'The request body' : path
+  return `${field}: ${lowerFirst(nested?.message ?? issue.message)}`
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
+
+/** In tests every answer is held against the contract. */
+function checkAnswer(endpoint: Endpoint, status: number, body: unknown): void {
+  const where = `${endpoint.method} ${endpoint.path} ${status}`
+  if (!(status in endpoint.responses)) throw new Error(`${where}: not in the contract`)
+  const schema = endpoint.responses[status as keyof Endpoint['responses']]
+  if (!isSchema(schema)) return
+  const parsed = schema.safeParse(JSON.parse(JSON.stringify(body)))
+  if (!parsed.success) throw new Error(`${where} is not what the contract says: ${parsed.error.message}`)
+}

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { type Role, run } from '../platform/run.ts'
+import { startApi } from './server.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+export const apiRole: Role = async ({ deps, readiness }, config, log) => {
+  const api = await startApi(deps, {
+    host: config.HOST,
+    port: config.PORT,
+    version,
+    apiPrefix: config.API_PREFIX,
+    corsOrigins: config.CORS_ALLOWED_ORIGINS,
+    readiness,
+    sse: { cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000, heartbeatMs: config.SSE_HEARTBEAT_INTERVAL_SECS * 1000 },
+  })
+  log.info({ port: api.port }, 'API listens')
+  return { stop: api.close }
+}
+
+if (import.meta.main) await run('api', [apiRole])

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { ErrorResponse } from '../contract/common.ts'
+import { type Endpoint, isSchema, type ResponseBody } from '../contract/endpoint.ts'
+
+const REASONS: Record<string, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No content',
+  302: 'Redirect',
+  400: 'The request is not valid',
+  401: 'Authentication required',
+  403: 'Not allowed',
+  404: 'Not found',
+  409: 'Conflict',
+  413: 'Too large',
+  422: 'Cannot be processed',
+  429: 'Too many requests',
+  500: 'Internal server error',
+  502: 'A provider failed',
+  503: 'Not ready',
+}
+
+/** The OpenAPI 3.1 document of the endpoints: what the router parses is what it says. */
+export function openapiDocument(endpoints: Endpoint[], options: { version: string; prefix: string }) {
+  const schemas: Record<string, unknown> = {}
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.startsWith('/v1/') ? options.prefix + endpoint.path : endpoint.path
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Agent Session Service',
+      version: options.version,
+      description: 'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.',
+    },
+    paths,
+    components: { schemas },
+  }
+}
+
+type Schemas = Record<string, unknown>
+
+function operation(endpoint: Endpoint, schemas: Schemas) {
+  return {
+    operationId: operationId(endpoint),
+    tags: [endpoint.tag],
+    summary: endpoint.summary,
+    ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
+    parameters: [...parameters(endpoint.params, 'path', schemas), ...parameters(endpoint.query, 'query', schemas)],
+    ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
+    responses: responses(endpoint, schemas),
+  }
+}
+
+/** `GET /v1/agents/{agent_id}` is `getV1AgentsByAgentId`. */
+const operationId = ({ method, path }: Endpoint): string =>
+  method.toLowerCase() +
+  path
+    .replace(/\{(\w+)\}/g, 'by_$1')
+    .split(/[/_-]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+
+function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', schemas: Schemas) {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => ({
+    name,
+    in: where,
+    required: where === 'path',
+    schema: jsonSchema(field as z.ZodType, 'input', schemas),
+  }))
+}
+
+const requestBody = (endpoint: Endpoint, schemas: Schemas) => ({
+  required: endpoint.bodyOptional !== true,
+  content: { 'application/json': { schema: jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas) } },
+})
+
+function responses(endpoint: Endpoint, schemas: Schemas) {
+  const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
+  const bad = [...(endpoint.errors ?? []), 500].map((status) => [status, response(`${status}`, ErrorResponse, schemas)])
+  const all: Record<string, { description: string; content?: Record<string, unknown> }> = Object.fromEntries([
+    ...good,
+    ...bad,
+  ])
+  if (endpoint.streams !== undefined) {
+    const ok = all[200] ?? { description: endpoint.streams }
+    all[200] = { ...ok, content: { ...ok.content, 'text/event-stream': { schema: { type: 'string' } } } }
+  }
+  return all
+}
+
+function response(status: string, body: ResponseBody | undefined, schemas: Schemas) {
+  const description = REASONS[status] ?? status
+  if (body === null || body === undefined) return { description }
+  if (!isSchema(body)) return { description: body.description, content: { [body.contentType]: {} } }
+  return { description, content: { 'application/json': { schema: jsonSchema(body, 'output', schemas) } } }
+}
+
+/** A schema's JSON Schema; those with an id go to components once and are referred to. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): unknown {
+  const { $schema: _, $defs, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' })
+  for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] ??= pointAtComponents(definition)
+  return pointAtComponents(named(own, schemas))
+}
+
+function named(own: Record<string, unknown>, schemas: Schemas): unknown {
+  const { id, ...rest } = own
+  if (typeof id !== 'string') return own
+  schemas[id] ??= pointAtComponents(rest)
+  return { $ref: `#/components/schemas/${id}` }
+}
+
+function pointAtComponents(schema: unknown): unknown {
+  const { id: _, ...rest } = JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
+  return rest
+}

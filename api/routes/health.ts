@@ -1,0 +1,17 @@
+import { healthEndpoints } from '../../contract/health.ts'
+import { type Handle, reply } from '../handle.ts'
+
+/** For each part 'ok', or why it is not. */
+export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>
+
+export function healthRoutes(handle: Handle, version: string, readiness: Readiness): void {
+  handle(healthEndpoints.live, async () => reply(200, { status: 'ok', version, auth_mode: 'none' as const }))
+  handle(healthEndpoints.ready, async ({ ctx }) => {
+    const parts = await readiness()
+    const away = Object.entries(parts).filter(([, state]) => state !== 'ok')
+    if (away.length === 0) return reply(200, { status: 'ready' as const, parts })
+    ctx.status = 503
+    ctx.body = { error: `Not ready: ${away.map(([part, state]) => `${part} (${state})`).join(', ')}` }
+    return undefined
+  })
+}

@@ -1,0 +1,167 @@
+import type { Context } from 'koa'
+import { DomainError } from '../domain/errors.ts'
+import type { FollowedEvent } from '../domain/events/follow.ts'
+
+export type SseOptions = { cycleMs: number; heartbeatMs: number }
+
+/** All open streams of a process: it bounds them and ends them together. */
+export type SseStreams = {
+  /** Throws `too_many` at a limit. Streams until `events` ends, the client goes away, or the server ends it. */
+  serve(ctx: Context, request: StreamRequest): Promise<void>
+  /** Tells every client to come back and ends its stream. */
+  close(): Promise<void>
+  readonly size: number
+}
+
+export type StreamRequest = {
+  organizationId: string
+  sessionId: string
+  /** Opens the events; the signal aborts when the stream ends for any other reason. */
+  open: (signal: AbortSignal, onOverflow: () => void) => AsyncGenerator<FollowedEvent[], string>
+}
+
+const MAX_STREAMS = 10_000
+const MAX_STREAMS_PER_ORGANIZATION = 1000
+const MAX_STREAMS_PER_SESSION = 12
+/** A client that takes nothing for this long is cut off; it comes back with its cursor and loses nothing. */
+const STALLED_MS = 30_000
+/** What is left of a stream after its end is dropped after this long. */
+const FLUSH_MS = 5000
+const RETRY_MS = 100
+const CYCLE_JITTER = 0.2
+
+export function createSseStreams(options: SseOptions): SseStreams {
+  const open = new Set<{ end: (reason: string) => void; done: Promise<void> }>()
+  const counts = new Map<string, number>()
+
+  const serve = async (ctx: Context, request: StreamRequest) => {
+    const keys = [request.organizationId, request.sessionId]
+    checkLimits(open.size, counts, request)
+    for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+    const ended = new AbortController()
+    const done = stream(ctx, request, ended, options).finally(() => {
+      open.delete(entry)
+      for (const key of keys) {
+        const left = (counts.get(key) ?? 1) - 1
+        if (left === 0) counts.delete(key)
+        else counts.set(key, left)
+      }
+    })
+    const entry = { end: (reason: string) => ended.abort(reason), done }
+    open.add(entry)
+    await done
+  }
+
+  return {
+    serve,
+    close: async () => {
+      const streams = [...open]
+      for (const { end } of streams) end('shutdown')
+      await Promise.allSettled(streams.map(({ done }) => done))
+    },
+    get size() {
+      return open.size
+    },
+  }
+}
+
+function checkLimits(size: number, counts: Map<string, number>, { organizationId, sessionId }: StreamRequest): void {
+  const tooMany = (what: string) =>
+    new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
+  if (size >= MAX_STREAMS) throw tooMany('on this server')
+  if ((counts.get(organizationId) ?? 0) >= MAX_STREAMS_PER_ORGANIZATION) throw tooMany('in this organization')
+  if ((counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION) throw tooMany('on this session')
+}
+
+async function stream(
+  ctx: Context,
+  request: StreamRequest,
+  ended: AbortController,
+  options: SseOptions,
+): Promise<void> {
+  const { res } = ctx
+  ctx.respond = false
+  res.writeHead(200, {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': 'no-cache, no-transform',
+    'X-Accel-Buffering': 'no',
+    'X-Request-Id': String(ctx.state.requestId),
+  })
+  res.socket?.setNoDelay(true)
+  const gone = () => ended.abort('client_gone')
+  res.on('close', gone)
+  res.on('error', gone)
+  const cycleMs = options.cycleMs * (1 + CYCLE_JITTER * (2 * Math.random() - 1))
+  const cycle = setTimeout(() => ended.abort('connection_cycle'), cycleMs)
+  const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), options.heartbeatMs)
+  try {
+    res.write(frame('connected', '{"status":"connected"}', RETRY_MS))
+    // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
+    const cutOff = () => {
+      if (res.writableNeedDrain) ended.abort('slow_consumer')
+    }
+    const reason = await relay(ctx, request.open(ended.signal, cutOff), ended)
+    if (reason !== 'client_gone' && reason !== 'end') {
+      res.write(frame('disconnecting', JSON.stringify({ reason, retry_ms: RETRY_MS }), RETRY_MS))
+    }
+  } finally {
+    clearTimeout(cycle)
+    clearInterval(heartbeat)
+    ended.abort('end')
+    res.off('close', gone)
+    const drop = setTimeout(() => res.destroy(), FLUSH_MS)
+    res.end(() => clearTimeout(drop))
+  }
+}
+
+/** Writes events until there are no more or the stream is ended; returns why. */
+async function relay(
+  { res }: Context,
+  events: AsyncGenerator<FollowedEvent[], string>,
+  ended: AbortController,
+): Promise<string> {
+  let lastAt = Date.now()
+  try {
+    for (;;) {
+      const next = await events.next()
+      if (ended.signal.aborted) return String(ended.signal.reason)
+      if (next.done) return next.value
+      for (const event of next.value) {
+        const now = Date.now()
+        const kept = res.write(eventFrame(event, retryHint(now - lastAt)))
+        lastAt = now
+        if (!kept && !(await drained(res, ended.signal))) {
+          return ended.signal.aborted ? String(ended.signal.reason) : 'slow_consumer'
+        }
+      }
+    }
+  } finally {
+    await events.return('end')
+  }
+}
+
+/** 100 ms while events flow, up to 500 ms after a pause. */
+const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
+
+const frame = (event: string, data: string, retryMs: number) => `event: ${event}\ndata: ${data}\nretry: ${retryMs}\n\n`
+
+const eventFrame = (event: FollowedEvent, retryMs: number) =>
+  `event: ${event.type}\nid: ${event.id}\ndata: ${event.line}\nretry: ${retryMs}\n\n`
+
+/** False when the client does not take what is there, or the stream has ended. */
+function drained(res: Context['res'], signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (ok: boolean) => () => {
+      clearTimeout(timer)
+      res.off('drain', drain)
+      signal.removeEventListener('abort', stop)
+      resolve(ok)
+    }
+    const drain = settle(true)
+    const stop = settle(false)
+    const timer = setTimeout(stop, STALLED_MS)
+    res.on('drain', drain)
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+  })
+}

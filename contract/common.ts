@@ -1,0 +1,26 @@
+import { z } from 'zod'
+
+export const ErrorResponse = z.object({ error: z.string() }).meta({ id: 'ErrorResponse' })
+
+/** Tokens of one call, one turn, one session or one agent, summed. */
+export const TokenUsage = z
+  .object({
+    input_tokens: z.int().min(0),
+    output_tokens: z.int().min(0),
+    cache_read_tokens: z.int().min(0).nullish(),
+    cache_creation_tokens: z.int().min(0).nullish(),
+  })
+  .meta({ id: 'TokenUsage' })
+export type TokenUsage = z.infer<typeof TokenUsage>
+
+export const DateTime = z.iso.datetime()
+
+/** The shape of every list answer. */
+export const listOf = <T extends z.ZodType>(item: T) => z.object({ data: z.array(item) })
+
+/** UTF-8 length, not characters: limits are about what is stored and sent. */
+const bytes = new TextEncoder()
+export const textUpTo = (maxBytes: number) =>
+  z.string().refine((text) => text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes, {
+    error: `must be at most ${maxBytes} bytes of UTF-8`,
+  })

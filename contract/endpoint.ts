@@ -1,0 +1,38 @@
+import type { z } from 'zod'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** A body that is not JSON: an event stream, a page. */
+export type RawBody = { contentType: string; description: string }
+export type ResponseBody = z.ZodType | RawBody | null
+
+/**
+ * One operation, declared once: the router parses the request with it, the tests check every answer with it, and
+ * the OpenAPI document is made of it. `null` is an answer without a body.
+ */
+export type Endpoint = {
+  method: Method
+  /** Path parameters in braces: /v1/agents/{agent_id}. */
+  path: `/${string}`
+  tag: string
+  summary: string
+  description?: string
+  params?: z.ZodObject
+  query?: z.ZodObject
+  body?: z.ZodType
+  /** Default: 2 MiB. */
+  bodyLimitBytes?: number
+  /** An empty body is accepted as `{}`. */
+  bodyOptional?: boolean
+  responses: Partial<Record<200 | 201 | 202 | 204 | 302, ResponseBody>>
+  /** Besides `responses`, a text/event-stream answers 200. */
+  streams?: string
+  /** Statuses with an ErrorResponse; 500 is always one of them. */
+  errors?: readonly (400 | 401 | 403 | 404 | 409 | 413 | 422 | 429 | 502 | 503)[]
+}
+
+/** Keeps the literal types, so that a handler's parameters are typed by its endpoint. */
+export const defineEndpoint = <const E extends Endpoint>(endpoint: E): E => endpoint
+
+export const isSchema = (body: ResponseBody | undefined): body is z.ZodType =>
+  body !== null && body !== undefined && 'parse' in body

@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import { DateTime, TokenUsage } from './common.ts'
+import { EventId, SessionId } from './ids.ts'
+import { ContentPart, Message, ToolCallPart, ToolResultPart } from './messages.ts'
+
+const milliseconds = z.int().min(0).nullish()
+const turn_id = z.string()
+const usage = TokenUsage.nullish()
+
+const ModelMetadata = z
+  .object({ model: z.string(), model_id: z.string().nullish(), provider_id: z.string().nullish() })
+  .meta({ id: 'ModelMetadata' })
+const ToolCall = ToolCallPart.omit({ type: true }).meta({ id: 'ToolCall' })
+const ToolCallSummary = z.object({ id: z.string(), name: z.string(), display_name: z.string().nullish() })
+const ToolDefinitionSummary = z.object({
+  name: z.string(),
+  description: z.string(),
+  display_name: z.string().nullish(),
+})
+
+const delta = z.object({ turn_id, delta: z.string(), accumulated: z.string() })
+const outputStarted = z.object({ turn_id, model: z.string().nullish() })
+
+const LlmGenerationData = z.object({
+  messages: z.array(Message),
+  tools: z.array(ToolDefinitionSummary).optional(),
+  output: z.object({ text: z.string().nullish(), tool_calls: z.array(ToolCall).optional() }),
+  metadata: z.object({
+    model: z.string(),
+    provider: z.string().nullish(),
+    success: z.boolean(),
+    error: z.string().nullish(),
+    duration_ms: milliseconds,
+    time_to_first_token_ms: milliseconds,
+    finish_reasons: z.array(z.string()).nullish(),
+    response_id: z.string().nullish(),
+    usage,
+    retry: z.object({ attempts: z.int().min(0), total_wait_ms: z.int().min(0) }).nullish(),
+    compaction: z
+      .object({
+        compacted: z.boolean(),
+        duration_ms: milliseconds,
+        input_tokens_before: z.int().min(0).nullish(),
+        input_tokens_after: z.int().min(0).nullish(),
+      })
+      .nullish(),
+  }),
+})
+
+/** The payload of each of the 22 event types, as clients see it. */
+export const eventData = {
+  'input.message': z.object({ message: Message }),
+  'output.message.started': outputStarted,
+  'output.message.delta': delta,
+  'output.message.completed': z.object({ message: Message, metadata: ModelMetadata.nullish(), usage }),
+  'turn.started': z.object({ turn_id, input_message_id: z.string(), input_content: z.string().nullish() }),
+  'turn.completed': z.object({
+    turn_id,
+    iterations: z.int().min(0),
+    duration_ms: milliseconds,
+    input_content: z.string().nullish(),
+    usage,
+  }),
+  'turn.failed': z.object({ turn_id, error: z.string(), error_code: z.string().nullish() }),
+  'turn.cancelled': z.object({ turn_id, reason: z.string().nullish(), usage }),
+  'reason.started': z.object({
+    harness_id: z.string(),
+    agent_id: z.string().nullish(),
+    metadata: ModelMetadata.nullish(),
+  }),
+  'reason.completed': z.object({
+    success: z.boolean(),
+    has_tool_calls: z.boolean(),
+    tool_call_count: z.int().min(0),
+    text_preview: z.string().nullish(),
+    error: z.string().nullish(),
+    duration_ms: milliseconds,
+    usage,
+  }),
+  'reason.thinking.started': outputStarted,
+  'reason.thinking.delta': delta,
+  'reason.thinking.completed': z.object({ turn_id, thinking: z.string() }),
+  'act.started': z.object({ tool_calls: z.array(ToolCallSummary) }),
+  'act.completed': z.object({
+    completed: z.boolean(),
+    success_count: z.int().min(0),
+    error_count: z.int().min(0),
+    duration_ms: milliseconds,
+  }),
+  'tool.started': z.object({ tool_call: ToolCall, display_name: z.string().nullish() }),
+  'tool.completed': z.object({
+    tool_call_id: z.string(),
+    tool_name: z.string(),
+    display_name: z.string().nullish(),
+    status: z.string(),
+    success: z.boolean(),
+    result: z.array(ContentPart).nullish(),
+    error: z.string().nullish(),
+    duration_ms: milliseconds,
+  }),
+  'tool.call_requested': z.object({ tool_calls: z.array(ToolCall) }),
+  'llm.generation': LlmGenerationData,
+  'session.started': z.object({
+    harness_id: z.string(),
+    agent_id: z.string().nullish(),
+    model_id: z.string().nullish(),
+  }),
+  'session.activated': z.object({ turn_id, input_message_id: z.string() }),
+  'session.idled': z.object({ turn_id, iterations: z.int().min(0).nullish(), usage }),
+} as const
+
+export type EventType = keyof typeof eventData
+export type EventData<T extends EventType> = z.infer<(typeof eventData)[T]>
+export const eventTypes = Object.keys(eventData) as EventType[]
+
+const knownTypes = new Set<string>(eventTypes)
+export const isEventType = (type: string): type is EventType => knownTypes.has(type)
+
+/** The events that end a turn; no event of the turn follows one. */
+export const turnEndTypes = ['turn.completed', 'turn.failed', 'turn.cancelled'] as const satisfies EventType[]
+export const isTurnEnd = (type: string): boolean => (turnEndTypes as readonly string[]).includes(type)
+
+/** `{}` for input.message; every other event of a turn names it, and the span that it belongs to. */
+export const EventContext = z
+  .object({
+    turn_id: z.string().nullish(),
+    input_message_id: z.string().nullish(),
+    trace_id: z.string().nullish(),
+    exec_id: z.string().nullish(),
+    span_id: z.string().nullish(),
+    parent_span_id: z.string().nullish(),
+  })
+  .meta({ id: 'EventContext' })
+export type EventContext = z.infer<typeof EventContext>
+
+export const Event = z
+  .object({
+    id: EventId,
+    type: z.enum(eventTypes as [EventType, ...EventType[]]),
+    ts: DateTime,
+    session_id: SessionId,
+    sequence: z.int().nullish(),
+    context: EventContext,
+    data: z.union(Object.values(eventData) as unknown as [z.ZodType, z.ZodType, ...z.ZodType[]]),
+    metadata: z.unknown().optional(),
+    tags: z.array(z.string()).nullish(),
+  })
+  .meta({ id: 'Event' })
+
+export type WireEvent<T extends EventType = EventType> = {
+  id: string
+  type: T
+  ts: string
+  session_id: string
+  sequence: number
+  context: EventContext
+  data: EventData<T>
+}
+
+export { ToolResultPart }

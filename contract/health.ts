@@ -1,0 +1,28 @@
+import { z } from 'zod'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+
+const Health = z
+  .object({ status: z.string(), version: z.string(), auth_mode: z.enum(['none', 'admin', 'full']) })
+  .meta({ id: 'HealthResponse' })
+const Readiness = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string() }),
+})
+
+export const healthEndpoints = {
+  live: defineEndpoint({
+    method: 'GET',
+    path: '/health',
+    tag: 'health',
+    summary: 'Says that the process runs',
+    responses: { 200: Health },
+  }),
+  ready: defineEndpoint({
+    method: 'GET',
+    path: '/health/ready',
+    tag: 'health',
+    summary: 'Says whether Postgres, Redis and Temporal answer; 503 names the failing part',
+    responses: { 200: Readiness },
+    errors: [503],
+  }),
+} satisfies Record<string, Endpoint>

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+
+/** Every prefixed id is `<prefix>_` and the 32 lower-case hex digits of a UUID. */
+const idOf = (prefix: string, ...alsoAccepted: string[]) => {
+  const prefixes = [prefix, ...alsoAccepted].join('|')
+  return z.string().regex(new RegExp(`^(?:${prefixes})_[0-9a-f]{32}$`), {
+    error: `must be ${prefix}_ followed by 32 lower-case hex digits`,
+  })
+}
+
+export const AgentId = idOf('agent')
+export const SessionId = idOf('session')
+/** Path parameters accept the short prefix of the interface too; answers always say `session_`. */
+export const SessionPathId = idOf('session', 'sess')
+export const MessageId = idOf('message')
+export const TurnId = idOf('turn')
+export const EventId = idOf('event')
+export const ExecId = idOf('exec')
+export const ModelId = idOf('model')
+export const ProviderId = idOf('provider')
+export const HarnessId = idOf('harness')
+export const OrganizationId = idOf('org')

@@ -1,0 +1,17 @@
+import { agentEndpoints } from './agents.ts'
+import { conversationEndpoints } from './conversation.ts'
+import type { Endpoint } from './endpoint.ts'
+import { healthEndpoints } from './health.ts'
+import { modelEndpoints } from './models.ts'
+import { sessionEndpoints } from './sessions.ts'
+import { turnEndpoints } from './turns.ts'
+
+/** Every operation of the service. */
+export const endpoints: Endpoint[] = [
+  healthEndpoints,
+  agentEndpoints,
+  sessionEndpoints,
+  conversationEndpoints,
+  turnEndpoints,
+  modelEndpoints,
+].flatMap((group) => Object.values<Endpoint>(group))

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { DateTime, type TokenUsage, textUpTo } from './common.ts'
+import { MessageId, ModelId } from './ids.ts'
+
+export type { TokenUsage }
+
+const MiB = 1024 * 1024
+
+export const TextPart = z.object({ type: z.literal('text'), text: z.string() })
+/** Either `url`, or `base64` with `media_type`. */
+export const ImagePart = z.object({
+  type: z.literal('image'),
+  url: z.string().nullish(),
+  base64: z.string().nullish(),
+  media_type: z.string().nullish(),
+})
+export const ImageFilePart = z.object({
+  type: z.literal('image_file'),
+  image_id: z.string(),
+  filename: z.string().nullish(),
+})
+export const ToolCallPart = z.object({
+  type: z.literal('tool_call'),
+  id: z.string(),
+  name: z.string(),
+  arguments: z.record(z.string(), z.unknown()),
+})
+export const ToolResultPart = z.object({
+  type: z.literal('tool_result'),
+  tool_call_id: z.string(),
+  result: z.unknown().optional(),
+  error: z.string().nullish(),
+})
+
+export const ContentPart = z
+  .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart, ToolCallPart, ToolResultPart])
+  .meta({ id: 'ContentPart' })
+export type ContentPart = z.infer<typeof ContentPart>
+
+export const InputContentPart = z
+  .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart])
+  .meta({ id: 'InputContentPart' })
+export type InputContentPart = z.infer<typeof InputContentPart>
+
+export const ReasoningConfig = z.object({
+  effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).nullish(),
+})
+
+/** What a single message may change for its own turn. */
+export const Controls = z
+  .object({ model_id: ModelId.nullish(), reasoning: ReasoningConfig.nullish() })
+  .meta({ id: 'Controls' })
+export type Controls = z.infer<typeof Controls>
+
+export const Message = z
+  .object({
+    id: MessageId,
+    sequence: z.int(),
+    role: z.enum(['system', 'user', 'agent', 'tool_result']),
+    content: z.array(ContentPart),
+    thinking: z.string().nullish(),
+    thinking_signature: z.string().nullish(),
+    controls: Controls.nullish(),
+    metadata: z.record(z.string(), z.unknown()).nullish(),
+    tags: z.array(z.string()).nullish(),
+    created_at: DateTime,
+  })
+  .meta({ id: 'Message' })
+export type Message = z.infer<typeof Message>
+
+/** Text over all parts counts against the limit, base64 images have the body limit. */
+const hasContent = (content: InputContentPart[]) => content.length > 0
+
+export const CreateMessageRequest = z
+  .object({
+    message: z.object({
+      role: z.literal('user', { error: 'must be "user" or be left out' }).optional(),
+      content: z
+        .array(InputContentPart)
+        .max(100)
+        .refine(hasContent, { error: 'must have at least one part' })
+        .refine((parts) => parts.every((part) => part.type !== 'text' || textUpTo(MiB).safeParse(part.text).success), {
+          error: 'a text part must be at most 1 MiB',
+        }),
+    }),
+    controls: Controls.nullish(),
+    metadata: z.record(z.string(), z.unknown()).nullish(),
+    tags: z.array(textUpTo(256)).max(100).nullish(),
+  })
+  .meta({ id: 'CreateMessageRequest' })
+export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { ModelId, ProviderId } from './ids.ts'
+
+export const LlmModel = z
+  .object({
+    id: ModelId,
+    provider_id: ProviderId,
+    provider_name: z.string(),
+    provider_type: z.enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim']),
+    model_id: z.string(),
+    display_name: z.string(),
+    capabilities: z.array(z.string()),
+    is_default: z.boolean(),
+    is_favorite: z.boolean(),
+    source: z.enum(['manual', 'discovered', 'predefined']),
+    status: z.enum(['active', 'disabled']),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'LlmModelWithProvider' })
+export type LlmModel = z.infer<typeof LlmModel>
+
+export const modelEndpoints = {
+  list: defineEndpoint({
+    method: 'GET',
+    path: '/v1/llm-models',
+    tag: 'models',
+    summary: 'Lists the models that agents, sessions and messages may name',
+    responses: { 200: listOf(LlmModel) },
+  }),
+  get: defineEndpoint({
+    method: 'GET',
+    path: '/v1/llm-models/{id}',
+    tag: 'models',
+    summary: 'Gets a model',
+    params: z.object({ id: ModelId }),
+    responses: { 200: LlmModel },
+    errors: [400, 404],
+  }),
+} satisfies Record<string, Endpoint>

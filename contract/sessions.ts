@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { DateTime, TokenUsage, textUpTo } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { AgentId, HarnessId, ModelId, OrganizationId, SessionId, SessionPathId } from './ids.ts'
+import { pagination } from './query.ts'
+import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
+
+export const SessionStatus = z
+  .enum(['started', 'active', 'idle', 'waitingfortoolresults'])
+  .meta({ id: 'SessionStatus' })
+
+export const Session = z
+  .object({
+    id: SessionId,
+    organization_id: OrganizationId,
+    agent_id: AgentId.nullish(),
+    harness_id: HarnessId,
+    model_id: ModelId.nullish(),
+    title: z.string().nullish(),
+    tags: z.array(z.string()),
+    capabilities: z.array(AgentCapabilityConfig),
+    tools: z.array(ToolDefinition),
+    features: z.array(z.string()),
+    status: SessionStatus,
+    preview: z.string().nullish(),
+    output_preview: z.string().nullish(),
+    is_pinned: z.boolean().nullish(),
+    active_schedule_count: z.int().min(0).nullish(),
+    usage: TokenUsage.nullish(),
+    created_at: DateTime,
+    updated_at: DateTime,
+    started_at: DateTime.nullish(),
+    finished_at: DateTime.nullish(),
+  })
+  .meta({ id: 'Session' })
+export type Session = z.infer<typeof Session>
+
+export const CreateSessionRequest = z
+  .object({
+    agent_id: AgentId.nullish(),
+    harness_id: HarnessId.nullish(),
+    model_id: ModelId.nullish(),
+    title: textUpTo(2048).nullish(),
+    tags: tagList.optional(),
+    capabilities: capabilityList.optional(),
+    tools: toolList.optional(),
+  })
+  .meta({ id: 'CreateSessionRequest' })
+export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
+
+const SessionPage = z.object({
+  data: z.array(Session),
+  total: z.int().min(0),
+  offset: z.int().min(0),
+  limit: z.int().min(0),
+})
+
+export const sessionEndpoints = {
+  list: defineEndpoint({
+    method: 'GET',
+    path: '/v1/sessions',
+    tag: 'sessions',
+    summary: 'Lists sessions, newest first',
+    query: z.object({ agent_id: AgentId.optional(), ...pagination }),
+    responses: { 200: SessionPage },
+    errors: [400],
+  }),
+  create: defineEndpoint({
+    method: 'POST',
+    path: '/v1/sessions',
+    tag: 'sessions',
+    summary: 'Creates a session, with an agent or without',
+    body: CreateSessionRequest,
+    bodyOptional: true,
+    responses: { 201: Session },
+    errors: [400],
+  }),
+  get: defineEndpoint({
+    method: 'GET',
+    path: '/v1/sessions/{session_id}',
+    tag: 'sessions',
+    summary: 'Gets a session',
+    params: z.object({ session_id: SessionPathId }),
+    responses: { 200: Session },
+    errors: [400, 404],
+  }),
+} satisfies Record<string, Endpoint>

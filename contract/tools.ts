@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { textUpTo } from './common.ts'
+
+const KiB = 1024
+
+/** A JSON Schema object; its size is bounded because every model call carries it. */
+const parameters = z
+  .record(z.string(), z.unknown())
+  .refine((schema) => JSON.stringify(schema).length <= 10 * KiB, { error: 'must be at most 10 KB of JSON' })
+
+const tool = {
+  name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, "_" or "-"' }),
+  description: textUpTo(KiB),
+  parameters,
+  display_name: textUpTo(256).nullish(),
+}
+
+export const ToolDefinition = z
+  .discriminatedUnion('type', [
+    z.object({
+      type: z.literal('builtin'),
+      ...tool,
+      policy: z.enum(['auto', 'requires_approval', 'client_side']).optional(),
+    }),
+    z.object({ type: z.literal('client_side'), ...tool }),
+  ])
+  .meta({ id: 'ToolDefinition' })
+export type ToolDefinition = z.infer<typeof ToolDefinition>
+
+export const AgentCapabilityConfig = z
+  .object({ ref: z.string().min(1).max(255), config: z.unknown().optional() })
+  .meta({ id: 'AgentCapabilityConfig' })
+export type AgentCapabilityConfig = z.infer<typeof AgentCapabilityConfig>
+
+export const MAX_CAPABILITIES = 250
+export const MAX_TOOLS = 50
+export const toolList = z
+  .array(ToolDefinition)
+  .max(MAX_TOOLS, { error: `must be at most ${MAX_TOOLS} tools` })
+  .refine((tools) => new Set(tools.map((tool) => tool.name)).size === tools.length, {
+    error: 'must not have two tools of one name',
+  })
+export const capabilityList = z
+  .array(AgentCapabilityConfig)
+  .max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` })
+export const tagList = z.array(textUpTo(256)).max(100)

@@ -1,0 +1,114 @@
+import type { Agent, CreateAgentRequest } from '../contract/agents.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../contract/tools.ts'
+import type { Agent as AgentRow, Prisma } from '../prisma/generated/client.ts'
+import type { Deps, Scope } from './deps.ts'
+import { invalid, notFound } from './errors.ts'
+import { newUuid, toId, toUuid } from './ids.ts'
+import { findModel } from './llm/catalog.ts'
+import { checkScript } from './llm/llmsim-script.ts'
+import { presentUsage } from './usage.ts'
+
+/** Lists have no pages in the interface; this bounds the answer. */
+const MAX_LISTED = 10_000
+
+export async function listAgents(deps: Deps, scope: Scope, search?: string): Promise<Agent[]> {
+  const contains = search === undefined ? undefined : ({ contains: likeText(search), mode: 'insensitive' } as const)
+  const rows = await deps.db.agent.findMany({
+    where: {
+      organizationId: scope.organizationId,
+      status: 'active',
+      ...(contains === undefined ? {} : { OR: [{ name: contains }, { description: contains }] }),
+    },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    take: MAX_LISTED,
+  })
+  return rows.map(presentAgent)
+}
+
+/** Prisma passes LIKE's wildcards through. */
+const likeText = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
+
+/** `id` in the input names an agent to update. Throws `invalid` for a model or a script that cannot work. */
+export async function createAgent(
+  deps: Deps,
+  scope: Scope,
+  input: CreateAgentRequest,
+): Promise<{ created: boolean; agent: Agent }> {
+  checkAgent(deps, input)
+  const data = writableFields(input)
+  if (input.id) {
+    const existing = await deps.db.agent.updateManyAndReturn({
+      where: { id: toUuid(input.id), organizationId: scope.organizationId },
+      data: { ...data, ...(input.capabilities === undefined ? { capabilities: undefined } : {}) },
+    })
+    if (existing[0]) return { created: false, agent: presentAgent(existing[0]) }
+  }
+  const row = await insertAgent(deps, scope, input, data)
+  return { created: true, agent: presentAgent(row) }
+}
+
+async function insertAgent(deps: Deps, scope: Scope, input: CreateAgentRequest, data: AgentFields): Promise<AgentRow> {
+  const id = input.id ? toUuid(input.id) : newUuid()
+  const rows = await deps.db.agent.createManyAndReturn({
+    data: [{ ...data, id, organizationId: scope.organizationId }],
+    skipDuplicates: true,
+  })
+  // Taken by another organization; saying so would tell that it exists.
+  if (!rows[0]) throw invalid('id cannot be used; leave it out to get a new one')
+  return rows[0]
+}
+
+type AgentFields = ReturnType<typeof writableFields>
+
+const writableFields = (input: CreateAgentRequest) => ({
+  name: input.name,
+  description: input.description ?? null,
+  systemPrompt: input.system_prompt,
+  defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : null,
+  tags: input.tags ?? [],
+  // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+  capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
+  tools: (input.tools ?? []) as Prisma.InputJsonValue,
+})
+
+function checkAgent(deps: Deps, input: CreateAgentRequest): void {
+  checkModel(deps, input.default_model_id, 'default_model_id')
+  checkCapabilities(input.capabilities)
+  const scriptProblem = checkScript(input.system_prompt)
+  if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
+}
+
+/** Throws `invalid` when a model id is given that does not exist. */
+export function checkModel(deps: Deps, modelId: string | null | undefined, field: string): void {
+  if (modelId && findModel(deps.models, modelId) === undefined) {
+    throw invalid(`${field}: there is no model ${modelId}; GET /v1/llm-models lists them`)
+  }
+}
+
+/** Capabilities have a registry of their own soon; until then none can be named. */
+export function checkCapabilities(capabilities: AgentCapabilityConfig[] | undefined): void {
+  const [first] = capabilities ?? []
+  if (first) throw invalid(`capabilities: there is no capability "${first.ref.slice(0, 100)}"`)
+}
+
+export async function getAgent(deps: Deps, scope: Scope, id: string): Promise<Agent> {
+  const row = await deps.db.agent.findFirst({ where: { id: toUuid(id), organizationId: scope.organizationId } })
+  if (!row) throw notFound('Agent')
+  return presentAgent(row)
+}
+
+const presentAgent = (row: AgentRow): Agent => ({
+  id: toId('agent', row.id),
+  name: row.name,
+  description: row.description,
+  system_prompt: row.systemPrompt,
+  default_model_id: row.defaultModelId && toId('model', row.defaultModelId),
+  tags: row.tags,
+  // Written by writableFields only.
+  capabilities: row.capabilities as AgentCapabilityConfig[],
+  tools: row.tools as ToolDefinition[],
+  status: row.status,
+  usage: presentUsage(row),
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})

@@ -1,0 +1,26 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import type { PrismaClient } from '../prisma/generated/client.ts'
+import type { EventIds } from './events/event-id.ts'
+import type { EventHub } from './events/hub.ts'
+import type { ModelEnvironment } from './llm/catalog.ts'
+import type { TurnStarter } from './turns/start.ts'
+
+/** Everything the domain needs of the outside world; built once, in platform/build.ts. */
+export type Deps = {
+  log: Logger
+  db: PrismaClient
+  /** For short commands. They fail at once when Redis is away: nothing here may wait for it. */
+  redis: Redis
+  eventIds: EventIds
+  hub: EventHub
+  startTurn: TurnStarter
+  models: ModelEnvironment
+  /** How long a model may say nothing before its call counts as failed, in ms. */
+  modelIdleTimeoutMs: number
+  /** Prefixes every Redis key, so that deployments can share a server. */
+  redisPrefix: string
+}
+
+/** Who asks. Every query of the domain carries the organization. */
+export type Scope = { organizationId: string; userId: string }

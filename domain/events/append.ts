@@ -1,0 +1,72 @@
+import type { EventType, WireEvent } from '../../contract/events.ts'
+import type { Deps } from '../deps.ts'
+import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
+import { publishEvents } from './relay.ts'
+
+/** `parts` goes to live readers only; a later reader computes it. */
+export type NewEvent = {
+  type: EventType
+  step?: string
+  execId?: string
+  data: Record<string, unknown>
+  parts?: ReadParts
+}
+
+/** Who appends. `fence` orders the attempts of a step: see turn_steps in prisma/schema.prisma. */
+export type Writer = {
+  sessionId: string
+  turnId: string
+  attempt?: { step: string; fence: number }
+}
+
+export type Appended =
+  | { outcome: 'appended'; events: WireEvent[]; nextTurnId: string | null }
+  | { outcome: 'turn_ended'; nextTurnId: string | null }
+  | { outcome: 'fenced' }
+  | { outcome: 'session_gone' }
+
+type Row = {
+  outcome: Appended['outcome']
+  events?: [ordinal: number, sequence: number][]
+  ts?: string
+  next_turn_id?: string | null
+}
+
+/**
+ * Records events and the state that they announce in one transaction, then rings the doorbell.
+ * May be repeated: an event of the turn that is there already is not recorded again.
+ * It does not throw when the writer has lost its right to write; the outcome says so.
+ */
+export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[]): Promise<Appended> {
+  const stored = JSON.stringify(events.map((e) => ({ type: e.type, step: e.step, exec_id: e.execId, data: e.data })))
+  const { step, fence } = writer.attempt ?? { step: null, fence: null }
+  const rows = await deps.db.$queryRaw<{ result: Row }[]>`
+    SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
+      AS result`
+  const row = rows[0]?.result ?? { outcome: 'session_gone' }
+  if (row.outcome === 'fenced' || row.outcome === 'session_gone') return { outcome: row.outcome }
+  if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId: row.next_turn_id ?? null }
+
+  const recorded = presentRecorded(deps, writer, events, row)
+  publishEvents(deps, writer.sessionId, writer.turnId, recorded)
+  return { outcome: 'appended', events: recorded, nextTurnId: row.next_turn_id ?? null }
+}
+
+function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row): WireEvent[] {
+  const ts = new Date(row.ts ?? 0)
+  return (row.events ?? []).flatMap(([ordinal, sequence]) => {
+    const event = events[ordinal - 1]
+    if (event === undefined) return []
+    const stored: StoredEvent = {
+      sessionId: writer.sessionId,
+      sequence,
+      type: event.type,
+      ts,
+      turnId: writer.turnId,
+      step: event.step ?? '',
+      execId: event.execId ?? null,
+      data: event.data,
+    }
+    return [presentEvent(deps.eventIds, stored, event.parts ?? {})]
+  })
+}

@@ -1,0 +1,68 @@
+import type { Deps } from '../deps.ts'
+import { createEventReader, type EventFilter, type ReadEvent, wants } from './read.ts'
+import type { RelayEntry } from './relay.ts'
+
+/** An event on its way to a client: `line` is the whole event as one line of JSON. */
+export type FollowedEvent = Required<Omit<RelayEntry, 'sessionId'>>
+
+export const REPLAY_BATCH = 200
+
+/**
+ * The events of a session after sequence `after`, in order, each once, first from the record and then live, until
+ * the signal aborts (the generator returns) or the session is deleted (it returns 'session_deleted').
+ *
+ * The cursor is the whole state. An entry of the relay at cursor + 1 is passed on as it is, an older one is dropped,
+ * and any other case (a jump, a lost Redis, the start) is the same case: read the record from the cursor.
+ * `onOverflow` is called when more than 1 MiB waits for a consumer that does not come for it.
+ */
+export async function* follow(
+  deps: Deps,
+  sessionId: string,
+  after: number,
+  filter: EventFilter,
+  signal: AbortSignal,
+  onOverflow: () => void = () => {},
+): AsyncGenerator<FollowedEvent[], 'aborted' | 'session_deleted'> {
+  let cursor = after
+  let behind = true
+  const read = createEventReader(deps, sessionId, filter)
+  const inbox = deps.hub.subscribe(sessionId, () => cursor)
+  inbox.onOverflow = onOverflow
+  try {
+    while (!signal.aborted) {
+      if (behind) {
+        const { events, through } = await read(cursor, REPLAY_BATCH)
+        if (through === undefined) return 'session_deleted'
+        behind = events.length === REPLAY_BATCH
+        cursor = Math.max(cursor, through)
+        if (events.length > 0) yield events.map(toFollowed)
+        continue
+      }
+      const { entries, missed } = inbox.take()
+      if (missed) behind = true
+      const ready: FollowedEvent[] = []
+      for (const entry of entries) {
+        if (entry.sequence <= cursor) continue
+        if (entry.sequence !== cursor + 1 || entry.line === undefined) {
+          behind = true
+          break
+        }
+        cursor = entry.sequence
+        if (wants(filter, entry.type)) ready.push(entry as FollowedEvent)
+      }
+      if (ready.length > 0) yield ready
+      else if (!behind) await inbox.wait(signal)
+    }
+    return 'aborted'
+  } finally {
+    inbox.close()
+  }
+}
+
+const toFollowed = ({ event, turnId }: ReadEvent): FollowedEvent => ({
+  id: event.id,
+  type: event.type,
+  sequence: event.sequence,
+  turnId,
+  line: JSON.stringify(event),
+})

@@ -1,0 +1,205 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import type { PrismaClient } from '../../prisma/generated/client.ts'
+import { pause } from '../pause.ts'
+import { RELAY_STREAMS, type RelayEntry, relayKey } from './relay.ts'
+
+/** A reader that waits for news of one session. */
+export type Inbox = {
+  /** Entries since the last call. `missed`: some are not here and have to be read from the record. */
+  take(): { entries: RelayEntry[]; missed: boolean }
+  /** Called when more came than an inbox holds; what it held is dropped, the record has it. */
+  onOverflow: () => void
+  /** Resolves when there is something to take, the session is gone, or the signal aborts. */
+  wait(signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export type EventHub = {
+  /** `cursor` is asked for the last sequence that the subscriber has, whenever the hub compares with the record. */
+  subscribe(sessionId: string, cursor: () => number): Inbox
+  close(): Promise<void>
+}
+
+type Subscriber = { cursor: () => number; deliver(entry: RelayEntry): void; miss(): void }
+
+type HubOptions = {
+  /** A connection of the hub's own: it blocks in XREAD. */
+  reader: Redis
+  db: PrismaClient
+  log: Logger
+  prefix: string
+  /** How often subscribers are compared with the record, in ms: with Redis there, and without. */
+  checkMs: number
+  checkWithoutRedisMs: number
+}
+
+/** A subscriber that falls behind by more reads the record instead: the hub never holds more than this for it. */
+const MAX_INBOX_ENTRIES = 5000
+const MAX_INBOX_BYTES = 1024 * 1024
+const BLOCK_MS = 2000
+const READ_COUNT = 1000
+
+/**
+ * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
+ * compares all subscribers with the record, so that a lost entry, or a lost Redis, costs a delay and nothing else.
+ */
+export function createEventHub(options: HubOptions): EventHub {
+  const subscribers = new Map<string, Set<Subscriber>>()
+  const stopped = new AbortController()
+  const check = createCheck(options, subscribers)
+  const reading = readRelay(options, subscribers, check, stopped.signal)
+  let timer = setTimeout(function tick() {
+    const healthy = options.reader.status === 'ready'
+    void check().finally(() => {
+      if (!stopped.signal.aborted) timer = setTimeout(tick, healthy ? options.checkMs : options.checkWithoutRedisMs)
+    })
+  }, options.checkWithoutRedisMs)
+
+  return {
+    subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
+    close: async () => {
+      stopped.abort()
+      clearTimeout(timer)
+      options.reader.disconnect()
+      await reading
+    },
+  }
+}
+
+function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string, cursor: () => number): Inbox {
+  let entries: RelayEntry[] = []
+  let bytes = 0
+  let missed = false
+  let wake = () => {}
+
+  const miss = () => {
+    entries = []
+    bytes = 0
+    missed = true
+    wake()
+  }
+  const deliver = (entry: RelayEntry) => {
+    bytes += entry.line?.length ?? 0
+    if (entries.length >= MAX_INBOX_ENTRIES || bytes > MAX_INBOX_BYTES) {
+      miss()
+      return inbox.onOverflow()
+    }
+    entries.push(entry)
+    wake()
+  }
+  const own: Subscriber = { cursor, deliver, miss }
+  const peers = subscribers.get(sessionId) ?? new Set()
+  subscribers.set(sessionId, peers.add(own))
+
+  const inbox: Inbox = {
+    onOverflow: () => {},
+    take: () => {
+      const taken = { entries, missed }
+      entries = []
+      bytes = 0
+      missed = false
+      return taken
+    },
+    wait: (signal) =>
+      new Promise<void>((resolve) => {
+        if (signal.aborted || entries.length > 0 || missed) return resolve()
+        const done = () => {
+          wake = () => {}
+          signal.removeEventListener('abort', done)
+          resolve()
+        }
+        wake = done
+        signal.addEventListener('abort', done)
+      }),
+    close: () => {
+      peers.delete(own)
+      if (peers.size === 0) subscribers.delete(sessionId)
+    },
+  }
+  return inbox
+}
+
+/** One query for all subscribers; those whose session has moved on, or is gone, look for themselves. */
+function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subscriber>>): () => Promise<void> {
+  return async () => {
+    const ids = [...subscribers.keys()]
+    if (ids.length === 0) return
+    try {
+      const rows = await db.$queryRaw<{ id: string; last: number }[]>`
+        SELECT id, last_sequence AS last FROM sessions WHERE id = ANY (${ids}::uuid[])`
+      const last = new Map(rows.map((row) => [row.id, row.last]))
+      for (const id of ids) {
+        const recorded = last.get(id) ?? Number.POSITIVE_INFINITY
+        for (const subscriber of subscribers.get(id) ?? []) if (subscriber.cursor() < recorded) subscriber.miss()
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'streams could not be compared with the record')
+    }
+  }
+}
+
+type RawEntries = [key: string, entries: [id: string, fields: string[]][]][] | null
+
+async function readRelay(
+  { reader, prefix, log }: HubOptions,
+  subscribers: Map<string, Set<Subscriber>>,
+  check: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(prefix, index))
+  let positions: string[] | undefined
+  while (!signal.aborted) {
+    try {
+      if (positions === undefined) {
+        positions = await lastPositions(reader, keys)
+        await check()
+      }
+      const answer = (await reader.call(
+        'XREAD',
+        'COUNT',
+        READ_COUNT,
+        'BLOCK',
+        BLOCK_MS,
+        'STREAMS',
+        ...keys,
+        ...positions,
+      )) as RawEntries
+      for (const [key, entries] of answer ?? []) {
+        for (const [, fields] of entries) dispatch(subscribers, fields)
+        positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      // What was published meanwhile may be lost to us: start at the end and compare with the record.
+      positions = undefined
+      log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
+      await pause(200, signal)
+    }
+  }
+}
+
+async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
+  return Promise.all(
+    keys.map(async (key) => {
+      const [entry] = (await reader.xrevrange(key, '+', '-', 'COUNT', 1)) as [string, string[]][]
+      return entry?.[0] ?? '0-0'
+    }),
+  )
+}
+
+/** The fields stand in the order in which publishEvents wrote them. */
+function dispatch(subscribers: Map<string, Set<Subscriber>>, fields: string[]): void {
+  const [, sessionId = '', , sequence, , type = '', , turnId = '', , id = '', , line] = fields
+  const peers = subscribers.get(sessionId)
+  if (peers === undefined) return
+  const entry: RelayEntry = {
+    sessionId,
+    sequence: Number(sequence),
+    type,
+    turnId,
+    id,
+    ...(line === undefined ? {} : { line }),
+  }
+  for (const peer of peers) peer.deliver(entry)
+}

@@ -1,0 +1,43 @@
+import type { WireEvent } from '../../contract/events.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { invalid } from '../errors.ts'
+import { requireSession } from '../sessions.ts'
+import { createEventReader, type EventFilter } from './read.ts'
+
+const BATCH = 500
+
+/** The session and the sequence after which a client wants to go on: 0 without a cursor. */
+export async function openCursor(
+  deps: Deps,
+  scope: Scope,
+  sessionId: string,
+  sinceId: string | undefined,
+): Promise<{ sessionUuid: string; after: number }> {
+  const session = await requireSession(deps, scope, sessionId)
+  if (sinceId === undefined) return { sessionUuid: session.id, after: 0 }
+  const after = deps.eventIds.decode(session.id, sinceId)
+  // A genuine id of an event that is not there: the record was set back to an earlier state.
+  if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
+  return { sessionUuid: session.id, after }
+}
+
+/** Events in order, in batches that fit in memory, up to `limit` or to the end of the record. */
+export async function* listEvents(
+  deps: Deps,
+  sessionUuid: string,
+  after: number,
+  filter: EventFilter,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<WireEvent[]> {
+  const read = createEventReader(deps, sessionUuid, filter)
+  let left = limit
+  let cursor = after
+  while (left > 0) {
+    const wanted = Math.min(BATCH, left)
+    const { events, through } = await read(cursor, wanted)
+    if (events.length > 0) yield events.map(({ event }) => event)
+    if (through === undefined || events.length < wanted) return
+    cursor = through
+    left -= events.length
+  }
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto'
+import type { EventContext, EventType, WireEvent } from '../../contract/events.ts'
+import type { Message } from '../../contract/messages.ts'
+import { toId } from '../ids.ts'
+import type { EventIds } from './event-id.ts'
+
+/** An event as it is stored: `data` lacks what can be computed when it is read. */
+export type StoredEvent = {
+  sessionId: string
+  sequence: number
+  type: EventType
+  ts: Date
+  turnId: string
+  step: string
+  execId: string | null
+  data: Record<string, unknown>
+}
+
+/** What a stored event's data leaves out because it would repeat the conversation with every event. */
+export type ReadParts = {
+  /** All text of the message up to and with this delta. */
+  accumulated?: string | undefined
+  /** The messages that a model call was given. */
+  messages?: Message[] | undefined
+}
+
+export function presentEvent(eventIds: EventIds, event: StoredEvent, parts: ReadParts): WireEvent {
+  return {
+    id: eventIds.encode(event.sessionId, event.sequence, event.ts.getTime()),
+    type: event.type,
+    ts: event.ts.toISOString(),
+    session_id: toId('session', event.sessionId),
+    sequence: event.sequence,
+    context: presentContext(event),
+    // The append functions are the only writers of events, and their input is typed by event type.
+    data: presentData(event, parts) as WireEvent['data'],
+  }
+}
+
+function presentData(event: StoredEvent, parts: ReadParts): unknown {
+  switch (event.type) {
+    case 'input.message':
+    case 'output.message.completed':
+      return { ...event.data, message: presentMessage(event) }
+    case 'output.message.delta':
+    case 'reason.thinking.delta':
+      return { turn_id: toId('turn', event.turnId), ...event.data, accumulated: parts.accumulated ?? '' }
+    case 'llm.generation':
+      return { ...event.data, messages: parts.messages ?? [] }
+    default:
+      return event.data
+  }
+}
+
+/** Messages are a view of events: these three types hold one each. */
+export const messageTypes = ['input.message', 'output.message.completed', 'tool.completed'] as const
+
+export function presentMessage(event: StoredEvent): Message {
+  const position = { sequence: event.sequence, created_at: event.ts.toISOString() }
+  if (event.type === 'tool.completed') return { ...presentToolResult(event), ...position }
+  const stored = event.data.message as Omit<Message, 'sequence' | 'created_at'>
+  return { ...stored, ...position }
+}
+
+function presentToolResult(event: StoredEvent): Omit<Message, 'sequence' | 'created_at'> {
+  const { tool_call_id, message_id, result, error } = event.data as {
+    tool_call_id: string
+    message_id?: string
+    result?: { type: string; text?: string }[]
+    error?: string | null
+  }
+  const text = result?.find((part) => part.type === 'text')?.text
+  return {
+    id: message_id ?? toId('message', spanUuid(event.turnId, event.step)),
+    role: 'tool_result',
+    content: [{ type: 'tool_result', tool_call_id, result: text === undefined ? null : parseJson(text), error }],
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** `input.message` stands before its turn; everything else names turn, step and the span it belongs to. */
+function presentContext(event: StoredEvent): EventContext {
+  if (event.type === 'input.message') return {}
+  const turn = toId('turn', event.turnId)
+  const context: EventContext = { turn_id: turn, input_message_id: toId('message', event.turnId), trace_id: turn }
+  if (event.step === '') return context
+  const own = span(event.turnId, event.step)
+  const isCall = event.type === 'llm.generation'
+  return {
+    ...context,
+    ...(event.execId === null ? {} : { exec_id: toId('exec', event.execId) }),
+    span_id: isCall ? span(event.turnId, `${event.step}/llm`) : own,
+    parent_span_id: isCall ? own : parentSpan(event),
+  }
+}
+
+/** turn -> reason or act -> llm or tool. The step of a tool call is `tool:<iteration>:<call id>`. */
+function parentSpan(event: StoredEvent): string {
+  const [kind, iteration] = event.step.split(':', 2)
+  return kind === 'tool' ? span(event.turnId, `act:${iteration}`) : span(event.turnId, '')
+}
+
+/** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */
+const span = (turnId: string, step: string): string => hash(turnId, step).slice(0, 16)
+const spanUuid = (turnId: string, step: string): string => hash(turnId, step).slice(0, 32)
+const hash = (turnId: string, step: string): string => createHash('sha256').update(`${turnId}/${step}`).digest('hex')

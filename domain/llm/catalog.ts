@@ -1,0 +1,96 @@
+import { llmsim } from './llmsim.ts'
+import type { Model } from './model.ts'
+import { openaiCompletions } from './openai-completions.ts'
+
+/** What the service was started with; an empty string is the same as nothing. */
+export type ModelEnvironment = {
+  openaiApiKey?: string | undefined
+  openaiBaseUrl?: string | undefined
+  openaiModel?: string | undefined
+}
+
+export type CatalogModel = {
+  /** `model_` and 32 hex digits; the same in every installation. */
+  id: string
+  providerId: string
+  providerName: string
+  providerType: 'llmsim' | 'openai_completions'
+  /** The provider's own id of the model. */
+  name: string
+  displayName: string
+  isDefault: boolean
+  contextTokens: number
+  create: () => Model
+}
+
+const OPENAI_BASE_URL = 'https://api.openai.com/v1'
+const OPENAI_MODEL = 'gpt-5-mini'
+/** What any current model takes; which one serves is not known before it is asked. */
+const CONTEXT_TOKENS = 128_000
+
+/** Ids are fixed and may be stored: a line may be added here, but never renumbered. */
+const SIMULATED_MODELS = [
+  { id: 'model_01933b5a000070008000000000000101', name: 'llmsim-default', displayName: 'Simulator: short answer' },
+  { id: 'model_01933b5a000070008000000000000102', name: 'llmsim-latency', displayName: 'Simulator: realistic pace' },
+  { id: 'model_01933b5a000070008000000000000103', name: 'llmsim-echo', displayName: 'Simulator: echo' },
+  { id: 'model_01933b5a000070008000000000000104', name: 'llmsim-lorem-20', displayName: 'Simulator: 20 tokens' },
+  { id: 'model_01933b5a000070008000000000000105', name: 'llmsim-lorem-200', displayName: 'Simulator: 200 tokens' },
+  { id: 'model_01933b5a000070008000000000000106', name: 'llmsim-lorem-2000', displayName: 'Simulator: 2,000 tokens' },
+  { id: 'model_01933b5a000070008000000000000107', name: 'llmsim-script', displayName: 'Simulator: script' },
+]
+
+/** Every model of this installation; exactly one is the default. */
+export function listModels(environment: ModelEnvironment): CatalogModel[] {
+  const openai = openaiModel(environment)
+  const simulated = SIMULATED_MODELS.map((model) =>
+    simulatedModel({ ...model, isDefault: openai === undefined && model.name === 'llmsim-default' }),
+  )
+  return openai === undefined ? simulated : [openai, ...simulated]
+}
+
+export function findModel(environment: ModelEnvironment, modelId: string): CatalogModel | undefined {
+  return listModels(environment).find((model) => model.id === modelId)
+}
+
+export function defaultModel(environment: ModelEnvironment): CatalogModel {
+  const model = listModels(environment).find(({ isDefault }) => isDefault)
+  if (model === undefined) throw new Error('The model catalog has no default model.')
+  return model
+}
+
+function simulatedModel(entry: { id: string; name: string; displayName: string; isDefault: boolean }): CatalogModel {
+  return {
+    ...entry,
+    providerId: 'provider_01933b5a000070008000000000000101',
+    providerName: 'LLM simulator',
+    providerType: 'llmsim',
+    contextTokens: CONTEXT_TOKENS,
+    create: () => createSimulated(entry.name),
+  }
+}
+
+function createSimulated(name: string): Model {
+  const model = llmsim(name)
+  if (model === undefined) throw new Error(`There is no simulated model ${name}.`)
+  return model
+}
+
+function openaiModel(environment: ModelEnvironment): CatalogModel | undefined {
+  const { openaiApiKey: apiKey, openaiBaseUrl } = environment
+  if (!apiKey) return undefined
+  const name = environment.openaiModel || OPENAI_MODEL
+  // Said outright, because the SDK would look for a missing URL in the process's environment.
+  const baseUrl = openaiBaseUrl || OPENAI_BASE_URL
+  const providerName = openaiBaseUrl ? 'OpenAI-compatible provider' : 'OpenAI'
+  return {
+    id: 'model_01933b5a000070008000000000000201',
+    providerId: 'provider_01933b5a000070008000000000000201',
+    providerName,
+    providerType: 'openai_completions',
+    name,
+    displayName: name,
+    isDefault: true,
+    contextTokens: CONTEXT_TOKENS,
+    create: () => openaiCompletions({ baseUrl, apiKey, model: name, providerName }),
+  }
+}

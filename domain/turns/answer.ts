@@ -1,0 +1,120 @@
+import type { TokenUsage } from '../../contract/common.ts'
+import type { NewEvent } from '../events/append.ts'
+import { toId } from '../ids.ts'
+import { ModelError, type ModelPart } from '../llm/model.ts'
+import { createDeltaWriter, type Delta } from './delta-writer.ts'
+import type { ModelCall } from './reason.ts'
+
+/** A whole answer; `rest` holds the events of text that was not yet written when the model finished. */
+export type Answer = {
+  text: string
+  thinking: string
+  thinkingSignature: string | undefined
+  usage: TokenUsage
+  finishReason: string
+  responseId: string | undefined
+  firstPartMs: number | undefined
+  rest: NewEvent[]
+}
+
+const BATCH_MS = 100
+
+/**
+ * Runs the model call and writes its text and thinking as it comes, in batches. Rejects with `ModelError` for the
+ * provider's failures, with the signal's reason when aborted, and with whatever `write` rejects with.
+ */
+export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) => Promise<void>): Promise<Answer> {
+  const broken = new AbortController()
+  const turn_id = toId('turn', call.context.turnId)
+  const thinkingDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
+    // Recorded once, whatever is sent: a repeated one is left out.
+    ...(delta === accumulated
+      ? [{ type: 'reason.thinking.started' as const, data: { turn_id, model: call.context.model.name } }]
+      : []),
+    { type: 'reason.thinking.delta', data: { delta }, parts: { accumulated } },
+  ]
+  const textDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
+    { type: 'output.message.delta', data: { delta }, parts: { accumulated } },
+  ]
+  const stop = (error: unknown) => broken.abort(error)
+  const thinking = createDeltaWriter(BATCH_MS, (delta) => write(thinkingDelta(delta)), stop)
+  const text = createDeltaWriter(BATCH_MS, (delta) => write(textDelta(delta)), stop)
+  const answer = emptyAnswer()
+
+  const endThinking = async () => {
+    const rest = await thinking.finish()
+    return rest === undefined ? [] : thinkingDelta(rest)
+  }
+  try {
+    for await (const part of modelParts(call, broken.signal)) {
+      answer.firstPartMs ??= Date.now() - call.startedAt
+      if (part.type === 'text' && answer.text === '' && answer.thinking !== '') {
+        const rest = await endThinking()
+        if (rest.length > 0) await write(rest)
+      }
+      if (part.type === 'text') text.push(part.delta)
+      if (part.type === 'thinking') thinking.push(part.delta)
+      collect(answer, part)
+    }
+    answer.rest.push(...(await endThinking()))
+  } finally {
+    const rest = await text.finish()
+    if (rest !== undefined) answer.rest.push(...textDelta(rest))
+    await thinking.finish()
+  }
+  broken.signal.throwIfAborted()
+  if (answer.thinking !== '') {
+    answer.rest.push({ type: 'reason.thinking.completed', data: { turn_id, thinking: answer.thinking } })
+  }
+  return answer
+}
+
+const emptyAnswer = (): Answer => ({
+  text: '',
+  thinking: '',
+  thinkingSignature: undefined,
+  usage: { input_tokens: 0, output_tokens: 0 },
+  finishReason: 'unknown',
+  responseId: undefined,
+  firstPartMs: undefined,
+  rest: [],
+})
+
+function collect(answer: Answer, part: ModelPart): void {
+  if (part.type === 'text') answer.text += part.delta
+  if (part.type === 'thinking') answer.thinking += part.delta
+  if (part.type === 'thinking_signature') answer.thinkingSignature = part.signature
+  if (part.type === 'finish') {
+    answer.usage = part.usage
+    answer.finishReason = part.finishReason
+    answer.responseId = part.responseId
+  }
+}
+
+/** The model's parts, with a limit on how long it may say nothing. */
+async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
+  const { context, attempt, deps } = call
+  const silent = new AbortController()
+  const limitMs = deps.modelIdleTimeoutMs
+  const giveUp = () =>
+    silent.abort(new ModelError(`The model said nothing for ${Math.round(limitMs / 1000)} s.`, { retryable: true }))
+  let timer = setTimeout(giveUp, limitMs)
+  try {
+    const parts = context.model.create()({
+      systemPrompt: context.systemPrompt,
+      messages: context.messages,
+      tools: [],
+      reasoningEffort: context.reasoningEffort,
+      callIndex: context.earlierCalls + call.iteration - 1,
+      failures: context.attempts.failures,
+      signal: AbortSignal.any([attempt.signal, broken, silent.signal]),
+    })
+    for await (const part of parts) {
+      clearTimeout(timer)
+      timer = setTimeout(giveUp, limitMs)
+      yield part
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,48 @@
+import type { Turn } from '../../contract/turns.ts'
+import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { toId, toUuid } from '../ids.ts'
+import { requireSession } from '../sessions.ts'
+import { presentUsage } from '../usage.ts'
+
+export async function listTurns(
+  deps: Deps,
+  scope: Scope,
+  sessionId: string,
+  page: { status?: TurnStatus | undefined; limit: number; offset: number },
+): Promise<Turn[]> {
+  const session = await requireSession(deps, scope, sessionId)
+  const rows = await deps.db.turn.findMany({
+    where: { sessionId: session.id, ...(page.status === undefined ? {} : { status: page.status }) },
+    orderBy: { inputSequence: 'desc' },
+    skip: page.offset,
+    take: page.limit,
+  })
+  return rows.map(presentTurn)
+}
+
+export async function getTurn(deps: Deps, scope: Scope, sessionId: string, turnId: string): Promise<Turn> {
+  const row = await deps.db.turn.findFirst({
+    where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: scope.organizationId },
+  })
+  if (!row) throw notFound('Turn')
+  return presentTurn(row)
+}
+
+const presentTurn = (row: TurnRow): Turn => ({
+  id: toId('turn', row.id),
+  session_id: toId('session', row.sessionId),
+  status: row.status,
+  input_message_id: toId('message', row.id),
+  iterations: row.iterations,
+  usage: presentUsage(row),
+  error: row.error,
+  error_code: row.errorCode,
+  workflow_id: toId('turn', row.id),
+  // Calls that a client must answer come with client-side tools.
+  pending_tool_calls: [],
+  created_at: row.createdAt.toISOString(),
+  started_at: row.startedAt?.toISOString() ?? null,
+  finished_at: row.finishedAt?.toISOString() ?? null,
+})

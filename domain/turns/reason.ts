@@ -1,0 +1,170 @@
+import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
+import type { Deps } from '../deps.ts'
+import { appendEvents, type NewEvent, type Writer } from '../events/append.ts'
+import { newUuid, toId, toUuid } from '../ids.ts'
+import { ModelError } from '../llm/model.ts'
+import { type Answer, streamAnswer } from './answer.ts'
+import { loadTurn, type TurnContext } from './load.ts'
+import { retryDelayMs } from './retry-delay.ts'
+
+export type Attempt = {
+  /** Orders the attempts of a step: the server time at which Temporal scheduled this one. */
+  fence: number
+  signal: AbortSignal
+}
+
+export type Reasoned =
+  | { outcome: 'answered' }
+  /** The turn is over, or a newer attempt has taken the step; nothing more may be written. */
+  | { outcome: 'ended' }
+  | { outcome: 'failed'; code: TurnErrorCode }
+  | { outcome: 'retry'; afterMs: number }
+
+const MAX_MODEL_CALLS = 5
+const TEXT_PREVIEW_CHARACTERS = 200
+
+/** One model call of a turn, with its events. May be run again after any interruption, also while the old run lives. */
+export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
+  const step = `reason:${iteration}`
+  const context = await loadTurn(deps, turn, step)
+  if (context === null) return { outcome: 'ended' }
+  // An earlier attempt finished the step but died before it could report.
+  if (context.attempts.succeeded === true) return { outcome: 'answered' }
+  if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+
+  const call: ModelCall = { deps, context, step, iteration, execId: newUuid(), attempt, startedAt: Date.now() }
+  const claimed = await append(call, [started(call), answerStarted(call)])
+  if (!claimed) return { outcome: 'ended' }
+  try {
+    const answer = await streamAnswer(call, (events) => appendOrStop(call, events))
+    const recorded = await append(call, [...answer.rest, generation(call, answer), ...completed(call, answer)])
+    return { outcome: recorded ? 'answered' : 'ended' }
+  } catch (error) {
+    if (error instanceof Superseded) return { outcome: 'ended' }
+    if (error instanceof ModelError) return recordFailure(call, error)
+    throw error
+  }
+}
+
+/** One attempt at one step. */
+export type ModelCall = {
+  deps: Deps
+  context: TurnContext
+  step: string
+  iteration: number
+  execId: string
+  attempt: Attempt
+  startedAt: number
+}
+
+/** The attempt lost its right to write in mid-stream. */
+class Superseded extends Error {}
+
+async function append(call: ModelCall, events: Omit<NewEvent, 'step' | 'execId'>[]): Promise<boolean> {
+  const { sessionId, turnId } = call.context
+  const writer: Writer = { sessionId, turnId, attempt: { step: call.step, fence: call.attempt.fence } }
+  const own = events.map((event) => ({ ...event, step: call.step, execId: call.execId }))
+  const { outcome } = await appendEvents(call.deps, writer, own)
+  return outcome === 'appended'
+}
+
+async function appendOrStop(call: ModelCall, events: NewEvent[]): Promise<void> {
+  if (!(await append(call, events))) throw new Superseded('the turn has ended or a newer attempt has begun')
+}
+
+const modelMetadata = ({ model }: TurnContext) => ({
+  model: model.name,
+  model_id: toUuid(model.id),
+  provider_id: toUuid(model.providerId),
+})
+
+const started = ({ context }: ModelCall): NewEvent => ({
+  type: 'reason.started',
+  data: {
+    harness_id: toId('harness', context.harnessId),
+    agent_id: context.agentId && toId('agent', context.agentId),
+    metadata: modelMetadata(context),
+  },
+})
+
+const answerStarted = ({ context }: ModelCall): NewEvent => ({
+  type: 'output.message.started',
+  data: { turn_id: toId('turn', context.turnId), model: context.model.name },
+})
+
+function generation(call: ModelCall, answer: Answer | { error: ModelError }): NewEvent {
+  const { context } = call
+  const success = !('error' in answer)
+  const { failures, waitedMs } = context.attempts
+  const retried = success ? failures : failures + 1
+  return {
+    type: 'llm.generation',
+    parts: { messages: context.messages },
+    data: {
+      tools: [],
+      output: success ? { text: answer.text, tool_calls: [] } : {},
+      metadata: {
+        model: context.model.name,
+        provider: context.model.providerType,
+        success,
+        duration_ms: Date.now() - call.startedAt,
+        ...(retried > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
+        ...(success
+          ? {
+              time_to_first_token_ms: answer.firstPartMs,
+              finish_reasons: [answer.finishReason],
+              response_id: answer.responseId ?? null,
+              usage: answer.usage,
+            }
+          : { error: answer.error.message }),
+      },
+    },
+  }
+}
+
+function completed(call: ModelCall, answer: Answer): NewEvent[] {
+  const { context } = call
+  const message = {
+    id: toId('message', newUuid()),
+    role: 'agent',
+    content: answer.text === '' ? [] : [{ type: 'text', text: answer.text }],
+    ...(answer.thinking === '' ? {} : { thinking: answer.thinking, thinking_signature: answer.thinkingSignature }),
+    metadata: {
+      model: context.model.name,
+      ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
+    },
+  }
+  return [
+    { type: 'output.message.completed', data: { message, metadata: modelMetadata(context), usage: answer.usage } },
+    {
+      type: 'reason.completed',
+      data: {
+        success: true,
+        has_tool_calls: false,
+        tool_call_count: 0,
+        text_preview: [...answer.text].slice(0, TEXT_PREVIEW_CHARACTERS).join(''),
+        duration_ms: Date.now() - call.startedAt,
+        usage: answer.usage,
+      },
+    },
+  ]
+}
+
+/** Counts the failure in the record, where the next attempt finds it; the last one is told to the user. */
+async function recordFailure(call: ModelCall, error: ModelError): Promise<Reasoned> {
+  const { deps, context, step, attempt } = call
+  const failures = context.attempts.failures + 1
+  const isLast = !error.retryable || failures >= MAX_MODEL_CALLS
+  const afterMs = isLast ? 0 : retryDelayMs(failures, error.retryAfterMs)
+  await deps.db.turnStep.updateMany({
+    where: { turnId: context.turnId, step, fence: attempt.fence },
+    data: { failures, waitedMs: { increment: afterMs }, error: error.message },
+  })
+  if (!isLast) return { outcome: 'retry', afterMs }
+  const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: error.message }
+  const recorded = await append(call, [
+    generation(call, { error }),
+    { type: 'reason.completed', data: { ...failed, duration_ms: Date.now() - call.startedAt } },
+  ])
+  return recorded ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'ended' }
+}

@@ -1,0 +1,61 @@
+import { isTurnEnd } from '../../contract/events.ts'
+import type { Message } from '../../contract/messages.ts'
+import type { Turn } from '../../contract/turns.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { type FollowedEvent, follow } from '../events/follow.ts'
+import { presentMessage, type StoredEvent } from '../events/present.ts'
+import { toId } from '../ids.ts'
+import type { AcceptedMessage } from '../messages.ts'
+import { getTurn } from './read.ts'
+
+/** The events of one turn, from its input.message to its end, then returns 'end'. */
+export async function* followTurn(
+  deps: Deps,
+  accepted: AcceptedMessage,
+  signal: AbortSignal,
+  onOverflow?: () => void,
+): AsyncGenerator<FollowedEvent[], string> {
+  const { sessionUuid, turnUuid, sequence } = accepted
+  const events = follow(deps, sessionUuid, sequence - 1, {}, signal, onOverflow)
+  try {
+    for (;;) {
+      const next = await events.next()
+      if (next.done) return next.value
+      const own = next.value.filter((event) => event.turnId === turnUuid)
+      const end = own.findIndex((event) => isTurnEnd(event.type))
+      if (end >= 0) {
+        yield own.slice(0, end + 1)
+        return 'end'
+      }
+      if (own.length > 0) yield own
+    }
+  } finally {
+    await events.return('aborted')
+  }
+}
+
+export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
+
+/** Waits for a turn's end until the signal aborts. A caller that goes away changes nothing for the turn. */
+export async function waitForTurn(
+  deps: Deps,
+  scope: Scope,
+  accepted: AcceptedMessage,
+  signal: AbortSignal,
+): Promise<WaitedTurn> {
+  const events = followTurn(deps, accepted, signal)
+  for (let next = await events.next(); !next.done; next = await events.next());
+  const turn = await getTurn(deps, scope, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
+  const hasEnded = turn.finished_at !== null
+  return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
+}
+
+/** The turn's last agent message, null when it has none. */
+async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
+  const row = await deps.db.event.findFirst({
+    where: { sessionId: sessionUuid, turnId: turnUuid, type: 'output.message.completed' },
+    orderBy: { sequence: 'desc' },
+  })
+  // Only the append functions write events, and the query names the type.
+  return row ? presentMessage(row as StoredEvent) : null
+}

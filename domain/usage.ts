@@ -1,0 +1,11 @@
+import type { TokenUsage } from '../contract/common.ts'
+
+/** The four counters as the tables keep them. */
+type Counters = { inputTokens: bigint; outputTokens: bigint; cacheReadTokens: bigint; cacheCreationTokens: bigint }
+
+export const presentUsage = (row: Counters): TokenUsage => ({
+  input_tokens: Number(row.inputTokens),
+  output_tokens: Number(row.outputTokens),
+  cache_read_tokens: Number(row.cacheReadTokens),
+  cache_creation_tokens: Number(row.cacheCreationTokens),
+})

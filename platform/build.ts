@@ -1,0 +1,105 @@
+import type { Logger } from 'pino'
+import type { Deps } from '../domain/deps.ts'
+import { createEventIds } from '../domain/events/event-id.ts'
+import { createEventHub } from '../domain/events/hub.ts'
+import type { Config } from './config.ts'
+import { applyMigrations } from './migrate.ts'
+import { connectPostgres, sharedKey } from './postgres.ts'
+import { connectBlockingRedis, connectRedis } from './redis.ts'
+import { connectTemporal, type Temporal } from './temporal.ts'
+
+/** What one process holds of the outside world. */
+export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
+
+/** For each part 'ok', or why it is not. */
+export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>
+
+const CHECK_MS = 5000
+const CHECK_WITHOUT_REDIS_MS = 500
+const PING_TIMEOUT_MS = 2000
+const MIGRATE_ATTEMPTS = 30
+
+/** Applies migrations and connects. Postgres has to be there; Redis and Temporal may come later. */
+export async function buildPlatform(config: Config, log: Logger): Promise<Platform> {
+  await migrate(config.DATABASE_URL, log)
+  const db = connectPostgres(config)
+  const redis = connectRedis(config.REDIS_URL, log)
+  const reader = connectBlockingRedis(config.REDIS_URL, log)
+  const temporal = connectTemporal(config)
+  const hub = createEventHub({
+    reader,
+    db,
+    log,
+    prefix: config.REDIS_PREFIX,
+    checkMs: CHECK_MS,
+    checkWithoutRedisMs: CHECK_WITHOUT_REDIS_MS,
+  })
+  const deps: Deps = {
+    log,
+    db,
+    redis,
+    hub,
+    eventIds: createEventIds(await sharedKey(db, 'event_ids')),
+    startTurn: temporal.startTurn,
+    models: {
+      openaiApiKey: config.DEFAULT_OPENAI_API_KEY,
+      openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,
+      openaiModel: config.DEFAULT_OPENAI_MODEL,
+    },
+    modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
+    redisPrefix: config.REDIS_PREFIX,
+  }
+  return {
+    deps,
+    temporal,
+    readiness: async () => {
+      const [postgres, redisState, temporalState] = await Promise.all([
+        state(withLimit(db.$queryRaw`SELECT 1`)),
+        state(withLimit(redis.ping())),
+        state(temporal.ping(PING_TIMEOUT_MS)),
+      ])
+      return { postgres, redis: redisState, temporal: temporalState }
+    },
+    close: async () => {
+      await hub.close()
+      redis.disconnect()
+      await Promise.allSettled([temporal.close(), db.$disconnect()])
+    },
+  }
+}
+
+/** A database that is still starting is waited for; anything else stops the start. */
+async function migrate(databaseUrl: string, log: Logger): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const applied = await applyMigrations(databaseUrl)
+      if (applied.length > 0) log.info({ applied }, 'migrations applied')
+      return
+    } catch (error) {
+      if (attempt >= MIGRATE_ATTEMPTS) throw error
+      log.warn(
+        { err: (error as Error).message.slice(0, 300), attempt },
+        'migrations could not be applied; trying again',
+      )
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+    }
+  }
+}
+
+const state = (probe: Promise<unknown>): Promise<string> =>
+  probe.then(
+    () => 'ok',
+    () => 'no answer',
+  )
+
+async function withLimit<T>(probe: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PING_TIMEOUT_MS} ms`)), PING_TIMEOUT_MS)
+  })
+  try {
+    return await Promise.race([probe, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

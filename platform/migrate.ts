@@ -1,0 +1,78 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { PrismaPg } from '@prisma/adapter-pg'
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
+import { SchemaEngine } from '@prisma/schema-engine-wasm'
+
+const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
+const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
+const filters = { externalTables: [], externalEnums: [] }
+const lockfile = { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' }
+
+/**
+ * Applies the migrations of prisma/migrations that the database lacks, with Prisma's own bookkeeping, in process:
+ * what `prisma migrate deploy` does, without its native engine. Several processes may call it at once.
+ * Returns the names of the migrations it applied.
+ */
+export async function applyMigrations(databaseUrl: string): Promise<string[]> {
+  const engine = await openSchemaEngine(databaseUrl)
+  try {
+    const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList: await readMigrations(), filters })
+    return appliedMigrationNames
+  } finally {
+    engine.free()
+  }
+}
+
+/** The SQL that brings the newest migration to prisma/schema.prisma; empty when they agree. */
+export async function diffMigration(databaseUrl: string): Promise<string> {
+  const engine = await openSchemaEngine(databaseUrl)
+  try {
+    const { stdout } = await engine.diff({
+      from: { tag: 'migrations', ...(await readMigrations()) },
+      to: { tag: 'schemaDatamodel', files: [{ path: schemaUrl.pathname, content: await readFile(schemaUrl, 'utf8') }] },
+      script: true,
+      exitCode: null,
+      filters,
+    })
+    return stdout ?? ''
+  } finally {
+    engine.free()
+  }
+}
+
+async function openSchemaEngine(databaseUrl: string): Promise<SchemaEngine> {
+  const schema = await readFile(schemaUrl, 'utf8')
+  const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(new PrismaPg({ connectionString: databaseUrl })))
+  return SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
+}
+
+/**
+ * The adapter cuts a script at every semicolon, also in comments and function bodies. Postgres takes it whole, and
+ * then as one transaction.
+ */
+function wholeScripts(factory: PrismaPg): PrismaPg {
+  const connect = factory.connect.bind(factory)
+  factory.connect = async () => {
+    const adapter = await connect()
+    adapter.executeScript = async (script) => {
+      await adapter.underlyingDriver().query(script)
+    }
+    return adapter
+  }
+  return factory
+}
+
+async function readMigrations() {
+  const entries = await readdir(migrationsUrl, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  const migrationDirectories = await Promise.all(
+    names.sort().map(async (name) => ({
+      path: name,
+      migrationFile: {
+        path: 'migration.sql',
+        content: { tag: 'ok' as const, value: await readFile(new URL(`${name}/migration.sql`, migrationsUrl), 'utf8') },
+      },
+    })),
+  )
+  return { baseDir: migrationsUrl.pathname, lockfile, shadowDbInitScript: '', migrationDirectories }
+}

@@ -1,0 +1,38 @@
+import { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+
+const CONNECT_TIMEOUT_MS = 3000
+const COMMAND_TIMEOUT_MS = 2000
+const MOST_RECONNECT_DELAY_MS = 1000
+
+const options = {
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  retryStrategy: (attempt: number) => Math.min(50 * attempt, MOST_RECONNECT_DELAY_MS),
+  // Nothing may queue up while Redis is away: the record does not need it.
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResubscribe: false,
+}
+
+/** For short commands: each fails at once while Redis is away. */
+export function connectRedis(url: string, log: Logger): Redis {
+  return logged(new Redis(url, { ...options, commandTimeout: COMMAND_TIMEOUT_MS, enableAutoPipelining: true }), log)
+}
+
+/** For a loop that blocks in XREAD, so without a limit on how long a command takes. */
+export function connectBlockingRedis(url: string, log: Logger): Redis {
+  return logged(new Redis(url, options), log)
+}
+
+function logged(redis: Redis, log: Logger): Redis {
+  let told = ''
+  redis.on('error', (error: Error) => {
+    if (error.message === told) return
+    told = error.message
+    log.warn({ err: error.message }, 'redis is away')
+  })
+  redis.on('ready', () => {
+    told = ''
+  })
+  return redis
+}

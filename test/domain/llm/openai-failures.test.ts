@@ -1,0 +1,147 @@
+import { openaiCompletions } from '../../../domain/llm/openai-completions.ts'
+import { readRetryAfter } from '../../../domain/llm/openai-failure.ts'
+import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
+import { ask, failureOf, userSays } from './ask.ts'
+
+const API_KEY = 'sk-secret-0123456789'
+const fakes: FakeOpenai[] = []
+
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()))
+})
+
+async function askFor(answer: FakeOpenaiAnswer) {
+  const fake = await startFakeOpenai([answer])
+  fakes.push(fake)
+  const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
+  const asked = await ask(model, { messages: [userSays('Hi')] })
+  return { fake, asked, failure: failureOf(asked) }
+}
+
+describe('a status other than 200', () => {
+  it.each([
+    [400, false],
+    [401, false],
+    [403, false],
+    [404, false],
+    [408, true],
+    [409, true],
+    [429, true],
+    [500, true],
+    [502, true],
+    [503, true],
+    [529, true],
+  ])('%i is retryable: %s, and asked for only once', async (status, retryable) => {
+    const { fake, failure } = await askFor({ status, message: 'it did not work' })
+    expect(failure).toMatchObject({ status, retryable, message: `OpenAI answered ${status}: it did not work` })
+    expect(failure.retryAfterMs).toBeUndefined()
+    expect(fake.requests).toHaveLength(1)
+  })
+
+  it('says how long to wait', async () => {
+    const { failure } = await askFor({ status: 429, message: 'slow down', headers: { 'retry-after': '7' } })
+    expect(failure.retryAfterMs).toBe(7000)
+  })
+
+  it('is cut short, on one line, without the key and without credentials', async () => {
+    const message = `key ${API_KEY}\nat https://me:pass@proxy.example/v1 ${'😀'.repeat(500)}`
+    const { failure } = await askFor({ status: 401, message })
+    expect(failure.message).toMatch(/^OpenAI answered 401: key \[key\] at https:\/\/proxy\.example\/v1 😀/)
+    expect(Array.from(failure.message).length).toBeLessThan(330)
+    expect(failure.message.isWellFormed()).toBe(true)
+    // Loggers and Temporal write causes down, and the SDK's error holds the key's text and the conversation.
+    expect(failure.cause).toBeUndefined()
+  })
+
+  it.each(['', '<html>Bad gateway</html>'])('need not have JSON: %j', async (body) => {
+    const { failure } = await askFor({ status: 502, body, headers: { 'content-type': 'text/html' } })
+    expect(failure).toMatchObject({ status: 502, retryable: true, message: 'OpenAI answered 502: Bad Gateway' })
+  })
+})
+
+describe('an answer that breaks', () => {
+  it('is retryable when the connection is torn down in the middle; the text before it arrived', async () => {
+    const { asked, failure } = await askFor({ text: ['half '], pauseMs: 20, end: 'broken' })
+    expect(asked.text).toBe('half ')
+    expect(failure).toMatchObject({ status: undefined, retryable: true })
+    expect(failure.message).toMatch(/^The connection to OpenAI failed/)
+  })
+
+  it.each<[string, FakeOpenaiAnswer]>([
+    ['with text', { text: ['half '], end: 'cut_off' }],
+    ['with nothing', { end: 'cut_off' }],
+    ['with half of a tool call', { toolCalls: [{ id: 'c1', name: 'add', arguments: '{"a":' }], end: 'cut_off' }],
+    ['with a page instead of a stream', { status: 200, body: '<html>Welcome</html>' }],
+  ])('is retryable when it ends %s but without a finish', async (_content, answer) => {
+    const { asked, failure } = await askFor(answer)
+    expect(failure).toMatchObject({ status: undefined, retryable: true })
+    expect(failure.message).toBe('OpenAI ended its answer before it was finished.')
+    expect([asked.calls, asked.finish]).toEqual([[], undefined])
+  })
+
+  it.each([
+    ['server_error', undefined, true],
+    [429, 429, true],
+    ['400', 400, false],
+  ])('by an error object with the code %j in mid-stream', async (code, status, retryable) => {
+    const error = { message: `the server had a problem with ${API_KEY}`, type: 'x', code }
+    const { asked, failure } = await askFor({ text: ['half '], chunks: [{ error }] })
+    expect(asked.text).toBe('half ')
+    expect(failure).toMatchObject({ status, retryable })
+    expect(failure.message).toBe('OpenAI broke off its answer: the server had a problem with [key]')
+  })
+
+  it('by an error object before the first text is the same as a status', async () => {
+    const error = { message: 'too many requests', type: 'rate_limit_exceeded', code: 'rate_limit_exceeded' }
+    const { failure } = await askFor({ chunks: [{ error }] })
+    expect(failure).toMatchObject({ status: 429, retryable: true, message: 'OpenAI answered 429: too many requests' })
+  })
+
+  it.each(['{"choices": [', { choices: 'none' }])('is retryable when a chunk cannot be read: %j', async (chunk) => {
+    const { failure } = await askFor({ text: ['half '], chunks: [chunk] })
+    expect(failure).toMatchObject({ retryable: true, message: 'OpenAI sent an answer that cannot be read.' })
+  })
+})
+
+describe('a provider that cannot be asked', () => {
+  it('is a retryable failure that names no address', async () => {
+    const fake = await startFakeOpenai([])
+    await fake.close()
+    const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'm', providerName: 'Acme' })
+    const failure = failureOf(await ask(model, { messages: [userSays('Hi')] }))
+    expect(failure).toMatchObject({ status: undefined, retryable: true })
+    expect(failure.message).toBe('The connection to Acme failed (ECONNREFUSED).')
+  })
+
+  it('shows no credentials of its URL', async () => {
+    const model = openaiCompletions({ baseUrl: 'http://me:pass@127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
+    expect(failureOf(await ask(model, { messages: [userSays('Hi')] })).message).not.toMatch(/pass/)
+  })
+
+  it('for this is not asked again: an effort that does not exist', async () => {
+    const model = openaiCompletions({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
+    const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'enormous' })
+    expect(failureOf(asked).retryable).toBe(false)
+  })
+})
+
+describe('the time to wait', () => {
+  it.each<[Record<string, string>, number | undefined]>([
+    [{}, undefined],
+    [{ 'retry-after': '2' }, 2000],
+    [{ 'retry-after': '0.5' }, 500],
+    [{ 'retry-after-ms': '150', 'retry-after': '2' }, 150],
+    [{ 'retry-after-ms': 'soon', 'retry-after': '2' }, 2000],
+    [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' }, 0],
+    [{ 'retry-after': 'soon' }, undefined],
+    [{ 'retry-after': '-1' }, undefined],
+  ])('of %j is %s ms', (headers, expectedMs) => {
+    expect(readRetryAfter(headers)).toBe(expectedMs)
+  })
+
+  it('may be a date', () => {
+    const waitMs = readRetryAfter({ 'retry-after': new Date(Date.now() + 60_000).toUTCString() })
+    expect(waitMs).toBeGreaterThan(50_000)
+    expect(waitMs).toBeLessThanOrEqual(60_000)
+  })
+})

@@ -1,0 +1,17 @@
+import { Runtime } from '@temporalio/worker'
+import { type Role, run } from '../platform/run.ts'
+import { startWorker } from './worker.ts'
+
+export const workerRole: Role = async ({ deps, temporal }, config) => {
+  // Signals are run's to handle: the worker stops after the API.
+  Runtime.install({ shutdownSignals: [] })
+  return startWorker(deps, {
+    address: config.TEMPORAL_ADDRESS,
+    namespace: config.TEMPORAL_NAMESPACE,
+    taskQueue: config.TEMPORAL_TASK_QUEUE,
+    workflowBundle: config.WORKFLOW_BUNDLE,
+    onConnection: temporal.useWorkerConnection,
+  })
+}
+
+if (import.meta.main) await run('worker', [workerRole])

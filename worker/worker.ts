@@ -1,0 +1,93 @@
+import { fileURLToPath } from 'node:url'
+import { NativeConnection, Worker } from '@temporalio/worker'
+import type { Deps } from '../domain/deps.ts'
+import { pause } from '../domain/pause.ts'
+import { sweepTurns } from '../domain/turns/queue.ts'
+import { createActivities } from './activities.ts'
+
+export type WorkerOptions = {
+  address: string
+  namespace: string
+  taskQueue: string
+  /** A prebuilt bundle of the workflows; without it they are bundled at start, which takes some seconds. */
+  workflowBundle?: string | undefined
+  /** Told the connection that the worker polls on: turns started on it in this process start eagerly. */
+  onConnection?: (connection: NativeConnection | undefined) => void
+}
+
+export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
+
+const SWEEP_MS = 1000
+const RECONNECT_MS = 1000
+const SHUTDOWN_GRACE = '5 seconds'
+
+/** Runs workflows and activities until stopped; waits for Temporal, and comes back when it was away. */
+export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
+  const stopping = new AbortController()
+  const sweeping = sweep(deps, stopping.signal)
+  const working = work(deps, options, stopping.signal)
+  const stopped = Promise.all([sweeping, working]).then(() => {})
+  return {
+    stopped,
+    stop: async () => {
+      stopping.abort()
+      await stopped
+    },
+  }
+}
+
+async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    let connection: NativeConnection | undefined
+    try {
+      connection = await NativeConnection.connect({ address: options.address })
+      await runWorker(deps, options, connection, signal)
+    } catch (error) {
+      deps.log.warn({ err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
+      await pause(RECONNECT_MS, signal)
+    } finally {
+      await connection?.close().catch(() => {})
+    }
+  }
+}
+
+async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeConnection, signal: AbortSignal) {
+  const worker = await Worker.create({
+    connection,
+    namespace: options.namespace,
+    taskQueue: options.taskQueue,
+    activities: createActivities(deps),
+    shutdownGraceTime: SHUTDOWN_GRACE,
+    // Another worker takes a turn over this soon after its own has died.
+    stickyQueueScheduleToStartTimeout: '2 seconds',
+    maxConcurrentActivityTaskExecutions: 200,
+    maxConcurrentLocalActivityExecutions: 200,
+    ...(options.workflowBundle === undefined
+      ? { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) }
+      : { workflowBundle: { codePath: options.workflowBundle } }),
+  })
+  const shutdown = () => worker.shutdown()
+  signal.addEventListener('abort', shutdown, { once: true })
+  try {
+    const running = worker.run()
+    if (signal.aborted) worker.shutdown()
+    options.onConnection?.(connection)
+    deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
+    await running
+  } finally {
+    options.onConnection?.(undefined)
+    signal.removeEventListener('abort', shutdown)
+  }
+}
+
+async function sweep(deps: Deps, signal: AbortSignal): Promise<void> {
+  const swept = new Map<string, number>()
+  while (!signal.aborted) {
+    try {
+      await sweepTurns(deps, swept)
+    } catch (error) {
+      deps.log.warn({ err: (error as Error).message }, 'waiting turns could not be looked up')
+    }
+    await pause(SWEEP_MS, signal)
+  }
+}

@@ -1,0 +1,1 @@
+export { turn } from './turn.ts'

@@ -1,0 +1,60 @@
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  TimeoutFailure,
+} from '@temporalio/workflow'
+import type { TurnActivities } from '../worker/activities.ts'
+import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+
+/** Bookkeeping is a single append each; it is tried until the record is there again. */
+const { beginTurn, completeTurn, failTurn } = proxyLocalActivities<TurnActivities>({
+  startToCloseTimeout: '20 seconds',
+  retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
+})
+
+/**
+ * A dead worker is noticed by its missing heartbeat. The provider's own failures are counted by the step, which
+ * ends them as `llm_error`; what is tried again here beyond that is the service's own trouble.
+ */
+const { reason } = proxyActivities<TurnActivities>({
+  startToCloseTimeout: '30 minutes',
+  scheduleToCloseTimeout: '2 hours',
+  heartbeatTimeout: '4 seconds',
+  retry: {
+    initialInterval: '200 milliseconds',
+    backoffCoefficient: 2,
+    maximumInterval: '15 seconds',
+    maximumAttempts: 100,
+  },
+})
+
+/** One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them. */
+export async function turn(input: TurnInput): Promise<TurnOutcome> {
+  if ((await beginTurn(input)) === 'ended') return 'ended'
+  const iteration = 1
+  try {
+    setCurrentDetails(`reason, iteration ${iteration}`)
+    const { outcome } = await reason.executeWithOptions({ summary: `reason · iteration ${iteration}` }, [
+      input,
+      iteration,
+    ])
+    if (outcome === 'ended') return 'ended'
+  } catch (error) {
+    await failTurn(input, iteration, errorCode(error))
+    return 'failed'
+  }
+  await completeTurn(input)
+  return 'completed'
+}
+
+const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']
+
+function errorCode(error: unknown): TurnErrorCode {
+  const cause = error instanceof ActivityFailure ? error.cause : error
+  if (cause instanceof TimeoutFailure) return 'timeout'
+  const type = cause instanceof ApplicationFailure ? cause.type : undefined
+  return KNOWN_CODES.find((code) => code === type) ?? 'internal_error'
+}
