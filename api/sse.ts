@@ -28,6 +28,7 @@ const STALLED_MS = 30_000
 /** What is left of a stream after its end is dropped after this long. */
 const FLUSH_MS = 5000
 const RETRY_MS = 100
+const CHUNK_LENGTH = 32 * 1024
 const CYCLE_JITTER = 0.2
 
 export function createSseStreams(options: SseOptions): SseStreams {
@@ -126,13 +127,13 @@ async function relay(
       const next = await events.next()
       if (ended.signal.aborted) return String(ended.signal.reason)
       if (next.done) return next.value
-      for (const event of next.value) {
-        const now = Date.now()
-        const kept = res.write(eventFrame(event, retryHint(now - lastAt)))
-        lastAt = now
-        if (!kept && !(await drained(res, ended.signal))) {
+      const now = Date.now()
+      const hint = retryHint(now - lastAt)
+      lastAt = now
+      for (const chunk of chunks(next.value, hint)) {
+        if (res.write(chunk)) continue
+        if (!(await drained(res, ended.signal)))
           return ended.signal.aborted ? String(ended.signal.reason) : 'slow_consumer'
-        }
       }
     }
   } finally {
@@ -147,6 +148,18 @@ const frame = (event: string, data: string, retryMs: number) => `event: ${event}
 
 const eventFrame = (event: FollowedEvent, retryMs: number) =>
   `event: ${event.type}\nid: ${event.id}\ndata: ${event.line}\nretry: ${retryMs}\n\n`
+
+/** Frames of one batch, joined up to a size that a socket takes well. */
+function* chunks(events: FollowedEvent[], retryMs: number): Generator<string> {
+  let chunk = ''
+  for (const event of events) {
+    chunk += eventFrame(event, retryMs)
+    if (chunk.length < CHUNK_LENGTH) continue
+    yield chunk
+    chunk = ''
+  }
+  if (chunk !== '') yield chunk
+}
 
 /** False when the client does not take what is there, or the stream has ended. */
 function drained(res: Context['res'], signal: AbortSignal): Promise<boolean> {

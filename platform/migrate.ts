@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
 import { SchemaEngine } from '@prisma/schema-engine-wasm'
+import pg from 'pg'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
 const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
@@ -13,20 +14,15 @@ const lockfile = { path: 'migration_lock.toml', content: 'provider = "postgresql
  * what `prisma migrate deploy` does, without its native engine. Several processes may call it at once.
  * Returns the names of the migrations it applied.
  */
-export async function applyMigrations(databaseUrl: string): Promise<string[]> {
-  const engine = await openSchemaEngine(databaseUrl)
-  try {
+export const applyMigrations = (databaseUrl: string): Promise<string[]> =>
+  withSchemaEngine(databaseUrl, async (engine) => {
     const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList: await readMigrations(), filters })
     return appliedMigrationNames
-  } finally {
-    engine.free()
-  }
-}
+  })
 
-/** The SQL that brings the newest migration to prisma/schema.prisma; empty when they agree. */
-export async function diffMigration(databaseUrl: string): Promise<string> {
-  const engine = await openSchemaEngine(databaseUrl)
-  try {
+/** The SQL that brings the newest migration to prisma/schema.prisma; says so when they agree. */
+export const diffMigration = (databaseUrl: string): Promise<string> =>
+  withSchemaEngine(databaseUrl, async (engine) => {
     const { stdout } = await engine.diff({
       from: { tag: 'migrations', ...(await readMigrations()) },
       to: { tag: 'schemaDatamodel', files: [{ path: schemaUrl.pathname, content: await readFile(schemaUrl, 'utf8') }] },
@@ -35,27 +31,36 @@ export async function diffMigration(databaseUrl: string): Promise<string> {
       filters,
     })
     return stdout ?? ''
-  } finally {
-    engine.free()
-  }
-}
+  })
 
-async function openSchemaEngine(databaseUrl: string): Promise<SchemaEngine> {
-  const schema = await readFile(schemaUrl, 'utf8')
-  const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(new PrismaPg({ connectionString: databaseUrl })))
-  return SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
+/** The pool is closed before anything else happens: the engine's advisory lock lives as long as its connection. */
+async function withSchemaEngine<T>(databaseUrl: string, work: (engine: SchemaEngine) => Promise<T>): Promise<T> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
+  try {
+    const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(pool))
+    const schema = await readFile(schemaUrl, 'utf8')
+    const engine = await SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
+    try {
+      return await work(engine)
+    } finally {
+      engine.free()
+    }
+  } finally {
+    await pool.end()
+  }
 }
 
 /**
  * The adapter cuts a script at every semicolon, also in comments and function bodies. Postgres takes it whole, and
  * then as one transaction.
  */
-function wholeScripts(factory: PrismaPg): PrismaPg {
+function wholeScripts(pool: pg.Pool): PrismaPg {
+  const factory = new PrismaPg(pool)
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
     adapter.executeScript = async (script) => {
-      await adapter.underlyingDriver().query(script)
+      await pool.query(script)
     }
     return adapter
   }

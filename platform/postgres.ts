@@ -5,17 +5,36 @@ import type { Config } from './config.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
+const MAX_NAMED_STATEMENTS = 200
 
 export function connectPostgres(config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>): PrismaClient {
   return new PrismaClient({
-    adapter: new PrismaPg({
-      connectionString: config.DATABASE_URL,
-      max: config.DATABASE_POOL_SIZE,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-    }),
+    adapter: new PrismaPg(
+      {
+        connectionString: config.DATABASE_URL,
+        max: config.DATABASE_POOL_SIZE,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        statement_timeout: STATEMENT_TIMEOUT_MS,
+        idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+      },
+      { statementNameGenerator: nameStatements() },
+    ),
   })
+}
+
+/**
+ * A statement with a name is parsed and planned once for each connection. The service has a fixed set of statements,
+ * so the first ones are the frequent ones; the limit is for lists whose SQL depends on their length.
+ */
+function nameStatements(): (query: { sql: string }) => string {
+  const names = new Map<string, string>()
+  return ({ sql }) => {
+    const known = names.get(sql)
+    if (known !== undefined || names.size >= MAX_NAMED_STATEMENTS) return known ?? ''
+    const name = `s${names.size}`
+    names.set(sql, name)
+    return name
+  }
 }
 
 /** A key that all processes of a deployment share: the first one makes it, the record keeps it. */

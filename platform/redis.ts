@@ -12,7 +12,9 @@ const options = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
-}
+  // RESP3 answers XREAD with a flat map; the pairs of RESP2 come from every server.
+  protocol: 2,
+} as const
 
 /** For short commands: each fails at once while Redis is away. */
 export function connectRedis(url: string, log: Logger): Redis {

@@ -12,24 +12,25 @@ const FORCED_EXIT_MS = 20_000
 export async function run(name: string, roles: Role[]): Promise<void> {
   const config = configOrExit()
   const log = createLog(config.LOG_LEVEL, name)
+  const stopSignal = nextStopSignal()
   const platform = await buildPlatform(config, log)
   const running: Awaited<ReturnType<Role>>[] = []
   for (const role of roles) running.unshift(await role(platform, config, log))
 
-  let stopping = false
-  const stop = async (signal: string) => {
-    if (stopping) return
-    stopping = true
-    log.info({ signal }, 'stopping')
-    setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref()
-    for (const role of running) await role.stop()
-    await platform.close()
-    log.info('stopped')
-    process.exit(0)
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
+  log.info({ signal: await stopSignal }, 'stopping')
+  setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref()
+  for (const role of running) await role.stop()
+  await platform.close()
+  log.info('stopped')
+  process.exit(0)
 }
+
+/** Listens from the beginning, so that a signal during the start is obeyed after it. */
+const nextStopSignal = (): Promise<string> =>
+  new Promise((resolve) => {
+    process.on('SIGINT', resolve)
+    process.on('SIGTERM', resolve)
+  })
 
 function configOrExit(): Config {
   try {

@@ -1,14 +1,12 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
-import { beginTurn, completeTurn, failTurn, type StepOutcome } from '../domain/turns/lifecycle.ts'
+import { failTurn } from '../domain/turns/lifecycle.ts'
 import { type Attempt, reason } from '../domain/turns/reason.ts'
 import type { ReasonOutcome, TurnErrorCode, TurnInput } from '../workflows/messages.ts'
 
 export type TurnActivities = {
-  beginTurn(turn: TurnInput): Promise<StepOutcome>
   reason(turn: TurnInput, iteration: number): Promise<ReasonOutcome>
-  completeTurn(turn: TurnInput): Promise<void>
   failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<void>
 }
 
@@ -16,8 +14,6 @@ export type TurnActivities = {
 const HEARTBEAT_MS = 1000
 
 export const createActivities = (deps: Deps): TurnActivities => ({
-  beginTurn: (turn) => run(deps, () => beginTurn(deps, turn)),
-  completeTurn: (turn) => run(deps, () => completeTurn(deps, turn)),
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, `reason:${iteration}`, code)),
   reason: (turn, iteration) =>
     run(deps, async () => {

@@ -1,10 +1,13 @@
-import { Runtime } from '@temporalio/worker'
+import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { type Role, run } from '../platform/run.ts'
 import { startWorker } from './worker.ts'
 
-export const workerRole: Role = async ({ deps, temporal }, config) => {
+export const workerRole: Role = async ({ deps, temporal }, config, log) => {
   // Signals are run's to handle: the worker stops after the API.
-  Runtime.install({ shutdownSignals: [] })
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', (entry) => log.warn(entry.meta, entry.message)),
+  })
   return startWorker(deps, {
     address: config.TEMPORAL_ADDRESS,
     namespace: config.TEMPORAL_NAMESPACE,

@@ -3,14 +3,13 @@ import {
   ApplicationFailure,
   proxyActivities,
   proxyLocalActivities,
-  setCurrentDetails,
   TimeoutFailure,
 } from '@temporalio/workflow'
 import type { TurnActivities } from '../worker/activities.ts'
 import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
 
-/** Bookkeeping is a single append each; it is tried until the record is there again. */
-const { beginTurn, completeTurn, failTurn } = proxyLocalActivities<TurnActivities>({
+/** A single append to the record; it is tried until the record is there again. */
+const { failTurn } = proxyLocalActivities<TurnActivities>({
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
 })
@@ -31,23 +30,20 @@ const { reason } = proxyActivities<TurnActivities>({
   },
 })
 
-/** One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them. */
+/**
+ * One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them.
+ * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it.
+ */
 export async function turn(input: TurnInput): Promise<TurnOutcome> {
-  if ((await beginTurn(input)) === 'ended') return 'ended'
   const iteration = 1
+  const summary = `reason · iteration ${iteration}`
   try {
-    setCurrentDetails(`reason, iteration ${iteration}`)
-    const { outcome } = await reason.executeWithOptions({ summary: `reason · iteration ${iteration}` }, [
-      input,
-      iteration,
-    ])
-    if (outcome === 'ended') return 'ended'
+    const { outcome } = await reason.executeWithOptions({ summary }, [input, iteration])
+    return outcome === 'answered' ? 'completed' : 'ended'
   } catch (error) {
     await failTurn(input, iteration, errorCode(error))
     return 'failed'
   }
-  await completeTurn(input)
-  return 'completed'
 }
 
 const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']

@@ -20,7 +20,8 @@ export type Writer = {
 }
 
 export type Appended =
-  | { outcome: 'appended'; events: WireEvent[]; nextTurnId: string | null }
+  /** `at`: the time that the events carry. `nextTurnId`: when the turn ended, the one whose place it is now. */
+  | { outcome: 'appended'; events: WireEvent[]; at: Date; nextTurnId: string | null }
   | { outcome: 'turn_ended'; nextTurnId: string | null }
   | { outcome: 'fenced' }
   | { outcome: 'session_gone' }
@@ -47,13 +48,13 @@ export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[
   if (row.outcome === 'fenced' || row.outcome === 'session_gone') return { outcome: row.outcome }
   if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId: row.next_turn_id ?? null }
 
-  const recorded = presentRecorded(deps, writer, events, row)
+  const at = new Date(row.ts ?? 0)
+  const recorded = presentRecorded(deps, writer, events, row, at)
   publishEvents(deps, writer.sessionId, writer.turnId, recorded)
-  return { outcome: 'appended', events: recorded, nextTurnId: row.next_turn_id ?? null }
+  return { outcome: 'appended', events: recorded, at, nextTurnId: row.next_turn_id ?? null }
 }
 
-function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row): WireEvent[] {
-  const ts = new Date(row.ts ?? 0)
+function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row, ts: Date): WireEvent[] {
   return (row.events ?? []).flatMap(([ordinal, sequence]) => {
     const event = events[ordinal - 1]
     if (event === undefined) return []

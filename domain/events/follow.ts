@@ -3,7 +3,7 @@ import { createEventReader, type EventFilter, type ReadEvent, wants } from './re
 import type { RelayEntry } from './relay.ts'
 
 /** An event on its way to a client: `line` is the whole event as one line of JSON. */
-export type FollowedEvent = Required<Omit<RelayEntry, 'sessionId'>>
+export type FollowedEvent = Omit<RelayEntry, 'sessionId'>
 
 export const REPLAY_BATCH = 200
 
@@ -43,12 +43,12 @@ export async function* follow(
       const ready: FollowedEvent[] = []
       for (const entry of entries) {
         if (entry.sequence <= cursor) continue
-        if (entry.sequence !== cursor + 1 || entry.line === undefined) {
+        if (entry.sequence !== cursor + 1 || entry.line === '') {
           behind = true
           break
         }
         cursor = entry.sequence
-        if (wants(filter, entry.type)) ready.push(entry as FollowedEvent)
+        if (wants(filter, entry.type)) ready.push(entry)
       }
       if (ready.length > 0) yield ready
       else if (!behind) await inbox.wait(signal)

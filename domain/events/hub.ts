@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import { pause } from '../pause.ts'
-import { RELAY_STREAMS, type RelayEntry, relayKey } from './relay.ts'
+import { RELAY_STREAMS, type RelayEntry, readRelayFields, relayKey } from './relay.ts'
 
 /** A reader that waits for news of one session. */
 export type Inbox = {
@@ -39,6 +39,7 @@ const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
 const BLOCK_MS = 2000
 const READ_COUNT = 1000
+const CONNECTING_MS = 50
 
 /**
  * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
@@ -80,7 +81,7 @@ function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string,
     wake()
   }
   const deliver = (entry: RelayEntry) => {
-    bytes += entry.line?.length ?? 0
+    bytes += entry.line.length
     if (entries.length >= MAX_INBOX_ENTRIES || bytes > MAX_INBOX_BYTES) {
       miss()
       return inbox.onOverflow()
@@ -150,6 +151,10 @@ async function readRelay(
   const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(prefix, index))
   let positions: string[] | undefined
   while (!signal.aborted) {
+    if (reader.status !== 'ready') {
+      await pause(CONNECTING_MS, signal)
+      continue
+    }
     try {
       if (positions === undefined) {
         positions = await lastPositions(reader, keys)
@@ -174,7 +179,6 @@ async function readRelay(
       // What was published meanwhile may be lost to us: start at the end and compare with the record.
       positions = undefined
       log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
-      await pause(200, signal)
     }
   }
 }
@@ -188,18 +192,8 @@ async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
   )
 }
 
-/** The fields stand in the order in which publishEvents wrote them. */
 function dispatch(subscribers: Map<string, Set<Subscriber>>, fields: string[]): void {
-  const [, sessionId = '', , sequence, , type = '', , turnId = '', , id = '', , line] = fields
-  const peers = subscribers.get(sessionId)
+  const peers = subscribers.get(fields[0] ?? '')
   if (peers === undefined) return
-  const entry: RelayEntry = {
-    sessionId,
-    sequence: Number(sequence),
-    type,
-    turnId,
-    id,
-    ...(line === undefined ? {} : { line }),
-  }
-  for (const peer of peers) peer.deliver(entry)
+  for (const entry of readRelayFields(fields)) for (const peer of peers) peer.deliver(entry)
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { EventContext, EventType, WireEvent } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
@@ -108,6 +108,6 @@ function parentSpan(event: StoredEvent): string {
 }
 
 /** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */
-const span = (turnId: string, step: string): string => hash(turnId, step).slice(0, 16)
-const spanUuid = (turnId: string, step: string): string => hash(turnId, step).slice(0, 32)
-const hash = (turnId: string, step: string): string => createHash('sha256').update(`${turnId}/${step}`).digest('hex')
+const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
+const spanUuid = (turnId: string, step: string): string => digest(turnId, step).slice(0, 32)
+const digest = (turnId: string, step: string): string => hash('sha256', `${turnId}/${step}`)

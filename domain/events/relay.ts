@@ -5,17 +5,17 @@ import type { Deps } from '../deps.ts'
 export const RELAY_STREAMS = 8
 /** A subscriber that falls further behind reads Postgres, so the relay stays small. */
 const KEPT_ENTRIES = 1000
-/** Larger lines ring the bell without their text: Redis holds news, not the record. */
-const MAX_LINE_BYTES = 64 * 1024
+/** Longer lines ring the bell without their text: Redis holds news, not the record. */
+const MAX_LINE_LENGTH = 64 * 1024
 
-/** One entry of a relay stream, ids as plain uuids; without `line` the reader takes the event from Postgres. */
+/** An event on the relay, ids as plain uuids. With an empty `line` the reader takes the event from Postgres. */
 export type RelayEntry = {
   sessionId: string
   sequence: number
   type: string
   turnId: string
   id: string
-  line?: string
+  line: string
 }
 
 export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
@@ -29,13 +29,23 @@ export const relayIndex = (sessionUuid: string): number =>
  * Postgres by the hub's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
-  const key = relayKey(deps.redisPrefix, relayIndex(sessionId))
+  if (events.length === 0) return
+  const fields = [sessionId, turnId]
   for (const event of events) {
     const line = JSON.stringify(event)
-    const fields = ['s', sessionId, 'q', `${event.sequence}`, 't', event.type, 'u', turnId, 'i', event.id]
-    if (Buffer.byteLength(line) <= MAX_LINE_BYTES) fields.push('l', line)
-    deps.redis
-      .xadd(key, 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
-      .catch((error: Error) => deps.log.debug({ err: error.message }, 'relay entry not published'))
+    fields.push(`${event.sequence}`, event.type, event.id, line.length <= MAX_LINE_LENGTH ? line : '')
+  }
+  const key = relayKey(deps.redisPrefix, relayIndex(sessionId))
+  deps.redis
+    .xadd(key, 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
+    .catch((error: Error) => deps.log.debug({ err: error.message }, 'events not published'))
+}
+
+/** The entries of one publishEvents, as a reader of the stream gets them. */
+export function* readRelayFields(fields: string[]): Generator<RelayEntry> {
+  const [sessionId = '', turnId = ''] = fields
+  for (let at = 2; at + 3 < fields.length; at += 4) {
+    const [sequence, type = '', id = '', line = ''] = fields.slice(at, at + 4)
+    yield { sessionId, turnId, sequence: Number(sequence), type, id, line }
   }
 }

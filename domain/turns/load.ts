@@ -1,4 +1,6 @@
+import type { TokenUsage } from '../../contract/common.ts'
 import { Controls, type Message } from '../../contract/messages.ts'
+import type { TurnStatus } from '../../prisma/generated/client.ts'
 import type { TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { readConversation } from '../events/read.ts'
@@ -6,9 +8,11 @@ import { toId } from '../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../llm/catalog.ts'
 
 /** What a step of a turn works with. */
-export type TurnContext = {
-  sessionId: string
-  turnId: string
+export type TurnContext = TurnInput & {
+  status: TurnStatus
+  iterations: number
+  usage: TokenUsage
+  startedAt: Date | null
   harnessId: string
   agentId: string | null
   modelId: string | null
@@ -16,52 +20,76 @@ export type TurnContext = {
   model: CatalogModel
   reasoningEffort: string | undefined
   messages: Message[]
+  /** The text that the turn answers, cut for a summary. */
+  inputContent: string
   /** Model calls of the session before this turn. */
   earlierCalls: number
-  /** What earlier attempts of the step left. `succeeded` is null while none has finished it. */
-  attempts: { failures: number; waitedMs: number; succeeded: boolean | null }
+  /** What earlier attempts of the step left: failed answers, the waits between them, and whether one recorded its end. */
+  attempts: { failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
 }
 
 type Row = {
   controls: unknown
+  status: TurnStatus
+  iterations: number
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheCreationTokens: number
+  startedAt: Date | null
   harnessId: string
   agentId: string | null
   modelId: string | null
   systemPrompt: string | null
   agentModelId: string | null
   earlierCalls: number
-  failures: number
-  waitedMs: number
+  failures: number | null
+  waitedMs: number | null
+  error: string | null
   succeeded: boolean | null
 }
 
+export const PREVIEW_CHARACTERS = 200
+
 /** Null when the turn's session is gone. */
-export async function loadTurn(
-  deps: Deps,
-  { sessionId, turnId }: TurnInput,
-  step: string,
-): Promise<TurnContext | null> {
-  const [rows, messages] = await Promise.all([readTurn(deps, turnId, step), readConversation(deps, sessionId, turnId)])
+export async function loadTurn(deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> {
+  const [rows, messages] = await Promise.all([
+    readTurn(deps, turn, step),
+    readConversation(deps, turn.sessionId, turn.turnId),
+  ])
   const row = rows[0]
   if (row === undefined) return null
   const controls = Controls.safeParse(row.controls).data
-  const modelIds = [
-    controls?.model_id,
-    row.modelId && toId('model', row.modelId),
-    row.agentModelId && toId('model', row.agentModelId),
-  ]
   return {
-    sessionId,
-    turnId,
+    ...turn,
+    status: row.status,
+    iterations: row.iterations,
+    usage: {
+      input_tokens: row.inputTokens,
+      output_tokens: row.outputTokens,
+      cache_read_tokens: row.cacheReadTokens,
+      cache_creation_tokens: row.cacheCreationTokens,
+    },
+    startedAt: row.startedAt,
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
     systemPrompt: row.systemPrompt ?? '',
-    model: chooseModel(deps, modelIds),
+    model: chooseModel(deps, [
+      controls?.model_id,
+      row.modelId && toId('model', row.modelId),
+      row.agentModelId && toId('model', row.agentModelId),
+    ]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,
+    inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
-    attempts: { failures: row.failures, waitedMs: row.waitedMs, succeeded: row.succeeded },
+    attempts: {
+      failures: row.failures ?? 0,
+      waitedMs: row.waitedMs ?? 0,
+      succeeded: row.succeeded,
+      error: row.error,
+    },
   }
 }
 
@@ -74,15 +102,31 @@ function chooseModel(deps: Deps, ids: (string | null | undefined)[]): CatalogMod
   return defaultModel(deps.models)
 }
 
-const readTurn = (deps: Deps, turnId: string, step: string) => deps.db.$queryRaw<Row[]>`
-  SELECT t.controls, s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
+function inputText(messages: Message[], turnId: string): string {
+  const input = messages.find((message) => message.id === toId('message', turnId))
+  const text = input?.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('') ?? ''
+  return cut(text)
+}
+
+/** The first characters of a text, whole ones. */
+export const cut = (text: string): string =>
+  text.length <= PREVIEW_CHARACTERS
+    ? text
+    : [...text.slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')
+
+const readTurn = (deps: Deps, { organizationId, sessionId, turnId }: TurnInput, step: string) => deps.db.$queryRaw<
+  Row[]
+>`
+  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
+    t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
+    t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
+    s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
     a.system_prompt AS "systemPrompt", a.default_model_id AS "agentModelId",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
-    coalesce(p.failures, 0) AS failures, coalesce(p.waited_ms, 0) AS "waitedMs",
+    p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
-      WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}
-        AND type NOT IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta')) AS succeeded
+      WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded
   FROM turns t JOIN sessions s ON s.id = t.session_id LEFT JOIN agents a ON a.id = s.agent_id
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
-  WHERE t.id = ${turnId}::uuid`
+  WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

@@ -1,10 +1,11 @@
 import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
-import { appendEvents, type NewEvent, type Writer } from '../events/append.ts'
+import { appendEvents, type NewEvent } from '../events/append.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { ModelError } from '../llm/model.ts'
 import { type Answer, streamAnswer } from './answer.ts'
-import { loadTurn, type TurnContext } from './load.ts'
+import { beginning, ending, startNext, startNextOf } from './lifecycle.ts'
+import { cut, loadTurn, type TurnContext } from './load.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 export type Attempt = {
@@ -21,29 +22,22 @@ export type Reasoned =
   | { outcome: 'retry'; afterMs: number }
 
 const MAX_MODEL_CALLS = 5
-const TEXT_PREVIEW_CHARACTERS = 200
 
-/** One model call of a turn, with its events. May be run again after any interruption, also while the old run lives. */
+/**
+ * One model call of a turn, with its events; the first also begins the turn, and the one that answers ends it, in the
+ * transaction that records the answer. May be run again after any interruption, also while the old run lives.
+ */
 export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
   const step = `reason:${iteration}`
   const context = await loadTurn(deps, turn, step)
   if (context === null) return { outcome: 'ended' }
-  // An earlier attempt finished the step but died before it could report.
-  if (context.attempts.succeeded === true) return { outcome: 'answered' }
-  if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
-
-  const call: ModelCall = { deps, context, step, iteration, execId: newUuid(), attempt, startedAt: Date.now() }
-  const claimed = await append(call, [started(call), answerStarted(call)])
-  if (!claimed) return { outcome: 'ended' }
-  try {
-    const answer = await streamAnswer(call, (events) => appendOrStop(call, events))
-    const recorded = await append(call, [...answer.rest, generation(call, answer), ...completed(call, answer)])
-    return { outcome: recorded ? 'answered' : 'ended' }
-  } catch (error) {
-    if (error instanceof Superseded) return { outcome: 'ended' }
-    if (error instanceof ModelError) return recordFailure(call, error)
-    throw error
+  // An earlier attempt recorded the end of the step but died before it could report.
+  if (context.attempts.succeeded === true) {
+    await startNextOf(deps, turn)
+    return { outcome: 'answered' }
   }
+  if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+  return callModel({ deps, context, step, iteration, execId: newUuid(), attempt, startedAt: Date.now() })
 }
 
 /** One attempt at one step. */
@@ -57,19 +51,39 @@ export type ModelCall = {
   startedAt: number
 }
 
+async function callModel(call: ModelCall): Promise<Reasoned> {
+  const { deps, context } = call
+  const claimed = await append(call, [...beginning(context), ...own(call, [started(call), answerStarted(call)])])
+  if (claimed.outcome !== 'appended') return { outcome: 'ended' }
+  try {
+    const answer = await streamAnswer(call, async (events) => {
+      const { outcome } = await append(call, own(call, events))
+      if (outcome !== 'appended') throw new Superseded('the turn has ended or a newer attempt has begun')
+    })
+    const recorded = await append(call, [
+      ...own(call, [...answer.rest, generation(call, answer), ...completed(call, answer)]),
+      ...ending({ ...context, startedAt: context.startedAt ?? claimed.at }, call.iteration, answer.usage),
+    ])
+    if (recorded.outcome !== 'appended') return { outcome: 'ended' }
+    startNext(deps, context, recorded.nextTurnId)
+    return { outcome: 'answered' }
+  } catch (error) {
+    if (error instanceof Superseded) return { outcome: 'ended' }
+    if (error instanceof ModelError) return recordFailure(call, error)
+    throw error
+  }
+}
+
 /** The attempt lost its right to write in mid-stream. */
 class Superseded extends Error {}
 
-async function append(call: ModelCall, events: Omit<NewEvent, 'step' | 'execId'>[]): Promise<boolean> {
-  const { sessionId, turnId } = call.context
-  const writer: Writer = { sessionId, turnId, attempt: { step: call.step, fence: call.attempt.fence } }
-  const own = events.map((event) => ({ ...event, step: call.step, execId: call.execId }))
-  const { outcome } = await appendEvents(call.deps, writer, own)
-  return outcome === 'appended'
-}
+/** The step's own events, as against those of the whole turn. */
+const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
+  events.map((event) => ({ ...event, step, execId }))
 
-async function appendOrStop(call: ModelCall, events: NewEvent[]): Promise<void> {
-  if (!(await append(call, events))) throw new Superseded('the turn has ended or a newer attempt has begun')
+function append({ deps, context, step, attempt }: ModelCall, events: NewEvent[]) {
+  const { sessionId, turnId } = context
+  return appendEvents(deps, { sessionId, turnId, attempt: { step, fence: attempt.fence } }, events)
 }
 
 const modelMetadata = ({ model }: TurnContext) => ({
@@ -142,7 +156,7 @@ function completed(call: ModelCall, answer: Answer): NewEvent[] {
         success: true,
         has_tool_calls: false,
         tool_call_count: 0,
-        text_preview: [...answer.text].slice(0, TEXT_PREVIEW_CHARACTERS).join(''),
+        text_preview: cut(answer.text),
         duration_ms: Date.now() - call.startedAt,
         usage: answer.usage,
       },
@@ -162,9 +176,11 @@ async function recordFailure(call: ModelCall, error: ModelError): Promise<Reason
   })
   if (!isLast) return { outcome: 'retry', afterMs }
   const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: error.message }
-  const recorded = await append(call, [
+  const duration_ms = Date.now() - call.startedAt
+  const events: NewEvent[] = [
     generation(call, { error }),
-    { type: 'reason.completed', data: { ...failed, duration_ms: Date.now() - call.startedAt } },
-  ])
-  return recorded ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'ended' }
+    { type: 'reason.completed', data: { ...failed, duration_ms } },
+  ]
+  const recorded = await append(call, own(call, events))
+  return recorded.outcome === 'appended' ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'ended' }
 }

@@ -170,6 +170,16 @@ CREATE INDEX turns_unfinished ON turns (session_id, input_sequence) WHERE finish
 CREATE UNIQUE INDEX events_once ON events (turn_id, type, step)
 WHERE type NOT IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta');
 
+-- Most updates of these rows change counters only; room in the page keeps them off the indexes.
+ALTER TABLE sessions SET (fillfactor = 70);
+ALTER TABLE turns SET (fillfactor = 70);
+
+CREATE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
+  SELECT id FROM turns
+  WHERE session_id = p_session_id AND finished_at IS NULL AND status = 'queued'
+  ORDER BY input_sequence LIMIT 1
+$$;
+
 -- Records events that a turn writes, together with the state that they announce, under the session's row lock.
 --
 -- p_events: [{type, step?, exec_id?, data}]. p_step and p_fence name the attempt that writes; null when the
@@ -189,11 +199,21 @@ DECLARE
   v_fence bigint;
   v_ts timestamptz(3) := clock_timestamp();
   v_others boolean;
-  v_count integer;
-  v_rows jsonb;
-  v_types text[];
+  v_event record;
+  v_sequence integer;
+  v_repeats boolean;
+  v_rows jsonb := '[]';
+  -- What the events announce; null where they announce nothing.
+  v_session_status session_status;
+  v_turn_status turn_status;
+  v_reasons integer := 0;
+  v_usage jsonb;
+  v_preview text;
+  v_error text;
+  v_error_code text;
+  v_has_ended boolean := false;
 BEGIN
-  SELECT last_sequence, started_at IS NOT NULL AS has_started INTO v_session
+  SELECT last_sequence, started_at, agent_id INTO v_session
   FROM sessions WHERE id = p_session_id FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'session_gone');
@@ -218,117 +238,104 @@ BEGIN
     END IF;
   END IF;
 
-  v_others := EXISTS (
-    SELECT FROM turns WHERE session_id = p_session_id AND finished_at IS NULL AND id <> p_turn_id
-  );
-
-  WITH wanted AS (
-    SELECT e.value AS event, e.value ->> 'type' AS type, coalesce(e.value ->> 'step', '') AS step, e.ordinality
-    FROM jsonb_array_elements(p_events) WITH ORDINALITY AS e
-    WHERE NOT (e.value ->> 'type' = 'session.started' AND v_session.has_started)
-      AND NOT (e.value ->> 'type' = 'session.idled' AND v_others)
-  ), numbered AS (
-    SELECT *, v_session.last_sequence + row_number() OVER (ORDER BY ordinality) AS sequence
-    FROM wanted
-    WHERE type IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta')
-      OR NOT EXISTS (
-        SELECT FROM events seen
-        WHERE seen.turn_id = p_turn_id AND seen.type = wanted.type AND seen.step = wanted.step
-          AND seen.type NOT IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta')
-      )
-  ), inserted AS (
-    INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
-    SELECT p_session_id, sequence, type, v_ts, p_turn_id, step, (event ->> 'exec_id')::uuid, event -> 'data'
-    FROM numbered
-  )
-  SELECT count(*), coalesce(jsonb_agg(jsonb_build_array(ordinality, sequence) ORDER BY sequence), '[]'), array_agg(type)
-  INTO v_count, v_rows, v_types
-  FROM numbered;
-
-  IF v_count > 0 THEN
-    UPDATE sessions SET last_sequence = last_sequence + v_count, updated_at = v_ts WHERE id = p_session_id;
-    -- Most appends are deltas, which announce nothing.
-    IF NOT v_types <@ ARRAY['output.message.started', 'output.message.delta', 'reason.thinking.delta'] THEN
-      PERFORM project_events(p_session_id, p_turn_id, v_session.last_sequence, v_ts);
+  v_sequence := v_session.last_sequence;
+  FOR v_event IN
+    SELECT e.ordinality, e.value ->> 'type' AS type, coalesce(e.value ->> 'step', '') AS step,
+      (e.value ->> 'exec_id')::uuid AS exec_id, e.value -> 'data' AS data
+    FROM jsonb_array_elements(p_events) WITH ORDINALITY AS e ORDER BY e.ordinality
+  LOOP
+    CONTINUE WHEN v_event.type = 'session.started' AND v_session.started_at IS NOT NULL;
+    IF v_event.type = 'session.idled' THEN
+      v_others := EXISTS (
+        SELECT FROM turns WHERE session_id = p_session_id AND finished_at IS NULL AND id <> p_turn_id
+      );
+      CONTINUE WHEN v_others;
     END IF;
+
+    v_repeats := v_event.type IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta');
+    INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
+    VALUES (p_session_id, v_sequence + 1, v_event.type, v_ts, p_turn_id, v_event.step, v_event.exec_id, v_event.data)
+    ON CONFLICT (turn_id, type, step)
+      WHERE type NOT IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta')
+      DO NOTHING;
+    CONTINUE WHEN NOT FOUND;
+    v_sequence := v_sequence + 1;
+    v_rows := v_rows || jsonb_build_array(jsonb_build_array(v_event.ordinality, v_sequence));
+    CONTINUE WHEN v_repeats;
+
+    CASE v_event.type
+      WHEN 'session.activated' THEN
+        v_session_status := 'active';
+      WHEN 'turn.started' THEN
+        v_turn_status := 'active';
+      WHEN 'reason.started' THEN
+        v_session_status := 'active';
+        v_turn_status := 'active';
+        v_reasons := v_reasons + 1;
+      WHEN 'output.message.completed' THEN
+        v_preview := left((
+          SELECT string_agg(part ->> 'text', '') FROM jsonb_array_elements(v_event.data #> '{message,content}') AS part
+          WHERE part ->> 'type' = 'text'
+        ), 200);
+      WHEN 'reason.completed' THEN
+        v_usage := v_event.data -> 'usage';
+      WHEN 'tool.call_requested' THEN
+        v_session_status := 'waitingfortoolresults';
+        v_turn_status := 'waiting';
+      WHEN 'turn.completed', 'turn.failed', 'turn.cancelled' THEN
+        v_turn_status := split_part(v_event.type, '.', 2)::turn_status;
+        v_error := v_event.data ->> 'error';
+        v_error_code := v_event.data ->> 'error_code';
+        v_has_ended := true;
+      WHEN 'session.idled' THEN
+        v_session_status := 'idle';
+      ELSE NULL;
+    END CASE;
+  END LOOP;
+
+  IF v_turn_status IS NOT NULL OR v_usage IS NOT NULL THEN
+    UPDATE turns SET
+      status = coalesce(v_turn_status, status),
+      iterations = iterations + v_reasons,
+      started_at = coalesce(started_at, v_ts),
+      finished_at = CASE WHEN v_has_ended THEN v_ts END,
+      error = v_error,
+      error_code = v_error_code,
+      input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
+      output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
+      cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+    WHERE id = p_turn_id;
+  END IF;
+  IF v_sequence > v_session.last_sequence THEN
+    UPDATE sessions SET
+      last_sequence = v_sequence,
+      status = coalesce(v_session_status, status),
+      started_at = CASE WHEN v_session_status = 'active' THEN coalesce(started_at, v_ts) ELSE started_at END,
+      finished_at = CASE WHEN v_session_status = 'idle' THEN v_ts ELSE finished_at END,
+      output_preview = coalesce(v_preview, output_preview),
+      updated_at = v_ts,
+      input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
+      output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
+      cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+    WHERE id = p_session_id;
+  END IF;
+  IF v_usage IS NOT NULL AND v_session.agent_id IS NOT NULL THEN
+    UPDATE agents SET
+      input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
+      output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
+      cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+    WHERE id = v_session.agent_id;
   END IF;
 
   RETURN jsonb_build_object(
     'outcome', 'appended',
     'events', v_rows,
     'ts', v_ts,
-    'next_turn_id', CASE WHEN v_types && ARRAY['turn.completed', 'turn.failed', 'turn.cancelled']
-      THEN next_queued_turn(p_session_id) END
+    'next_turn_id', CASE WHEN v_has_ended THEN next_queued_turn(p_session_id) END
   );
-END $$;
-
-CREATE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
-  SELECT id FROM turns
-  WHERE session_id = p_session_id AND finished_at IS NULL AND status = 'queued'
-  ORDER BY input_sequence LIMIT 1
-$$;
-
--- The state that the events after p_after announce. The only writer of a turn's and a session's status.
-CREATE FUNCTION project_events(p_session_id uuid, p_turn_id uuid, p_after integer, p_ts timestamptz)
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_event record;
-BEGIN
-  FOR v_event IN
-    SELECT type, data FROM events WHERE session_id = p_session_id AND sequence > p_after ORDER BY sequence
-  LOOP
-    CASE v_event.type
-      WHEN 'session.activated' THEN
-        UPDATE sessions SET status = 'active', started_at = coalesce(started_at, p_ts) WHERE id = p_session_id;
-      WHEN 'turn.started' THEN
-        UPDATE turns SET status = 'active', started_at = p_ts WHERE id = p_turn_id;
-      WHEN 'reason.started' THEN
-        UPDATE turns SET status = 'active', iterations = iterations + 1 WHERE id = p_turn_id;
-        UPDATE sessions SET status = 'active' WHERE id = p_session_id AND status <> 'active';
-      WHEN 'output.message.completed' THEN
-        UPDATE sessions SET output_preview = left((
-          SELECT string_agg(part ->> 'text', '') FROM jsonb_array_elements(v_event.data #> '{message,content}') AS part
-          WHERE part ->> 'type' = 'text'
-        ), 200) WHERE id = p_session_id;
-      WHEN 'reason.completed' THEN
-        PERFORM add_usage(p_session_id, p_turn_id, v_event.data -> 'usage');
-      WHEN 'tool.call_requested' THEN
-        UPDATE turns SET status = 'waiting' WHERE id = p_turn_id;
-        UPDATE sessions SET status = 'waitingfortoolresults' WHERE id = p_session_id;
-      WHEN 'turn.completed', 'turn.failed', 'turn.cancelled' THEN
-        UPDATE turns SET
-          status = split_part(v_event.type, '.', 2)::turn_status,
-          error = v_event.data ->> 'error',
-          error_code = v_event.data ->> 'error_code',
-          finished_at = p_ts
-        WHERE id = p_turn_id;
-      WHEN 'session.idled' THEN
-        UPDATE sessions SET status = 'idle', finished_at = p_ts WHERE id = p_session_id;
-      ELSE NULL;
-    END CASE;
-  END LOOP;
-END $$;
-
--- p_usage: a TokenUsage or null. Sums it into the turn, its session and the session's agent.
-CREATE FUNCTION add_usage(p_session_id uuid, p_turn_id uuid, p_usage jsonb) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_input bigint := coalesce((p_usage ->> 'input_tokens')::bigint, 0);
-  v_output bigint := coalesce((p_usage ->> 'output_tokens')::bigint, 0);
-  v_read bigint := coalesce((p_usage ->> 'cache_read_tokens')::bigint, 0);
-  v_creation bigint := coalesce((p_usage ->> 'cache_creation_tokens')::bigint, 0);
-BEGIN
-  UPDATE turns SET
-    input_tokens = input_tokens + v_input, output_tokens = output_tokens + v_output,
-    cache_read_tokens = cache_read_tokens + v_read, cache_creation_tokens = cache_creation_tokens + v_creation
-  WHERE id = p_turn_id;
-  UPDATE sessions SET
-    input_tokens = input_tokens + v_input, output_tokens = output_tokens + v_output,
-    cache_read_tokens = cache_read_tokens + v_read, cache_creation_tokens = cache_creation_tokens + v_creation
-  WHERE id = p_session_id;
-  UPDATE agents SET
-    input_tokens = input_tokens + v_input, output_tokens = output_tokens + v_output,
-    cache_read_tokens = cache_read_tokens + v_read, cache_creation_tokens = cache_creation_tokens + v_creation
-  WHERE id = (SELECT agent_id FROM sessions WHERE id = p_session_id);
 END $$;
 
 -- Messages are a view of events; the conversation is read without touching the deltas in between.

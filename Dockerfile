@@ -1,0 +1,34 @@
+# One image, three roles: `node main.ts` (API and worker together), `node api/main.ts`, `node worker/main.ts`.
+# Node runs the TypeScript sources directly, so there is no compile step.
+
+FROM node:24-slim AS base
+WORKDIR /app
+# Temporal's native client verifies certificates with the system's own list, which the slim image leaves out.
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends ca-certificates \
+  && rm -rf /var/lib/apt/lists/*
+
+FROM base AS build
+COPY package.json package-lock.json ./
+RUN npm ci --no-audit --no-fund
+COPY . .
+# Prisma would download its native schema engine, which generating does not use: any file that exists satisfies it.
+RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no-hints
+# Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
+RUN node scripts/bundle-workflows.ts
+RUN npm prune --omit=dev --no-audit --no-fund \
+  && find scripts -mindepth 1 ! -name 'check-*.ts' -delete
+
+FROM base AS run
+ENV NODE_ENV=production \
+  NODE_OPTIONS=--disable-warning=ExperimentalWarning \
+  PORT=9300 \
+  WORKFLOW_BUNDLE=/app/dist/workflow-bundle.js
+COPY --from=build /app ./
+# Owned by root and run as another user: the process cannot change its own code.
+USER node
+EXPOSE 9300
+STOPSIGNAL SIGTERM
+# For the roles that serve HTTP; docker-compose.yml gives the worker its own.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["node", "scripts/check-api.ts"]
+CMD ["node", "main.ts"]

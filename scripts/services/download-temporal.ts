@@ -1,0 +1,14 @@
+/**
+ * Lets @temporalio/testing download its development server into the folder given. It is a process of its own because
+ * the download cannot be cancelled: whoever starts this sets a time limit.
+ */
+import { mkdir } from 'node:fs/promises'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+
+const [downloadDir] = process.argv.slice(2)
+if (downloadDir === undefined) throw new Error('Give the folder to download to.')
+await mkdir(downloadDir, { recursive: true })
+const environment = await TestWorkflowEnvironment.createLocal({
+  server: { executable: { type: 'cached-download', downloadDir } },
+})
+await environment.teardown()

@@ -1,0 +1,161 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, open, readFile, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Log, lastLines } from './command.ts'
+import { stopRecordedProcess, writePidFile } from './pid-file.ts'
+
+export interface ServiceOptions {
+  /** Holds the service's data, its log and its pid file; starting again with the same folder finds the data again. */
+  dataDir: string
+  port: number
+  log: Log
+}
+
+export interface Service {
+  url: string
+  pid: number
+  logPath: string
+  /** Resolves with a sentence once the process has ended, for whatever reason. */
+  exited: Promise<string>
+  /** Graceful, bounded by a time limit and then SIGKILL. */
+  stop(): Promise<void>
+  /** SIGKILL. */
+  kill(): Promise<void>
+}
+
+export interface ServiceSpecification {
+  name: string
+  command: string
+  args: string[]
+  dataDir: string
+  url: string
+  stopSignal: NodeJS.Signals
+  log: Log
+  env?: NodeJS.ProcessEnv
+  user?: { uid: number; gid: number }
+  /** One attempt to use the service; throws while it is not ready. */
+  probe(): Promise<void>
+}
+
+const READY_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 10_000
+const POLL_INTERVAL_MS = 50
+
+/** Waits for its standard input to close, which the death of its parent does too, SIGKILL included. */
+const GUARD_SCRIPT = `
+trap '' INT TERM HUP
+while read -r _; do :; done
+kill -s "$2" "$1" 2>/dev/null || exit 0
+for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; kill -0 "$1" 2>/dev/null || exit 0; done
+kill -s KILL -- "-$1"`
+
+/** Stops a process when this one ends without having stopped it. `release` ends the guard itself. */
+export function guardAgainstLeak(pid: number, signal: NodeJS.Signals): { release(): void } {
+  const name = signal.replace('SIG', '')
+  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'guard', String(pid), name], {
+    detached: true,
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  guard.on('error', () => {})
+  guard.stdin.on('error', () => {})
+  guard.unref()
+  if ('unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref()
+  return { release: () => void guard.kill('SIGKILL') }
+}
+
+function whenExited(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : signal))
+  })
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** True when the promise settled in time. The timer never keeps the process alive. */
+export async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  const limit = new AbortController()
+  const timeout = delay(timeoutMs, false, { signal: limit.signal }).catch(() => false)
+  const settled = await Promise.race([promise.then(() => true), timeout])
+  limit.abort()
+  return settled
+}
+
+async function waitUntilReady(specification: ServiceSpecification, exited: Promise<string>): Promise<void> {
+  const deadline = Date.now() + READY_TIMEOUT_MS
+  let ended: string | undefined
+  exited.then((reason) => {
+    ended = reason
+  })
+  for (;;) {
+    try {
+      await specification.probe()
+      // An answer that came from some other process on this port is no readiness of ours.
+      if (ended === undefined) return
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`it was not ready after ${READY_TIMEOUT_MS / 1000} s (${error})`)
+    }
+    if (ended !== undefined) throw new Error(`it ended while starting (${ended})`)
+    await delay(POLL_INTERVAL_MS)
+  }
+}
+
+async function spawnWithLog(specification: ServiceSpecification, logPath: string): Promise<ChildProcess> {
+  const logFile = await open(logPath, 'w')
+  try {
+    return spawn(specification.command, specification.args, {
+      // A process group of its own: Ctrl-C in the terminal must reach only the launcher, which stops things in order.
+      detached: true,
+      cwd: specification.dataDir,
+      env: { ...process.env, ...specification.env },
+      stdio: ['ignore', logFile.fd, logFile.fd],
+      ...specification.user,
+    })
+  } finally {
+    await logFile.close()
+  }
+}
+
+export async function startProcess(specification: ServiceSpecification): Promise<Service> {
+  const { name, dataDir, stopSignal, url, log } = specification
+  const logPath = path.join(dataDir, `${name}.log`)
+  const pidFile = path.join(dataDir, `${name}.pid`)
+  await mkdir(dataDir, { recursive: true })
+  if (await stopRecordedProcess(pidFile, name, stopSignal)) log(`stopped the ${name} an earlier run had left behind`)
+
+  const child = await spawnWithLog(specification, logPath)
+  const exited = whenExited(child)
+  const pid = child.pid
+  if (pid === undefined) throw new Error(`${name} could not be started: ${await exited}`)
+  const guard = guardAgainstLeak(pid, stopSignal)
+  const cleanedUp = exited.then(async () => {
+    guard.release()
+    await rm(pidFile, { force: true })
+  })
+  const kill = async () => {
+    signalGroup(pid, 'SIGKILL')
+    await cleanedUp
+  }
+  const stop = async () => {
+    child.kill(stopSignal)
+    if (!(await settlesWithin(cleanedUp, STOP_TIMEOUT_MS))) await kill()
+  }
+  try {
+    await writePidFile(pidFile, pid)
+    await waitUntilReady(specification, exited)
+  } catch (error) {
+    await kill()
+    const reason = error instanceof Error ? error.message : String(error)
+    const tail = lastLines(await readFile(logPath, 'utf8').catch(() => ''), 15)
+    throw new Error(`${name} could not be started: ${reason}. Its log ${logPath} ends with:\n${tail}`)
+  }
+  return { url, pid, logPath, exited, stop, kill }
+}

@@ -1,0 +1,99 @@
+/** npm start: Postgres, Redis, Temporal and the service itself, with nothing to configure. */
+import { type AppProcess, startApp, waitUntilReady } from './app-process.ts'
+import {
+  checkPorts,
+  claimDataFolder,
+  listServicePorts,
+  readApiPort,
+  readServicePorts,
+  serviceEnvironment,
+  startDevelopmentServices,
+  stopEarlierRun,
+} from './development.ts'
+import { settlesWithin } from './services/process.ts'
+import type { RunningServices } from './services.ts'
+import { listenForStop, runLauncher, type StopRequest } from './stop-request.ts'
+import { print, printError } from './terminal.ts'
+
+/** Services that are still starting when Ctrl-C comes get this long to be ready to be stopped in order. */
+const START_GRACE_MS = 10_000
+
+const api = `http://127.0.0.1:${readApiPort()}`
+
+function describeAddresses(temporalUiUrl: string | undefined): string {
+  const send = `curl -sX POST ${api}/v1/sessions -H 'content-type: application/json' -d '{}'`
+  const message = `{"message":{"content":[{"type":"text","text":"Hello"}]}}`
+  const post = `curl -sNX POST "${api}/v1/sessions/$SESSION/messages`
+  return [
+    '',
+    `  API          ${api}/v1`,
+    `  API docs     ${api}/docs`,
+    ...(temporalUiUrl === undefined ? [] : [`  Temporal UI  ${temporalUiUrl}`]),
+    '',
+    '  Try it: create a session, send a message and wait for the answer, then send one and stream the answer.',
+    '',
+    `SESSION=$(${send} | grep -o '"id": *"[^"]*"' | head -n 1 | cut -d '"' -f 4)`,
+    `${post}?wait=30" -H 'content-type: application/json' -d '${message}'`,
+    `${post}" -H 'content-type: application/json' -H 'accept: text/event-stream' -d '${message}'`,
+    '',
+    '  Ctrl-C stops everything; the data stays in .data/dev.',
+    '',
+  ].join('\n')
+}
+
+async function announceWhenReady(temporalUiUrl: string | undefined, cancelled: AbortSignal): Promise<void> {
+  const url = `${api}/health/ready`
+  const state = await waitUntilReady(url, cancelled)
+  if (cancelled.aborted) return
+  if (state === 'ready') print(`Ready after ${process.uptime().toFixed(1)} s.\n${describeAddresses(temporalUiUrl)}`)
+  else printError(`The app runs but ${url} did not answer 200 in time; see its log above.`)
+}
+
+/** Runs the app until it is asked to stop (0) or ends by itself (1). */
+async function superviseApp(app: AppProcess, services: RunningServices, stop: StopRequest): Promise<number> {
+  const cancellation = new AbortController()
+  void announceWhenReady(services.temporalUiUrl, cancellation.signal)
+  const outcome = await Promise.race([stop.received, app.exited])
+  cancellation.abort()
+  void stop.forced.then(() => app.kill())
+  await app.stop()
+  if (outcome === 'stop') return 0
+  printError(`\nThe app ended by itself (${outcome}); stopping the services.`)
+  return 1
+}
+
+async function runWithServices(stop: StopRequest): Promise<number> {
+  const onServiceDied = (sentence: string) => printError(`\n!!! ${sentence}\n!!! Restart with Ctrl-C and npm start.\n`)
+  const starting = startDevelopmentServices(readServicePorts(), onServiceDied)
+  const services = await Promise.race([starting, stop.received])
+  if (services === 'stop') {
+    void stop.forced.then(() => process.exit(130))
+    const isStarted = await settlesWithin(
+      starting.catch(() => {}),
+      START_GRACE_MS,
+    )
+    if (isStarted) await starting.then((running) => running.stop()).catch(() => {})
+    return 0
+  }
+  try {
+    const app = await startApp({ ...serviceEnvironment(services), PORT: String(readApiPort()) })
+    return await superviseApp(app, services, stop)
+  } finally {
+    await services.stop()
+  }
+}
+
+await runLauncher(async () => {
+  const stop = listenForStop()
+  const claim = await claimDataFolder()
+  try {
+    await stopEarlierRun()
+    await checkPorts([
+      { variable: 'PORT', purpose: 'the API', port: readApiPort() },
+      ...listServicePorts(readServicePorts()),
+    ])
+    return await runWithServices(stop)
+  } finally {
+    await claim.release()
+  }
+})

@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { parse } from 'yaml'
+
+interface ComposeService {
+  healthcheck?: { test: string[] }
+  restart?: string
+  ports?: string[]
+  depends_on?: Record<string, { condition: string }>
+}
+
+interface ComposeFile {
+  services: Record<string, ComposeService>
+}
+
+const readText = (path: string) => readFile(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
+
+async function readComposeFile(): Promise<ComposeFile> {
+  return parse(await readText('../../docker-compose.yml'), { merge: true })
+}
+
+async function compileSchema() {
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  return ajv.compile(JSON.parse(await readText('./compose-spec.schema.json')))
+}
+
+describe('docker-compose.yml', () => {
+  test('follows the Compose Specification', async () => {
+    const validate = await compileSchema()
+    validate(await readComposeFile())
+    expect(validate.errors).toBeNull()
+  })
+
+  test.each([
+    ['an unknown key', { services: { api: { image: 'a', helthcheck: {} } } }],
+    ['a restart policy that is no text', { services: { api: { image: 'a', restart: 5 } } }],
+    ['an unknown dependency condition', { services: { api: { image: 'a', depends_on: { b: { condition: 'up' } } } } }],
+    ['a health check that is no command', { services: { api: { image: 'a', healthcheck: { test: 5 } } } }],
+  ])('would be refused with %s', async (_what, broken) => {
+    const validate = await compileSchema()
+    expect(validate(broken)).toBe(false)
+  })
+
+  test('gives every service a restart policy, and every service that stays a health check', async () => {
+    const { services } = await readComposeFile()
+    const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}))
+    const runsOnce = (name: string) =>
+      conditions.some(([target, { condition }]) => target === name && condition === 'service_completed_successfully')
+    const without = (has: (service: ComposeService, name: string) => boolean) =>
+      Object.entries(services).flatMap(([name, service]) => (has(service, name) ? [] : [name]))
+    expect(without(({ restart }) => restart === 'unless-stopped' || restart === 'on-failure')).toEqual([])
+    expect(without(({ healthcheck }, name) => healthcheck !== undefined || runsOnce(name))).toEqual([])
+    expect(Object.keys(services).filter(runsOnce)).toEqual(['temporal-setup'])
+  })
+
+  test('lets nothing start before what it depends on is healthy or done', async () => {
+    const { services } = await readComposeFile()
+    const dependencies = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}))
+    for (const [target, { condition }] of dependencies) {
+      expect(Object.keys(services)).toContain(target)
+      expect(['service_healthy', 'service_completed_successfully']).toContain(condition)
+    }
+    expect(Object.keys(services.api?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal', 'temporal-setup'])
+  })
+
+  test('publishes the API, and the UI of Temporal on the loopback interface only', async () => {
+    const { services } = await readComposeFile()
+    const published = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]))
+    expect(published).toEqual([
+      ['api', expect.stringMatching(/:9300$/)],
+      ['temporal-ui', expect.stringMatching(/^127\.0\.0\.1:.*:8080$/)],
+    ])
+  })
+
+  test('contains no password', async () => {
+    const passwords = (await readText('../../docker-compose.yml')).match(/(PASSWORD|PWD): .*/g) ?? []
+    expect(passwords).toHaveLength(2)
+    for (const line of passwords) expect(line).toContain('${POSTGRES_PASSWORD:?')
+  })
+})
