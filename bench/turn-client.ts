@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 import type { Turn } from './statistics.ts'
 
 /** Sessions are changed before their history costs more than a turn does. */
@@ -63,12 +63,23 @@ async function openLane(baseUrl: string): Promise<Lane> {
   return lane
 }
 
-async function post(url: string, body: unknown): Promise<{ id: string }> {
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+const agent = new Agent({ keepAlive: true })
+
+function post(url: string, body: unknown): Promise<{ id: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'Content-Type': 'application/json' }
+    const sent = request(url, { method: 'POST', agent, headers }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8')
+      answer.on('data', (chunk: string) => {
+        text += chunk
+      })
+      answer.on('end', () => {
+        if (answer.statusCode === 201) resolve(JSON.parse(text))
+        else reject(new Error(`${url}: ${answer.statusCode} ${text}`))
+      })
+    })
+    sent.on('error', reject)
+    sent.end(JSON.stringify(body))
   })
-  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${await answer.text()}`)
-  return (await answer.json()) as { id: string }
 }

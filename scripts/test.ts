@@ -1,7 +1,7 @@
 /** npm test: jest against real services of its own, on free ports, with data that is removed afterwards. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { ROOT, serviceEnvironment } from './development.ts'
 import { isAlive } from './services/pid-file.ts'
@@ -79,11 +79,26 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
   })
 }
 
+/** Bundled once for all workers of the run. */
+async function writeWorkflowBundle(): Promise<string> {
+  const { bundleWorkflows } = await import('../worker/bundle.ts')
+  const file = path.join(dataDir, 'workflow-bundle.js')
+  await writeFile(file, (await bundleWorkflows()).code)
+  return file
+}
+
 async function runTests(args: string[]): Promise<Counts> {
   const services = await start()
   try {
-    const templateUrl = await prepareTemplate(services.databaseUrl)
-    const env = { ...serviceEnvironment(services), TEST_TEMPLATE_DATABASE_URL: templateUrl }
+    const [templateUrl, workflowBundle] = await Promise.all([
+      prepareTemplate(services.databaseUrl),
+      writeWorkflowBundle(),
+    ])
+    const env = {
+      ...serviceEnvironment(services),
+      TEST_TEMPLATE_DATABASE_URL: templateUrl,
+      WORKFLOW_BUNDLE: workflowBundle,
+    }
     const exitCode = await runJest(args, env)
     return await readCounts(resultFile, exitCode)
   } finally {

@@ -1,9 +1,9 @@
-import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { pause } from '../domain/pause.ts'
 import { sweepTurns } from '../domain/turns/queue.ts'
 import { createActivities } from './activities.ts'
+import { bundleWorkflows } from './bundle.ts'
 
 export type WorkerOptions = {
   address: string
@@ -20,6 +20,13 @@ export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 const SWEEP_MS = 1000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
+
+/** Once a process: a worker that connects again needs no second bundle. */
+let bundle: ReturnType<typeof bundleWorkflows> | undefined
+const bundled = () => {
+  bundle ??= bundleWorkflows()
+  return bundle
+}
 
 /** Runs workflows and activities until stopped; waits for Temporal, and comes back when it was away. */
 export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
@@ -62,9 +69,7 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
     stickyQueueScheduleToStartTimeout: '2 seconds',
     maxConcurrentActivityTaskExecutions: 200,
     maxConcurrentLocalActivityExecutions: 200,
-    ...(options.workflowBundle === undefined
-      ? { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) }
-      : { workflowBundle: { codePath: options.workflowBundle } }),
+    workflowBundle: options.workflowBundle === undefined ? await bundled() : { codePath: options.workflowBundle },
   })
   const shutdown = () => worker.shutdown()
   signal.addEventListener('abort', shutdown, { once: true })

@@ -1,5 +1,6 @@
 import type { EventType, WireEvent } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { messageTypes, presentEvent, presentMessage, type ReadParts, type StoredEvent } from './present.ts'
 
@@ -85,28 +86,31 @@ async function textBefore(deps: Deps, event: StoredEvent): Promise<string> {
 
 /** What the model call of an llm.generation was given: nothing is stored twice for it. */
 async function messagesBefore(deps: Deps, event: StoredEvent): Promise<Message[]> {
-  return readConversation(deps, event.sessionId, event.turnId, event.sequence)
+  const conversation = conversationSql(event.turnId, event.sequence)
+  const rows = await deps.db.$queryRaw<{ conversation: ConversationRow[] }[]>`SELECT ${conversation} AS conversation`
+  return presentConversation(rows[0]?.conversation ?? [], event.sessionId)
 }
 
+type ConversationRow = Omit<Row, 'ts'> & { ts: string }
+
 /**
- * The conversation as a turn sees it, oldest first: earlier turns whole, then its own message and what came of it
- * before sequence `before`. Messages that queue behind the turn are not in it.
+ * The conversation as a turn sees it, as one JSON value, oldest first: earlier turns whole, then its own message and
+ * what came of it before sequence `before`. Messages that queue behind the turn are not in it.
  */
-export async function readConversation(
-  deps: Deps,
-  sessionId: string,
-  turnId: string,
-  before = 2 ** 31 - 1,
-): Promise<Message[]> {
-  const rows = await deps.db.$queryRaw<Row[]>`
-    SELECT e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
-    FROM events e JOIN turns t ON t.id = e.turn_id
-    WHERE e.session_id = ${sessionId}::uuid AND e.sequence < ${before}
-      AND e.type IN ('input.message', 'output.message.completed', 'tool.completed')
-      AND t.input_sequence <= (SELECT input_sequence FROM turns WHERE id = ${turnId}::uuid)
-    ORDER BY t.input_sequence, e.sequence`
-  return rows.map((row) => presentMessage({ ...row, sessionId }))
-}
+export const conversationSql = (turnId: string, before = 2 ** 31 - 1): Prisma.Sql => Prisma.sql`(
+  SELECT jsonb_agg(jsonb_build_object(
+    'sequence', e.sequence, 'type', e.type, 'ts', e.ts, 'turnId', e.turn_id, 'step', e.step, 'data', e.data
+  ) ORDER BY earlier.input_sequence, e.sequence)
+  FROM turns own
+  JOIN turns earlier ON earlier.session_id = own.session_id AND earlier.input_sequence <= own.input_sequence
+  JOIN events e ON e.session_id = own.session_id AND e.turn_id = earlier.id AND e.sequence < ${before}
+    AND e.type IN ('input.message', 'output.message.completed', 'tool.completed')
+  WHERE own.id = ${turnId}::uuid
+)`
+
+export const presentConversation = (rows: ConversationRow[], sessionId: string): Message[] =>
+  rows.map((row) => presentMessage({ ...row, ts: new Date(row.ts), sessionId }))
+export type { ConversationRow }
 
 /** All messages of a session, newest first unless `order` says otherwise. */
 export async function readMessages(

@@ -8,8 +8,9 @@ export type DeltaWriter = {
 }
 
 /**
- * Batches streamed text: the first piece is written at once, then one write each `batchMs`, one at a time, so that
- * the order holds and a slow database makes larger batches, not a queue. `onError` is told of the first failed
+ * Batches streamed text: the first piece is written at once, with whatever else comes in the same turn of the event
+ * loop, then one write each `batchMs`, one at a time, so that the order holds and a slow database makes larger
+ * batches, not a queue. `onError` is told of the first failed
  * write; nothing is written after it.
  */
 export function createDeltaWriter(
@@ -21,6 +22,7 @@ export function createDeltaWriter(
   let pending = ''
   let writing: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
+  let first: NodeJS.Immediate | undefined
   let closed = false
 
   const flush = () => {
@@ -48,12 +50,13 @@ export function createDeltaWriter(
     push: (text) => {
       const isFirst = accumulated === '' && pending === ''
       pending += text
-      if (isFirst) flush()
-      else if (writing === undefined && timer === undefined) timer = setTimeout(flush, batchMs)
+      if (isFirst) first = setImmediate(flush)
+      else if (accumulated !== '' && writing === undefined && timer === undefined) timer = setTimeout(flush, batchMs)
     },
     finish: async () => {
       closed = true
       clearTimeout(timer)
+      clearImmediate(first)
       await writing
       return pending === '' ? undefined : take()
     },

@@ -3,7 +3,7 @@ import { Controls, type Message } from '../../contract/messages.ts'
 import type { TurnStatus } from '../../prisma/generated/client.ts'
 import type { TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
-import { readConversation } from '../events/read.ts'
+import { type ConversationRow, conversationSql, presentConversation } from '../events/read.ts'
 import { toId } from '../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../llm/catalog.ts'
 
@@ -47,18 +47,16 @@ type Row = {
   waitedMs: number | null
   error: string | null
   succeeded: boolean | null
+  conversation: ConversationRow[] | null
 }
 
 export const PREVIEW_CHARACTERS = 200
 
 /** Null when the turn's session is gone. */
 export async function loadTurn(deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> {
-  const [rows, messages] = await Promise.all([
-    readTurn(deps, turn, step),
-    readConversation(deps, turn.sessionId, turn.turnId),
-  ])
-  const row = rows[0]
+  const [row] = await readTurn(deps, turn, step)
   if (row === undefined) return null
+  const messages = presentConversation(row.conversation ?? [], turn.sessionId)
   const controls = Controls.safeParse(row.controls).data
   return {
     ...turn,
@@ -126,7 +124,8 @@ const readTurn = (deps: Deps, { organizationId, sessionId, turnId }: TurnInput, 
       AS "earlierCalls",
     p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
-      WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded
+      WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
+    ${conversationSql(turnId)} AS conversation
   FROM turns t JOIN sessions s ON s.id = t.session_id LEFT JOIN agents a ON a.id = s.agent_id
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
   WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

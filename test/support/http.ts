@@ -1,0 +1,92 @@
+/** Answers are what the contract says, which the service checks itself in tests; here they are plain JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: a test reads fields of many shapes, and a wrong one fails it.
+export type Json = any
+export type Answer = { status: number; body: Json; headers: Headers }
+
+/** A string body is sent as it is, anything else as JSON. */
+export async function call(
+  url: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const answer = await fetch(url + path, {
+    method,
+    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  const isJson = answer.headers.get('content-type')?.includes('json') ?? false
+  return { status: answer.status, body: isJson ? JSON.parse(text) : text, headers: answer.headers }
+}
+
+export const textMessage = (text: string, more: Record<string, unknown> = {}) => ({
+  message: { content: [{ type: 'text', text }] },
+  ...more,
+})
+
+/** llmsim models by name, as GET /v1/llm-models lists them. */
+export async function modelId(url: string, name: string): Promise<string> {
+  const { body } = await call(url, 'GET', '/v1/llm-models')
+  const model = body.data.find((candidate: Json) => candidate.model_id === name)
+  if (model === undefined) throw new Error(`there is no model ${name}`)
+  return model.id
+}
+
+/** A session, of an agent when given its fields; returns its id. */
+export async function createSession(
+  url: string,
+  agent?: Record<string, unknown>,
+  session: object = {},
+): Promise<string> {
+  let agent_id: string | undefined
+  if (agent !== undefined) {
+    const created = await call(url, 'POST', '/v1/agents', { name: 'Test agent', system_prompt: 'Help.', ...agent })
+    if (created.status !== 201) throw new Error(`agent: ${created.status} ${JSON.stringify(created.body)}`)
+    agent_id = created.body.id
+  }
+  const { status, body } = await call(url, 'POST', '/v1/sessions', { agent_id, ...session })
+  if (status !== 201) throw new Error(`session: ${status} ${JSON.stringify(body)}`)
+  return body.id
+}
+
+/** A session whose model is an llmsim script: one step for each model call. */
+export async function createScriptedSession(url: string, steps: object[]): Promise<string> {
+  const system_prompt = `Play the script.\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
+  return createSession(url, { system_prompt, default_model_id: await modelId(url, 'llmsim-script') })
+}
+
+/** All events of a session, as the list tells them. */
+export async function listEvents(url: string, sessionId: string, query = ''): Promise<Json[]> {
+  const { status, body } = await call(url, 'GET', `/v1/sessions/${sessionId}/events${query}`)
+  if (status !== 200) throw new Error(`events: ${status} ${JSON.stringify(body)}`)
+  return body.data
+}
+
+/** Polls until `check` gives something other than undefined or false; fails loudly, with the last error, when it never does. */
+export async function waitFor<T>(
+  check: () => Promise<T | undefined | false>,
+  what: string,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const until = Date.now() + timeoutMs
+  for (;;) {
+    const found = await check()
+    if (found !== undefined && found !== false) return found
+    if (Date.now() > until) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+/** Waits until the session has nothing left to do; returns its events. */
+export async function waitUntilIdle(url: string, sessionId: string, timeoutMs?: number): Promise<Json[]> {
+  return waitFor(
+    async () => {
+      const events = await listEvents(url, sessionId)
+      return events.at(-1)?.type === 'session.idled' && events
+    },
+    `${sessionId} to go idle`,
+    timeoutMs,
+  )
+}

@@ -1,0 +1,96 @@
+import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
+import { buildPlatform, type Platform } from '../../platform/build.ts'
+import { type Config, readConfig } from '../../platform/config.ts'
+import { createLog } from '../../platform/log.ts'
+import { type RunningWorker, startWorker } from '../../worker/worker.ts'
+import { cloneDatabase } from './database.ts'
+
+export type TestService = {
+  url: string
+  config: Config
+  platform: Platform
+  api: RunningApi
+  /** Another API process's worth: its own connections on the same record. */
+  startPeer(): Promise<{ url: string; api: RunningApi }>
+  startWorker(): RunningWorker
+  /** The environment of a child process that joins this service. */
+  environment: Record<string, string>
+  stop(): Promise<void>
+}
+
+export type TestOptions = {
+  environment?: Record<string, string>
+  /** Default true: a worker in this process. */
+  worker?: boolean
+  sse?: Partial<ApiOptions['sse']>
+}
+
+let number = 0
+
+/** One native runtime for all workers of a test file; it is ended with the last service, or Jest could not exit. */
+let services = 0
+function openRuntime(): void {
+  if (services++ > 0) return
+  const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+  Runtime.install({ shutdownSignals: [], logger: silent })
+}
+async function closeRuntime(): Promise<void> {
+  if (--services === 0) await Runtime.instance().shutdown()
+}
+
+/** The whole service in this process, with a database, Redis keys and a task queue of its own. */
+export async function startService(options: TestOptions = {}): Promise<TestService> {
+  openRuntime()
+  const database = await cloneDatabase()
+  const name = `test-${process.pid}-${Date.now()}-${number++}`
+  const environment = {
+    DATABASE_URL: database.url,
+    DATABASE_POOL_SIZE: '8',
+    REDIS_PREFIX: name,
+    TEMPORAL_TASK_QUEUE: name,
+    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...options.environment,
+  }
+  const config = readConfig({ ...process.env, ...environment })
+  const stops: (() => Promise<void>)[] = [closeRuntime, database.drop]
+  const build = async () => {
+    const platform = await buildPlatform(config, createLog(config.LOG_LEVEL, name))
+    const api = await startApi(platform.deps, apiOptions(config, platform, options))
+    stops.push(platform.close, api.close)
+    return { platform, api, url: `http://127.0.0.1:${api.port}` }
+  }
+  const main = await build()
+  const runWorker = () => {
+    const worker = startWorker(main.platform.deps, {
+      address: config.TEMPORAL_ADDRESS,
+      namespace: config.TEMPORAL_NAMESPACE,
+      taskQueue: config.TEMPORAL_TASK_QUEUE,
+      workflowBundle: config.WORKFLOW_BUNDLE,
+      onConnection: main.platform.temporal.useWorkerConnection,
+    })
+    stops.push(worker.stop)
+    return worker
+  }
+  if (options.worker !== false) runWorker()
+  return {
+    ...main,
+    config,
+    environment,
+    startPeer: build,
+    startWorker: runWorker,
+    stop: async () => {
+      for (const stop of stops.reverse()) await stop()
+    },
+  }
+}
+
+const apiOptions = (config: Config, platform: Platform, options: TestOptions): ApiOptions => ({
+  host: '127.0.0.1',
+  port: 0,
+  version: 'test',
+  apiPrefix: config.API_PREFIX,
+  corsOrigins: config.CORS_ALLOWED_ORIGINS,
+  readiness: platform.readiness,
+  sse: { cycleMs: 300_000, heartbeatMs: 30_000, ...options.sse },
+  checkAnswers: true,
+})

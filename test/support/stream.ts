@@ -1,0 +1,100 @@
+import { request } from 'node:http'
+import type { Json } from './http.ts'
+
+/** One frame of an event stream; `comment` for a line that begins with a colon. */
+export type Frame = { event?: string; id?: string; data?: Json; retry?: number; comment?: string }
+
+export type OpenStream = {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  frames: Frame[]
+  /** The parsed events: frames with an id. */
+  events(): Json[]
+  /** Resolves with the first frame, old or new, that fits. */
+  until(fits: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>
+  /** Resolves when the server has ended the stream. */
+  ended: Promise<void>
+  close(): void
+}
+
+/** Opens a stream and collects its frames; the parser is the standard's, written apart from the service's. */
+export function openStream(
+  url: string,
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
+): Promise<OpenStream> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      Accept: 'text/event-stream',
+      ...(options.body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...options.headers,
+    }
+    const sent = request(url + path, { method: options.method ?? 'GET', headers, agent: false }, (answer) => {
+      const frames: Frame[] = []
+      const waiting = new Set<() => void>()
+      let rest = ''
+      answer.setEncoding('utf8')
+      answer.on('data', (chunk: string) => {
+        const blocks = (rest + chunk).split('\n\n')
+        rest = blocks.pop() ?? ''
+        frames.push(...blocks.map(parseFrame))
+        for (const look of waiting) look()
+      })
+      const ended = new Promise<void>((done) => {
+        answer.on('close', done)
+        answer.on('error', () => done())
+      })
+      resolve({
+        status: answer.statusCode ?? 0,
+        headers: answer.headers,
+        frames,
+        events: () => frames.filter((frame) => frame.id !== undefined).map((frame) => frame.data),
+        until: (fits, timeoutMs = 20_000) => waitForFrame(frames, waiting, fits, timeoutMs),
+        ended,
+        close: () => answer.destroy(),
+      })
+    })
+    sent.on('error', reject)
+    sent.end(options.body === undefined ? undefined : JSON.stringify(options.body))
+  })
+}
+
+function parseFrame(block: string): Frame {
+  const frame: Frame = {}
+  for (const line of block.split('\n')) {
+    const colon = line.indexOf(':')
+    const [field, value] = [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')]
+    if (field === '') frame.comment = value
+    if (field === 'event') frame.event = value
+    if (field === 'id') frame.id = value
+    if (field === 'data') frame.data = JSON.parse(value)
+    if (field === 'retry') frame.retry = Number(value)
+  }
+  return frame
+}
+
+function waitForFrame(
+  frames: Frame[],
+  waiting: Set<() => void>,
+  fits: (frame: Frame) => boolean,
+  timeoutMs: number,
+): Promise<Frame> {
+  return new Promise((resolve, reject) => {
+    const settle = (finish: () => void) => {
+      clearTimeout(timer)
+      waiting.delete(look)
+      finish()
+    }
+    const look = () => {
+      const found = frames.find(fits)
+      if (found !== undefined) settle(() => resolve(found))
+    }
+    const seen = () => frames.map((frame) => frame.event ?? frame.comment).join(', ')
+    const timer = setTimeout(
+      () => settle(() => reject(new Error(`no such frame within ${timeoutMs} ms; there were: ${seen()}`))),
+      timeoutMs,
+    )
+    waiting.add(look)
+    look()
+  })
+}
