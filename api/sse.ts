@@ -110,9 +110,16 @@ async function stream(
     clearInterval(heartbeat)
     ended.abort('end')
     res.off('close', gone)
-    const drop = setTimeout(() => res.destroy(), FLUSH_MS)
-    res.end(() => clearTimeout(drop))
+    end(res)
   }
+}
+
+/** Lets the client take what is left, for a while. */
+function end(res: Context['res']): void {
+  if (res.closed) return
+  const drop = setTimeout(() => res.destroy(), FLUSH_MS)
+  res.once('close', () => clearTimeout(drop))
+  res.end()
 }
 
 /** Writes events until there are no more or the stream is ended; returns why. */

@@ -22,7 +22,7 @@ const MIGRATE_ATTEMPTS = 30
 /** Applies migrations and connects. Postgres has to be there; Redis and Temporal may come later. */
 export async function buildPlatform(config: Config, log: Logger): Promise<Platform> {
   await migrate(config.DATABASE_URL, log)
-  const db = connectPostgres(config)
+  const { db, close: closePostgres } = connectPostgres(config, log)
   const redis = connectRedis(config.REDIS_URL, log)
   const reader = connectBlockingRedis(config.REDIS_URL, log)
   const temporal = connectTemporal(config)
@@ -63,7 +63,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     close: async () => {
       await hub.close()
       redis.disconnect()
-      await Promise.allSettled([temporal.close(), db.$disconnect()])
+      await Promise.allSettled([temporal.close(), closePostgres()])
     },
   }
 }

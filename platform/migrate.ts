@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
-import { SchemaEngine } from '@prisma/schema-engine-wasm'
+import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
@@ -14,39 +14,66 @@ const lockfile = { path: 'migration_lock.toml', content: 'provider = "postgresql
  * what `prisma migrate deploy` does, without its native engine. Several processes may call it at once.
  * Returns the names of the migrations it applied.
  */
-export const applyMigrations = (databaseUrl: string): Promise<string[]> =>
-  withSchemaEngine(databaseUrl, async (engine) => {
-    const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList: await readMigrations(), filters })
-    return appliedMigrationNames
-  })
-
-/** The SQL that brings the newest migration to prisma/schema.prisma; says so when they agree. */
-export const diffMigration = (databaseUrl: string): Promise<string> =>
-  withSchemaEngine(databaseUrl, async (engine) => {
-    const { stdout } = await engine.diff({
-      from: { tag: 'migrations', ...(await readMigrations()) },
-      to: { tag: 'schemaDatamodel', files: [{ path: schemaUrl.pathname, content: await readFile(schemaUrl, 'utf8') }] },
-      script: true,
-      exitCode: null,
-      filters,
+export async function applyMigrations(databaseUrl: string): Promise<string[]> {
+  const migrationsList = await readMigrations()
+  const wanted = migrationsList.migrationDirectories.map(({ path }) => path)
+  return withPool(databaseUrl, async (pool) => {
+    // The usual start has nothing to do and needs no engine, which takes a second to load.
+    if (isSubset(wanted, await appliedMigrations(pool))) return []
+    return withSchemaEngine(pool, async (engine) => {
+      const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters })
+      return appliedMigrationNames
     })
-    return stdout ?? ''
   })
+}
 
-/** The pool is closed before anything else happens: the engine's advisory lock lives as long as its connection. */
-async function withSchemaEngine<T>(databaseUrl: string, work: (engine: SchemaEngine) => Promise<T>): Promise<T> {
+const isSubset = (names: string[], all: string[]): boolean => names.every((name) => all.includes(name))
+
+async function appliedMigrations(pool: pg.Pool): Promise<string[]> {
+  const { rows: tables } = await pool.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
+  if (tables[0]?.there !== true) return []
+  const { rows } = await pool.query(
+    'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+  )
+  return rows.map((row) => String(row.name))
+}
+
+/** The SQL that brings the newest migration to prisma/schema.prisma; a comment says so when they agree. */
+export const diffMigration = (databaseUrl: string): Promise<string> =>
+  withPool(databaseUrl, (pool) =>
+    withSchemaEngine(pool, async (engine) => {
+      const schema = { path: schemaUrl.pathname, content: await readFile(schemaUrl, 'utf8') }
+      const { stdout } = await engine.diff({
+        from: { tag: 'migrations', ...(await readMigrations()) },
+        to: { tag: 'schemaDatamodel', files: [schema] },
+        script: true,
+        exitCode: null,
+        filters,
+      })
+      return stdout ?? ''
+    }),
+  )
+
+/** Closed before anything else happens: the engine's advisory lock lives as long as its connection. */
+async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
+  pool.on('error', () => {})
   try {
-    const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(pool))
-    const schema = await readFile(schemaUrl, 'utf8')
-    const engine = await SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
-    try {
-      return await work(engine)
-    } finally {
-      engine.free()
-    }
+    return await work(pool)
   } finally {
     await pool.end()
+  }
+}
+
+async function withSchemaEngine<T>(pool: pg.Pool, work: (engine: SchemaEngine) => Promise<T>): Promise<T> {
+  const { SchemaEngine } = await import('@prisma/schema-engine-wasm')
+  const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(pool))
+  const schema = await readFile(schemaUrl, 'utf8')
+  const engine = await SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
+  try {
+    return await work(engine)
+  } finally {
+    engine.free()
   }
 }
 

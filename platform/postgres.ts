@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import type { Logger } from 'pino'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
 
@@ -7,19 +9,25 @@ const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
 const MAX_NAMED_STATEMENTS = 200
 
-export function connectPostgres(config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>): PrismaClient {
-  return new PrismaClient({
-    adapter: new PrismaPg(
-      {
-        connectionString: config.DATABASE_URL,
-        max: config.DATABASE_POOL_SIZE,
-        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-        statement_timeout: STATEMENT_TIMEOUT_MS,
-        idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-      },
-      { statementNameGenerator: nameStatements() },
-    ),
+export type Postgres = { db: PrismaClient; close(): Promise<void> }
+
+/** The pool is made here because Prisma would leave its connections open for some seconds after it is told to close. */
+export function connectPostgres(config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>, log: Logger): Postgres {
+  const pool = new pg.Pool({
+    connectionString: config.DATABASE_URL,
+    max: config.DATABASE_POOL_SIZE,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
   })
+  // A pooled connection that breaks while idle has nobody else to tell.
+  pool.on('error', (error) => log.warn({ err: error.message }, 'postgres connection lost'))
+  const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
+  const close = async () => {
+    await db.$disconnect()
+    await pool.end()
+  }
+  return { db, close }
 }
 
 /**

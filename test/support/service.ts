@@ -1,3 +1,4 @@
+import { Runtime } from '@temporalio/worker'
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import { buildPlatform, type Platform } from '../../platform/build.ts'
 import { type Config, readConfig } from '../../platform/config.ts'
