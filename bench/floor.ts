@@ -1,14 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
-import { type InjectedSinks, NativeConnection, Runtime, Worker } from '@temporalio/worker'
-import type { DoneSinks } from './floor-workflow.ts'
+import { NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { type Result, runLanes, type Turn } from './statistics.ts'
-
-type Running = { startedAt: number; firstMs: number; finish(turn: Turn): void }
 
 /**
  * Runs bare workflows on the Temporal under test, with worker and client in one process and eager start, as the
- * service has them. Reads `[count, inFlight]` jobs from its parent and answers each with a Result.
+ * service has them; the client learns of the end by the workflow's result. Reads `[count, inFlight]` jobs from its parent and answers each with a Result.
  */
 async function main(address: string): Promise<void> {
   Runtime.install({
@@ -16,26 +13,14 @@ async function main(address: string): Promise<void> {
     shutdownSignals: [],
   })
   const connection = await NativeConnection.connect({ address })
-  const running = new Map<string, Running>()
-  const sinks: InjectedSinks<DoneSinks> = {
-    bench: {
-      done: {
-        fn: (_, id) => {
-          const run = running.get(id)
-          run?.finish({ firstMs: run.firstMs, wholeMs: performance.now() - run.startedAt })
-        },
-      },
-    },
-  }
+  const firstAt = new Map<string, number>()
   const worker = await Worker.create({
     connection,
     taskQueue: 'bench-floor',
     workflowsPath: fileURLToPath(new URL('./floor-workflow.ts', import.meta.url)),
-    sinks,
     activities: {
       answer: async (id: string) => {
-        const run = running.get(id)
-        if (run !== undefined) run.firstMs = performance.now() - run.startedAt
+        firstAt.set(id, performance.now())
       },
     },
     maxConcurrentActivityTaskExecutions: 200,
@@ -43,17 +28,19 @@ async function main(address: string): Promise<void> {
   const working = worker.run()
   const client = new Client({ connection })
   let number = 0
-  const turn = () =>
-    new Promise<Turn>((resolve, reject) => {
-      const id = `floor-${process.pid}-${number++}`
-      const finish = (measured: Turn) => {
-        running.delete(id)
-        resolve(measured)
-      }
-      running.set(id, { startedAt: performance.now(), firstMs: Number.NaN, finish })
-      const options = { workflowId: id, taskQueue: 'bench-floor', args: [id], requestEagerStart: true }
-      client.workflow.start('floor', options).catch(reject)
+  const turn = async (): Promise<Turn> => {
+    const id = `floor-${process.pid}-${number++}`
+    const startedAt = performance.now()
+    await client.workflow.execute('floor', {
+      workflowId: id,
+      taskQueue: 'bench-floor',
+      args: [id],
+      requestEagerStart: true,
     })
+    const firstMs = (firstAt.get(id) ?? Number.NaN) - startedAt
+    firstAt.delete(id)
+    return { firstMs, wholeMs: performance.now() - startedAt }
+  }
   process.on('message', async (job: [count: number, inFlight: number] | 'stop') => {
     if (job === 'stop') {
       worker.shutdown()

@@ -52,11 +52,13 @@ export const Controls = z
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
 
+const MessageRole = z.enum(['system', 'user', 'agent', 'tool_result'])
+
 export const Message = z
   .object({
     id: MessageId,
     sequence: z.int(),
-    role: z.enum(['system', 'user', 'agent', 'tool_result']),
+    role: MessageRole,
     content: z.array(ContentPart),
     thinking: z.string().nullish(),
     thinking_signature: z.string().nullish(),
@@ -74,7 +76,7 @@ const hasContent = (content: InputContentPart[]) => content.length > 0
 export const CreateMessageRequest = z
   .object({
     message: z.object({
-      role: z.literal('user', { error: 'must be "user" or be left out' }).optional(),
+      role: MessageRole.refine((role) => role === 'user', { error: 'must be "user" or be left out' }).optional(),
       content: z
         .array(InputContentPart)
         .max(100)

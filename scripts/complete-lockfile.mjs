@@ -1,44 +1,55 @@
-import fs from 'node:fs'
+/**
+ * node scripts/complete-lockfile.mjs package-lock.json
+ *
+ * Adds the optional packages for other systems that npm leaves out of a lock file when the registry in use does not
+ * list them; `npm ci` on any system refuses a lock file without them. What they need is in their parents' entries:
+ * the name, which tells system and processor, and the version.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
 
-const file = process.argv[2]
-const lock = JSON.parse(fs.readFileSync(file, 'utf8'))
-const p = lock.packages
-const OS = ['android', 'darwin', 'win32', 'linux', 'freebsd', 'openharmony', 'aix', 'sunos'],
-  CPU = ['arm64', 'x64', 'ia32', 'ppc64', 's390x', 'riscv64', 'loong64', 'arm', 'wasm32']
-let n = 0
-for (const [parent, e] of Object.entries({ ...p }))
-  for (const [name, spec] of Object.entries(e.optionalDependencies ?? {})) {
-    let at = parent,
-      found
-    for (;;) {
-      const k = (at ? at + '/' : '') + 'node_modules/' + name
-      if (p[k]) {
-        found = k
-        break
-      }
-      if (!at) break
-      const i = at.lastIndexOf('/node_modules/')
-      at = i < 0 ? '' : at.slice(0, i)
-    }
-    if (found && p[found].version) continue
-    const t = name.split(/[-/]/)
-    const os = t.find((x) => OS.includes(x))
-    const cpu = t.find((x) => CPU.includes(x))
-    if (!/^\d/.test(spec) || (!os && !cpu)) {
-      console.log('skip', name, spec)
-      continue
-    }
-    const lib = /musl/.test(name) ? ['musl'] : /gnu/.test(name) && os === 'linux' ? ['glibc'] : undefined
-    p['node_modules/' + name] = {
-      version: spec,
-      ...(cpu && { cpu: [cpu] }),
-      ...(e.dev && { dev: true }),
-      ...(lib && { libc: lib }),
-      optional: true,
-      ...(os && { os: [os] }),
-    }
-    n++
+const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'openharmony', 'sunos', 'win32']
+const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
+
+/** Node's look-up: in the parent's own node_modules, then in each one above. */
+function findInstalled(packages, parent, name) {
+  for (let folder = parent; ; ) {
+    const entry = packages[`${folder === '' ? '' : `${folder}/`}node_modules/${name}`]
+    if (entry?.version !== undefined || folder === '') return entry
+    const above = folder.lastIndexOf('/node_modules/')
+    folder = above < 0 ? '' : folder.slice(0, above)
   }
-lock.packages = Object.fromEntries(Object.entries(p).sort(([a], [b]) => (a < b ? -1 : 1)))
-fs.writeFileSync(file, JSON.stringify(lock, null, 2) + '\n')
-console.log('added', n)
+}
+
+function describePlatform(name) {
+  const words = name.split(/[-/]/)
+  const os = words.find((word) => SYSTEMS.includes(word))
+  const cpu = words.find((word) => PROCESSORS.includes(word))
+  if (os === undefined && cpu === undefined) return undefined
+  const libc = name.includes('musl') ? 'musl' : os === 'linux' && name.includes('gnu') ? 'glibc' : undefined
+  return {
+    ...(cpu === undefined ? {} : { cpu: [cpu] }),
+    ...(libc === undefined ? {} : { libc: [libc] }),
+    ...(os === undefined ? {} : { os: [os] }),
+  }
+}
+
+function missingPackages(packages) {
+  const missing = {}
+  for (const [parent, entry] of Object.entries(packages)) {
+    for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
+      const platform = describePlatform(name)
+      const isExact = /^\d/.test(version)
+      if (findInstalled(packages, parent, name)?.version !== undefined || platform === undefined || !isExact) continue
+      missing[`node_modules/${name}`] = { version, ...(entry.dev ? { dev: true } : {}), optional: true, ...platform }
+    }
+  }
+  return missing
+}
+
+const file = process.argv[2] ?? 'package-lock.json'
+const lock = JSON.parse(readFileSync(file, 'utf8'))
+const missing = missingPackages(lock.packages)
+const all = Object.entries({ ...lock.packages, ...missing })
+lock.packages = Object.fromEntries(all.sort(([left], [right]) => (left < right ? -1 : 1)))
+writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`)
+console.log(`${Object.keys(missing).length} packages added`)
