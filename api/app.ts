@@ -1,7 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import cors from '@koa/cors'
 import Router from '@koa/router'
 import Koa, { type Middleware } from 'koa'
-import { v4 } from 'uuid'
 import { endpoints } from '../contract/index.ts'
 import type { Deps } from '../domain/deps.ts'
 import { authenticate } from './authenticate.ts'
@@ -42,7 +42,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(requestId)
   app.use(answerErrors(deps.log))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
-  app.use(ignoreApiPrefix)
+  app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(authenticate())
   app.use(router.routes())
   app.use(unknownRoute(router))
@@ -53,16 +53,19 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
 
 const requestId: Middleware = (ctx, next) => {
   const given = ctx.get('X-Request-Id')
-  ctx.state.requestId = /^[\x21-\x7e]{1,128}$/.test(given) ? given : v4()
+  ctx.state.requestId = /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
   ctx.set('X-Request-Id', ctx.state.requestId)
   return next()
 }
 
-/** So that the documented default of AUTH_BASE_URL works without a proxy in front. */
-const ignoreApiPrefix: Middleware = (ctx, next) => {
-  if (ctx.path.startsWith('/api/')) ctx.path = ctx.path.slice('/api'.length)
-  return next()
-}
+/** So that the documented default of AUTH_BASE_URL works without a proxy in front. The prefix may begin with /api itself. */
+const ignoreApiPrefix =
+  (apiPrefix: string): Middleware =>
+  (ctx, next) => {
+    const isOurs = apiPrefix !== '' && ctx.path.startsWith(`${apiPrefix}/v1/`)
+    if (!isOurs && ctx.path.startsWith('/api/')) ctx.path = ctx.path.slice('/api'.length)
+    return next()
+  }
 
 const allowOrigins = (origins: string[]): Middleware =>
   cors({
@@ -71,12 +74,17 @@ const allowOrigins = (origins: string[]): Middleware =>
     exposeHeaders: ['X-Request-Id', 'Retry-After'],
   })
 
-/** 405 where another method would do, else 404. */
+/** Where another method would do: what is allowed for OPTIONS, else 405. Anywhere else 404. */
 const unknownRoute =
   (router: Router): Middleware =>
   (ctx) => {
     const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods))
     if (methods.size === 0) throw new RequestError(404, `There is no route ${ctx.method} ${ctx.path.slice(0, 200)}`)
-    const allow = [...methods].join(', ')
+    const allow = [...methods, 'OPTIONS'].join(', ')
+    if (ctx.method === 'OPTIONS') {
+      ctx.status = 204
+      ctx.set('Allow', allow)
+      return
+    }
     throw new RequestError(405, `${ctx.method} is not allowed here; allowed: ${allow}`, { Allow: allow })
   }

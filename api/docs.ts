@@ -32,6 +32,8 @@ export function addDocs(router: Router, document: unknown): void {
     ctx.body = json
   })
   router.get('/docs', (ctx) => {
+    // The page's links count from its folder.
+    if (ctx.path.endsWith('/')) return ctx.redirect('../docs')
     ctx.set('Content-Security-Policy', policy)
     ctx.type = 'text/html'
     ctx.body = page

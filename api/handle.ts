@@ -5,6 +5,7 @@ import { type Endpoint, isSchema } from '../contract/endpoint.ts'
 import type { Scope } from '../domain/deps.ts'
 import { DEFAULT_BODY_BYTES, readJson } from './body.ts'
 import { RequestError } from './errors.ts'
+import { checkText } from './text.ts'
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 
@@ -40,6 +41,7 @@ export function createHandle(router: Router, { prefix, checkAnswers }: HandleOpt
   return (endpoint, handler) => {
     const path = routePath(endpoint.path, prefix)
     router.register(path, [endpoint.method], async (ctx) => {
+      checkText(ctx.query, 'The query')
       const request = {
         params: parse(endpoint.params, ctx.params, ''),
         query: parse(endpoint.query, ctx.query, ''),

@@ -14,6 +14,7 @@ const REASONS: Record<string, string> = {
   404: 'Not found',
   409: 'Conflict',
   413: 'Too large',
+  415: 'The body is not JSON',
   422: 'Cannot be processed',
   429: 'Too many requests',
   500: 'Internal server error',
@@ -80,7 +81,11 @@ const requestBody = (endpoint: Endpoint, schemas: Schemas) => ({
 
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
-  const bad = [...(endpoint.errors ?? []), 500].map((status) => [status, response(`${status}`, ErrorResponse, schemas)])
+  const ofBody = endpoint.body === undefined ? [] : [413, 415]
+  const bad = [...(endpoint.errors ?? []), ...ofBody, 500].map((status) => [
+    status,
+    response(`${status}`, ErrorResponse, schemas),
+  ])
   const all: Record<string, { description: string; content?: Record<string, unknown> }> = Object.fromEntries([
     ...good,
     ...bad,
@@ -101,9 +106,23 @@ function response(status: string, body: ResponseBody | undefined, schemas: Schem
 
 /** A schema's JSON Schema; those with an id go to components once and are referred to. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): unknown {
-  const { $schema: _, $defs, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' })
+  const {
+    $schema: _,
+    $defs,
+    ...own
+  } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    reused: 'inline',
+    override: ({ jsonSchema }) => allowMoreFields(jsonSchema),
+  })
   for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] ??= pointAtComponents(definition)
   return pointAtComponents(named(own, schemas))
+}
+
+/** Answers may get new fields, and clients must ignore those they do not know. */
+function allowMoreFields(schema: { additionalProperties?: unknown }): void {
+  if (schema.additionalProperties === false) delete schema.additionalProperties
 }
 
 function named(own: Record<string, unknown>, schemas: Schemas): unknown {

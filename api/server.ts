@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Deps } from '../domain/deps.ts'
 import { createApp } from './app.ts'
 import type { Readiness } from './routes/health.ts'
@@ -20,6 +21,7 @@ export type RunningApi = { port: number; openStreams(): number; close(): Promise
 
 /** Answers under way at shutdown may take this long. */
 const DRAIN_MS = 4000
+const SWEEP_MS = 50
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
   const streams = createSseStreams(options.sse)
@@ -29,6 +31,7 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     { requestTimeout: 60_000, headersTimeout: 15_000, keepAliveTimeout: 65_000 },
     app.callback(),
   )
+  server.on('clientError', answerBrokenRequest)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)
@@ -39,10 +42,28 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await streams.close()
-      server.closeIdleConnections()
+      // A connection is kept alive by its client; it goes as soon as its answer has been given.
+      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
       const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
       await closed
+      clearInterval(sweep)
       clearTimeout(force)
     },
   }
+}
+
+const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The request head is too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time'],
+}
+
+/** What is no HTTP never reaches the app; it is told in the same form. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // A byte of an answer may have been sent already; then nothing can be told.
+  const isAnswered = 'bytesWritten' in socket && socket.bytesWritten !== 0
+  if (!socket.writable || isAnswered) return void socket.destroy(error)
+  const [status, sentence] = BROKEN_REQUESTS[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP']
+  const body = JSON.stringify({ error: sentence })
+  const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
+  socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)
 }

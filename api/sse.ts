@@ -1,15 +1,20 @@
 import type { Context } from 'koa'
 import { DomainError } from '../domain/errors.ts'
-import type { FollowedEvent } from '../domain/events/follow.ts'
+import type { EventLine } from '../domain/events/read.ts'
 
 export type SseOptions = { cycleMs: number; heartbeatMs: number }
 
 /** All open streams of a process: it bounds them and ends them together. */
 export type SseStreams = {
-  /** Throws `too_many` at a limit. Streams until `events` ends, the client goes away, or the server ends it. */
+  /**
+   * Throws `too_many` at a limit, or what `open` throws, before anything is sent. Then streams until the events end,
+   * the client goes away, or the server ends it.
+   */
   serve(ctx: Context, request: StreamRequest): Promise<void>
-  /** Tells every client to come back and ends its stream. */
+  /** Tells every client to come back and ends its stream; one that is opened later is ended at once. */
   close(): Promise<void>
+  /** Aborts with close, for whoever else makes a client wait. */
+  readonly closing: AbortSignal
   readonly size: number
 }
 
@@ -17,7 +22,7 @@ export type StreamRequest = {
   organizationId: string
   sessionId: string
   /** Opens the events; the signal aborts when the stream ends for any other reason. */
-  open: (signal: AbortSignal, onOverflow: () => void) => AsyncGenerator<FollowedEvent[], string>
+  open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<EventLine[], string>>
 }
 
 const MAX_STREAMS = 10_000
@@ -34,12 +39,14 @@ const CYCLE_JITTER = 0.2
 export function createSseStreams(options: SseOptions): SseStreams {
   const open = new Set<{ end: (reason: string) => void; done: Promise<void> }>()
   const counts = new Map<string, number>()
+  const closing = new AbortController()
 
   const serve = async (ctx: Context, request: StreamRequest) => {
     const keys = [request.organizationId, request.sessionId]
     checkLimits(open.size, counts, request)
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
     const ended = new AbortController()
+    if (closing.signal.aborted) ended.abort('shutdown')
     const done = stream(ctx, request, ended, options).finally(() => {
       open.delete(entry)
       for (const key of keys) {
@@ -56,10 +63,12 @@ export function createSseStreams(options: SseOptions): SseStreams {
   return {
     serve,
     close: async () => {
+      closing.abort()
       const streams = [...open]
       for (const { end } of streams) end('shutdown')
       await Promise.allSettled(streams.map(({ done }) => done))
     },
+    closing: closing.signal,
     get size() {
       return open.size
     },
@@ -81,6 +90,14 @@ async function stream(
   options: SseOptions,
 ): Promise<void> {
   const { res } = ctx
+  // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
+  const cutOff = () => {
+    if (res.writableNeedDrain) ended.abort('slow_consumer')
+  }
+  const gone = () => ended.abort('client_gone')
+  res.on('close', gone)
+  res.on('error', gone)
+  const events = await request.open(ended.signal, cutOff)
   ctx.respond = false
   res.writeHead(200, {
     'Content-Type': 'text/event-stream; charset=utf-8',
@@ -88,20 +105,14 @@ async function stream(
     'X-Accel-Buffering': 'no',
     'X-Request-Id': String(ctx.state.requestId),
   })
+  if (ctx.method === 'HEAD') return end(res)
   res.socket?.setNoDelay(true)
-  const gone = () => ended.abort('client_gone')
-  res.on('close', gone)
-  res.on('error', gone)
   const cycleMs = options.cycleMs * (1 + CYCLE_JITTER * (2 * Math.random() - 1))
   const cycle = setTimeout(() => ended.abort('connection_cycle'), cycleMs)
   const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), options.heartbeatMs)
   try {
     res.write(frame('connected', '{"status":"connected"}', RETRY_MS))
-    // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
-    const cutOff = () => {
-      if (res.writableNeedDrain) ended.abort('slow_consumer')
-    }
-    const reason = await relay(ctx, request.open(ended.signal, cutOff), ended)
+    const reason = await relay(ctx, events, ended)
     if (reason !== 'client_gone' && reason !== 'end') {
       res.write(frame('disconnecting', JSON.stringify({ reason, retry_ms: RETRY_MS }), RETRY_MS))
     }
@@ -125,7 +136,7 @@ function end(res: Context['res']): void {
 /** Writes events until there are no more or the stream is ended; returns why. */
 async function relay(
   { res }: Context,
-  events: AsyncGenerator<FollowedEvent[], string>,
+  events: AsyncGenerator<EventLine[], string>,
   ended: AbortController,
 ): Promise<string> {
   let lastAt = Date.now()
@@ -153,11 +164,11 @@ const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 20
 
 const frame = (event: string, data: string, retryMs: number) => `event: ${event}\ndata: ${data}\nretry: ${retryMs}\n\n`
 
-const eventFrame = (event: FollowedEvent, retryMs: number) =>
+const eventFrame = (event: EventLine, retryMs: number) =>
   `event: ${event.type}\nid: ${event.id}\ndata: ${event.line}\nretry: ${retryMs}\n\n`
 
 /** Frames of one batch, joined up to a size that a socket takes well. */
-function* chunks(events: FollowedEvent[], retryMs: number): Generator<string> {
+function* chunks(events: EventLine[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {
     chunk += eventFrame(event, retryMs)

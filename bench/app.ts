@@ -2,10 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { RunningServices } from '../scripts/services.ts'
 
+export type RunningApp = { stop(): Promise<void> }
+
 const READY_MS = 60_000
 
 /** The service as `npm start` runs it: API and worker in one process. */
-export async function spawnApp(services: RunningServices, port: number): Promise<{ stop(): Promise<void> }> {
+export async function spawnApp(services: RunningServices, port: number): Promise<RunningApp> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'main.ts'], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -18,7 +20,10 @@ export async function spawnApp(services: RunningServices, port: number): Promise
       LOG_LEVEL: 'warn',
     },
   })
-  await ready(child, port)
+  await ready(child, port).catch((error) => {
+    child.kill('SIGKILL')
+    throw error
+  })
   return {
     stop: () =>
       new Promise((resolve) => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { freePorts, startServices } from '../scripts/services.ts'
-import { spawnApp } from './app.ts'
+import { type RunningApp, spawnApp } from './app.ts'
 import { benchTurns } from './turns.ts'
 
 /** `npm run bench`: brings up its own services and the service in one process, measures, prints, and cleans up. */
@@ -14,12 +14,13 @@ const services = await startServices({
   env: process.env,
   log: () => {},
 })
-const app = await spawnApp(services, port)
+let app: RunningApp | undefined
 try {
+  app = await spawnApp(services, port)
   const met = await benchTurns(`http://127.0.0.1:${port}`, services.temporalAddress)
   process.exitCode = met ? 0 : 1
 } finally {
-  await app.stop()
+  await app?.stop()
   await services.stop()
   await rm(dataDir, { recursive: true, force: true })
 }

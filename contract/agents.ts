@@ -49,6 +49,7 @@ export const agentEndpoints = {
     summary: 'Lists the active agents of the organization, newest first',
     query: z.object({ search: textUpTo(KiB).optional() }),
     responses: { 200: listOf(Agent) },
+    errors: [400],
   }),
   create: defineEndpoint({
     method: 'POST',

@@ -20,3 +20,11 @@ export const ModelId = idOf('model')
 export const ProviderId = idOf('provider')
 export const HarnessId = idOf('harness')
 export const OrganizationId = idOf('org')
+
+/** An image may be named by its UUID or as `img_<hex>`; answers always have the UUID. */
+export const ImageId = z
+  .string()
+  .regex(/^(?:img_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
+    error: 'must be a UUID in lower case, or img_ followed by its 32 hex digits',
+  })
+  .transform((id) => id.replace(/^img_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'))

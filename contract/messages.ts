@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DateTime, type TokenUsage, textUpTo } from './common.ts'
-import { MessageId, ModelId } from './ids.ts'
+import { ImageId, MessageId, ModelId } from './ids.ts'
 
 export type { TokenUsage }
 
@@ -38,7 +38,7 @@ export const ContentPart = z
 export type ContentPart = z.infer<typeof ContentPart>
 
 export const InputContentPart = z
-  .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart])
+  .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart.extend({ image_id: ImageId })])
   .meta({ id: 'InputContentPart' })
 export type InputContentPart = z.infer<typeof InputContentPart>
 
@@ -71,7 +71,7 @@ export const Message = z
 export type Message = z.infer<typeof Message>
 
 /** Text over all parts counts against the limit, base64 images have the body limit. */
-const hasContent = (content: InputContentPart[]) => content.length > 0
+const textOf = (content: InputContentPart[]) => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 export const CreateMessageRequest = z
   .object({
@@ -79,10 +79,10 @@ export const CreateMessageRequest = z
       role: MessageRole.refine((role) => role === 'user', { error: 'must be "user" or be left out' }).optional(),
       content: z
         .array(InputContentPart)
-        .max(100)
-        .refine(hasContent, { error: 'must have at least one part' })
-        .refine((parts) => parts.every((part) => part.type !== 'text' || textUpTo(MiB).safeParse(part.text).success), {
-          error: 'a text part must be at most 1 MiB',
+        .min(1, { error: 'must have at least one part' })
+        .max(100, { error: 'must have at most 100 parts' })
+        .refine((content) => textUpTo(MiB).safeParse(textOf(content)).success, {
+          error: 'must have at most 1 MiB of text',
         }),
     }),
     controls: Controls.nullish(),

@@ -28,37 +28,32 @@ export async function listAgents(deps: Deps, scope: Scope, search?: string): Pro
 /** Prisma passes LIKE's wildcards through. */
 const likeText = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
-/** `id` in the input names an agent to update. Throws `invalid` for a model or a script that cannot work. */
+/**
+ * `id` in the input names an agent to update, or to create when there is none. Throws `invalid` for a model or a
+ * script that cannot work.
+ */
 export async function createAgent(
   deps: Deps,
   scope: Scope,
   input: CreateAgentRequest,
 ): Promise<{ created: boolean; agent: Agent }> {
   checkAgent(deps, input)
-  const data = writableFields(input)
-  if (input.id) {
-    const existing = await deps.db.agent.updateManyAndReturn({
-      where: { id: toUuid(input.id), organizationId: scope.organizationId },
-      data: { ...data, ...(input.capabilities === undefined ? { capabilities: undefined } : {}) },
-    })
-    if (existing[0]) return { created: false, agent: presentAgent(existing[0]) }
-  }
-  const row = await insertAgent(deps, scope, input, data)
-  return { created: true, agent: presentAgent(row) }
-}
-
-async function insertAgent(deps: Deps, scope: Scope, input: CreateAgentRequest, data: AgentFields): Promise<AgentRow> {
+  const fields = writableFields(input)
   const id = input.id ? toUuid(input.id) : newUuid()
-  const rows = await deps.db.agent.createManyAndReturn({
-    data: [{ ...data, id, organizationId: scope.organizationId }],
+  // The insert comes first, so that of two requests with one new id one creates and the other updates.
+  const inserted = await deps.db.agent.createManyAndReturn({
+    data: [{ ...fields, id, organizationId: scope.organizationId }],
     skipDuplicates: true,
   })
+  if (inserted[0]) return { created: true, agent: presentAgent(inserted[0]) }
+  const updated = await deps.db.agent.updateManyAndReturn({
+    where: { id, organizationId: scope.organizationId },
+    data: { ...fields, ...(input.capabilities === undefined ? { capabilities: undefined } : {}) },
+  })
   // Taken by another organization; saying so would tell that it exists.
-  if (!rows[0]) throw invalid('id cannot be used; leave it out to get a new one')
-  return rows[0]
+  if (!updated[0]) throw invalid('id cannot be used; leave it out to get a new one')
+  return { created: false, agent: presentAgent(updated[0]) }
 }
-
-type AgentFields = ReturnType<typeof writableFields>
 
 const writableFields = (input: CreateAgentRequest) => ({
   name: input.name,

@@ -12,12 +12,13 @@ import { requireSession } from './sessions.ts'
 import { nextTurn } from './turns/queue.ts'
 import { startTurnSoon } from './turns/start.ts'
 
+/** Pages of messages; throws `not_found` before the first. */
 export async function listMessages(
   deps: Deps,
   scope: Scope,
   sessionId: string,
   page: { order: 'asc' | 'desc'; limit?: number | undefined; offset: number },
-): Promise<Message[]> {
+): Promise<AsyncGenerator<Message[]>> {
   const session = await requireSession(deps, scope, sessionId)
   return readMessages(deps, session.id, page)
 }
@@ -50,17 +51,17 @@ export async function createMessage(
   const accepted = await insertMessage(deps, scope, sessionUuid, turnUuid, message)
   const event = presentEvent(deps.eventIds, accepted.event, {}) as WireEvent<'input.message'>
   publishEvents(deps, sessionUuid, turnUuid, [event])
-  await startIfNext(
-    deps,
-    { organizationId: scope.organizationId, sessionId: sessionUuid, turnId: turnUuid },
-    accepted.busy,
-  )
+  const turn = { organizationId: scope.organizationId, sessionId: sessionUuid, turnId: turnUuid }
+  // Accepted is accepted: what fails from here on is the sweeper's to make good.
+  startIfNext(deps, turn, accepted.busy).catch((error: Error) => {
+    deps.log.warn({ err: error.message }, 'turn not started; the sweeper will')
+  })
   return { message: event.data.message, sessionUuid, turnUuid, sequence: accepted.event.sequence }
 }
 
 /**
- * The statement saw the session either idle, then this turn is next, or busy. A busy session may have gone idle
- * while the statement waited for its lock, so it is asked once more: the turn that ended then did not see this one.
+ * The statement saw the session either idle, then this turn is next, or busy. What it saw may be older than its lock:
+ * a busy session may have gone idle, and another message may have come first. Then it is asked once more.
  */
 async function startIfNext(deps: Deps, turn: TurnInput, busy: boolean): Promise<void> {
   if (!busy || (await nextTurn(deps, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
@@ -68,7 +69,10 @@ async function startIfNext(deps: Deps, turn: TurnInput, busy: boolean): Promise<
 
 const PREVIEW_CHARACTERS = 200
 
-/** One statement, so one transaction. Throws `not_found` when the organization has no such session. */
+/**
+ * One statement, so one transaction. Throws `not_found` when the organization has no such session. `busy` is decided
+ * by what was there when the statement began; a gap between that and its own sequence shows that it had to wait.
+ */
 async function insertMessage(
   deps: Deps,
   scope: Scope,
@@ -77,7 +81,7 @@ async function insertMessage(
   message: Record<string, unknown> & { content: InputContentPart[]; controls?: unknown },
 ): Promise<{ event: StoredEvent; busy: boolean }> {
   const data = { message }
-  const preview = [...textOf(message.content)].slice(0, PREVIEW_CHARACTERS).join('')
+  const preview = previewOf(message.content)
   const controls = message.controls === undefined ? null : JSON.stringify(message.controls)
   const rows = await deps.db.$queryRaw<{ sequence: number; ts: Date; busy: boolean }[]>`
     WITH session AS (
@@ -96,13 +100,17 @@ async function insertMessage(
     )
     SELECT sequence, ts, EXISTS (
       SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL
-    ) AS busy
+    ) OR sequence <> (SELECT last_sequence + 1 FROM sessions WHERE id = ${sessionId}::uuid) AS busy
     FROM event`
   const row = rows[0]
   if (row === undefined) throw notFound('Session')
   const { sequence, ts, busy } = row
   return { event: { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }, busy }
 }
+
+/** A character is at most two UTF-16 units, so the rest of a long text need not be taken apart. */
+const previewOf = (content: InputContentPart[]): string =>
+  [...textOf(content).slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')
 
 const textOf = (content: InputContentPart[]): string =>
   content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
@@ -114,5 +122,6 @@ function checkParts(input: CreateMessageRequest): void {
     const field = `message.content.${index}`
     if (!part.url && !part.base64) throw invalid(`${field}: an image needs url, or base64 with media_type`)
     if (part.base64 && !part.media_type) throw invalid(`${field}.media_type: is needed with base64`)
+    if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${field}.base64: is not base64`)
   })
 }

@@ -68,7 +68,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
   }
 }
 
-/** A database that is still starting is waited for; anything else stops the start. */
+/** A database that is away or still starting is waited for; anything else stops the start. */
 async function migrate(databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -76,7 +76,7 @@ async function migrate(databaseUrl: string, log: Logger): Promise<void> {
       if (applied.length > 0) log.info({ applied }, 'migrations applied')
       return
     } catch (error) {
-      if (attempt >= MIGRATE_ATTEMPTS) throw error
+      if (attempt >= MIGRATE_ATTEMPTS || !isAway(error)) throw error
       log.warn(
         { err: (error as Error).message.slice(0, 300), attempt },
         'migrations could not be applied; trying again',
@@ -84,6 +84,14 @@ async function migrate(databaseUrl: string, log: Logger): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 1000))
     }
   }
+}
+
+/** Refused, reset, not found, timed out, or Postgres's own "starting up" and "shutting down" (class 57P). */
+const isAway = (error: unknown): boolean => {
+  const code = String((error as { code?: unknown }).code ?? '')
+  return (
+    /^(ECONN|ENOTFOUND|EAI_|ETIMEDOUT|EHOST|57P)/.test(code) || /timeout|terminated/i.test((error as Error).message)
+  )
 }
 
 const state = (probe: Promise<unknown>): Promise<string> =>

@@ -1,6 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
-import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  type SqlDriverAdapter,
+} from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
 
@@ -38,9 +42,12 @@ async function appliedMigrations(pool: pg.Pool): Promise<string[]> {
   return rows.map((row) => String(row.name))
 }
 
-/** The SQL that brings the newest migration to prisma/schema.prisma; a comment says so when they agree. */
-export const diffMigration = (databaseUrl: string): Promise<string> =>
-  withPool(databaseUrl, (pool) =>
+/**
+ * The SQL that brings the newest migration to prisma/schema.prisma; a comment says so when they agree. It needs an
+ * empty database, in which it runs the migrations to see what they make.
+ */
+export const diffMigration = (emptyDatabaseUrl: string): Promise<string> =>
+  withPool(emptyDatabaseUrl, (pool) =>
     withSchemaEngine(pool, async (engine) => {
       const schema = { path: schemaUrl.pathname, content: await readFile(schemaUrl, 'utf8') }
       const { stdout } = await engine.diff({
@@ -83,15 +90,50 @@ async function withSchemaEngine<T>(pool: pg.Pool, work: (engine: SchemaEngine) =
  */
 function wholeScripts(pool: pg.Pool): PrismaPg {
   const factory = new PrismaPg(pool)
+  const letters = disguiseLetters(pool)
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
     adapter.executeScript = async (script) => {
       await pool.query(script)
     }
+    tellLetters(adapter, letters)
     return adapter
   }
+  // The adapter's own would make a database and then, with a connection string, work in the one it came from.
+  factory.connectToShadowDb = factory.connect
   return factory
+}
+
+const LETTER_OID = 18
+const TEXT_OID = 25
+
+/**
+ * The adapter does not know Postgres's type "char", one letter, that the catalog's own columns have. They are passed
+ * off as text; returns what tells the columns of the last query that were.
+ */
+function disguiseLetters(pool: pg.Pool): () => string[] {
+  let letters: string[] = []
+  const query: (config: unknown, values?: unknown) => Promise<pg.QueryResult> = pool.query.bind(pool)
+  const disguised = async (config: unknown, values?: unknown) => {
+    const result = await query(config, values)
+    const fields = result.fields?.filter((field) => field.dataTypeID === LETTER_OID) ?? []
+    for (const field of fields) field.dataTypeID = TEXT_OID
+    letters = fields.map((field) => field.name)
+    return result
+  }
+  Object.assign(pool, { query: disguised })
+  return () => letters
+}
+
+function tellLetters(adapter: SqlDriverAdapter, letters: () => string[]): void {
+  const queryRaw = adapter.queryRaw.bind(adapter)
+  adapter.queryRaw = async (parameters) => {
+    const result = await queryRaw(parameters)
+    const isLetter = (index: number) => letters().includes(result.columnNames[index] ?? '')
+    const columnTypes = result.columnTypes.map((type, index) => (isLetter(index) ? ColumnTypeEnum.Character : type))
+    return { ...result, columnTypes }
+  }
 }
 
 async function readMigrations() {

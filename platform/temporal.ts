@@ -30,18 +30,19 @@ export function connectTemporal(
   let eagerClient: Client | undefined
   let starting = 0
 
-  const start = async (turn: TurnInput) => {
+  // The ids alone: whatever else a caller's object holds must not get into a payload.
+  const start = async ({ organizationId, sessionId, turnId }: TurnInput) => {
     const client = eagerClient ?? lazyClient
     await client.withDeadline(Date.now() + START_TIMEOUT_MS, () =>
       client.workflow.start(TURN_WORKFLOW, {
-        workflowId: toId('turn', turn.turnId),
+        workflowId: toId('turn', turnId),
         taskQueue: config.TEMPORAL_TASK_QUEUE,
-        args: [turn],
+        args: [{ organizationId, sessionId, turnId }],
         workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
         workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
         workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-        staticSummary: `turn of ${toId('session', turn.sessionId)}`,
-        memo: { session_id: toId('session', turn.sessionId), organization_id: toId('org', turn.organizationId) },
+        staticSummary: `turn of ${toId('session', sessionId)}`,
+        memo: { session_id: toId('session', sessionId), organization_id: toId('org', organizationId) },
         requestEagerStart: eagerClient !== undefined,
       }),
     )

@@ -75,7 +75,9 @@ function install() {
   const ownFolder = path.dirname(NODE)
   const folders = (process.env.PATH ?? '').split(path.delimiter).filter((folder) => folder !== ownFolder)
   // NODE_ENV=production would leave out what the tests need.
-  run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], { PATH: folders.join(path.delimiter) })
+  run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
+    PATH: folders.join(path.delimiter),
+  })
 }
 
 function generate() {

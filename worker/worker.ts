@@ -24,7 +24,10 @@ const SHUTDOWN_GRACE = '5 seconds'
 /** Once a process: a worker that connects again needs no second bundle. */
 let bundle: ReturnType<typeof bundleWorkflows> | undefined
 const bundled = () => {
-  bundle ??= bundleWorkflows()
+  bundle ??= bundleWorkflows().catch((error) => {
+    bundle = undefined
+    throw error
+  })
   return bundle
 }
 

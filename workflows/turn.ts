@@ -1,6 +1,7 @@
 import {
   ActivityFailure,
   ApplicationFailure,
+  CancellationScope,
   proxyActivities,
   proxyLocalActivities,
   TimeoutFailure,
@@ -20,13 +21,12 @@ const { failTurn } = proxyLocalActivities<TurnActivities>({
  */
 const { reason } = proxyActivities<TurnActivities>({
   startToCloseTimeout: '30 minutes',
-  scheduleToCloseTimeout: '2 hours',
+  scheduleToCloseTimeout: '24 hours',
   heartbeatTimeout: '4 seconds',
   retry: {
     initialInterval: '200 milliseconds',
     backoffCoefficient: 2,
     maximumInterval: '15 seconds',
-    maximumAttempts: 100,
   },
 })
 
@@ -41,7 +41,8 @@ export async function turn(input: TurnInput): Promise<TurnOutcome> {
     const { outcome } = await reason.executeWithOptions({ summary }, [input, iteration])
     return outcome === 'answered' ? 'completed' : 'ended'
   } catch (error) {
-    await failTurn(input, iteration, errorCode(error))
+    // Also when somebody cancels the workflow in Temporal's UI: no turn may stay without an end.
+    await CancellationScope.nonCancellable(() => failTurn(input, iteration, errorCode(error)))
     return 'failed'
   }
 }

@@ -1,30 +1,39 @@
 import type { Context } from 'koa'
 import { conversationEndpoints } from '../../contract/conversation.ts'
+import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../../domain/deps.ts'
+import { toUuid } from '../../domain/ids.ts'
 import { createMessage, listMessages } from '../../domain/messages.ts'
 import { followTurn, waitForTurn } from '../../domain/turns/wait.ts'
 import { type Handle, reply } from '../handle.ts'
+import { answerList } from '../json-list.ts'
 import type { SseStreams } from '../sse.ts'
 
-/** The answer needs no more than this after the waiting is over. */
 export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  handle(conversationEndpoints.listMessages, async ({ scope, params, query }) =>
-    reply(200, { data: await listMessages(deps, scope, params.session_id, query) }),
+  handle(conversationEndpoints.listMessages, async ({ scope, params, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(await listMessages(deps, scope, params.session_id, query))),
   )
   handle(conversationEndpoints.createMessage, async ({ scope, params, query, body, ctx }) => {
-    const accepted = await createMessage(deps, scope, params.session_id, body)
+    const accept = () => createMessage(deps, scope, params.session_id, body)
     if (wantsStream(ctx)) {
       await streams.serve(ctx, {
         organizationId: scope.organizationId,
-        sessionId: accepted.sessionUuid,
-        open: (signal, onOverflow) => followTurn(deps, accepted, signal, onOverflow),
+        sessionId: toUuid(params.session_id),
+        // With no room for a stream the message is not accepted either, or the client would send it twice.
+        open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, onOverflow),
       })
       return undefined
     }
+    const accepted = await accept()
     if (query.wait === undefined) return reply(201, accepted.message)
-    const { hasEnded, ...waited } = await waitForTurn(deps, scope, accepted, untilGone(ctx, query.wait * 1000))
+    const signal = AbortSignal.any([untilGone(ctx, query.wait * 1000), streams.closing])
+    const { hasEnded, ...waited } = await waitForTurn(deps, scope, accepted, signal)
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
+}
+
+async function* linesOf(pages: AsyncGenerator<Message[]>): AsyncGenerator<string[]> {
+  for await (const page of pages) yield page.map((message) => JSON.stringify(message))
 }
 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'

@@ -7,12 +7,12 @@ import { toUuid } from '../ids.ts'
  *
  *     48 bits  unix time in ms          (what UUIDv7 asks for)
  *      4 bits  version 7
- *     12 bits  check, high part
+ *     12 bits  sequence, high part
  *      2 bits  variant
- *     32 bits  sequence
- *     30 bits  check, low part
+ *     20 bits  sequence, low part
+ *     42 bits  check
  *
- * The check is a keyed hash of session, sequence and time. It tells an id of another session, or an invented one,
+ * So the ids of a session sort as its events do. The check is a keyed hash of session, sequence and time. It tells an id of another session, or an invented one,
  * from a real one; it protects nothing else.
  */
 export type EventIds = {
@@ -20,6 +20,9 @@ export type EventIds = {
   /** The sequence of an `event_<hex>` id. Throws `invalid` for one that is malformed or not of this session. */
   decode(sessionUuid: string, id: string): number
 }
+
+const LOW_BITS = 20
+const CHECK_BITS = 42n
 
 export function createEventIds(key: Uint8Array): EventIds {
   const prefix = Buffer.from(key).toString('hex')
@@ -31,17 +34,18 @@ export function createEventIds(key: Uint8Array): EventIds {
     const digest = check(sessionUuid, sequence, tsMs)
     const bytes = Buffer.alloc(16)
     bytes.writeUIntBE(tsMs, 0, 6)
-    bytes.writeUInt16BE(0x7000 | (digest.readUInt16BE(0) & 0x0fff), 6)
-    // Variant bits 10, the sequence's 32 bits, then 30 bits of the check.
-    const tail = (0b10n << 62n) | (BigInt(sequence) << 30n) | BigInt(digest.readUInt32BE(2) >>> 2)
-    bytes.writeBigUInt64BE(tail, 8)
+    bytes.writeUInt16BE(0x7000 | (sequence >>> LOW_BITS), 6)
+    const low = BigInt(sequence % 2 ** LOW_BITS) << CHECK_BITS
+    bytes.writeBigUInt64BE((0b10n << 62n) | low | (digest.readBigUInt64BE(0) >> (64n - CHECK_BITS)), 8)
     return `event_${bytes.toString('hex')}`
   }
 
   const decode = (sessionUuid: string, id: string): number => {
     if (!/^event_[0-9a-f]{32}$/.test(id)) throw invalid('since_id must be event_ followed by 32 lower-case hex digits')
     const bytes = Buffer.from(toUuid(id).replaceAll('-', ''), 'hex')
-    const sequence = Number((bytes.readBigUInt64BE(8) >> 30n) & 0xffffffffn)
+    const high = bytes.readUInt16BE(6) & 0x0fff
+    const low = Number((bytes.readBigUInt64BE(8) >> CHECK_BITS) & 0xfffffn)
+    const sequence = high * 2 ** LOW_BITS + low
     const expected = encode(sessionUuid, sequence, bytes.readUIntBE(0, 6))
     if (expected !== id) throw invalid('since_id is not the id of an event of this session')
     return sequence

@@ -1,9 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { createEventReader, type EventFilter, type ReadEvent, wants } from './read.ts'
-import type { RelayEntry } from './relay.ts'
-
-/** An event on its way to a client: `line` is the whole event as one line of JSON. */
-export type FollowedEvent = Omit<RelayEntry, 'sessionId'>
+import { createEventReader, type EventFilter, type EventLine, wants } from './read.ts'
 
 export const REPLAY_BATCH = 200
 
@@ -22,7 +18,7 @@ export async function* follow(
   filter: EventFilter,
   signal: AbortSignal,
   onOverflow: () => void = () => {},
-): AsyncGenerator<FollowedEvent[], 'aborted' | 'session_deleted'> {
+): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
   let cursor = after
   let behind = true
   const read = createEventReader(deps, sessionId, filter)
@@ -31,16 +27,16 @@ export async function* follow(
   try {
     while (!signal.aborted) {
       if (behind) {
-        const { events, through } = await read(cursor, REPLAY_BATCH)
+        const { events, through, hasMore } = await read(cursor, REPLAY_BATCH)
         if (through === undefined) return 'session_deleted'
-        behind = events.length === REPLAY_BATCH
+        behind = hasMore
         cursor = Math.max(cursor, through)
-        if (events.length > 0) yield events.map(toFollowed)
+        if (events.length > 0) yield events
         continue
       }
       const { entries, missed } = inbox.take()
       if (missed) behind = true
-      const ready: FollowedEvent[] = []
+      const ready: EventLine[] = []
       for (const entry of entries) {
         if (entry.sequence <= cursor) continue
         if (entry.sequence !== cursor + 1 || entry.line === '') {
@@ -58,11 +54,3 @@ export async function* follow(
     inbox.close()
   }
 }
-
-const toFollowed = ({ event, turnId }: ReadEvent): FollowedEvent => ({
-  id: event.id,
-  type: event.type,
-  sequence: event.sequence,
-  turnId,
-  line: JSON.stringify(event),
-})

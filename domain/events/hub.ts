@@ -40,6 +40,7 @@ const MAX_INBOX_BYTES = 1024 * 1024
 const BLOCK_MS = 2000
 const READ_COUNT = 1000
 const CONNECTING_MS = 50
+const RETRY_MS = 200
 
 /**
  * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
@@ -50,18 +51,24 @@ export function createEventHub(options: HubOptions): EventHub {
   const stopped = new AbortController()
   const check = createCheck(options, subscribers)
   const reading = readRelay(options, subscribers, check, stopped.signal)
-  let timer = setTimeout(function tick() {
-    const healthy = options.reader.status === 'ready'
+  let checkedAt = Date.now()
+  let checking = false
+  const timer = setInterval(() => {
+    // Asked each time, so that a Redis that has just gone away holds streams up for no longer than one that is away.
+    const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
+    if (checking || Date.now() - checkedAt < dueMs) return
+    checking = true
     void check().finally(() => {
-      if (!stopped.signal.aborted) timer = setTimeout(tick, healthy ? options.checkMs : options.checkWithoutRedisMs)
+      checking = false
+      checkedAt = Date.now()
     })
-  }, options.checkWithoutRedisMs)
+  }, options.checkWithoutRedisMs / 2)
 
   return {
     subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
     close: async () => {
       stopped.abort()
-      clearTimeout(timer)
+      clearInterval(timer)
       options.reader.disconnect()
       await reading
     },
@@ -178,6 +185,7 @@ async function readRelay(
       if (signal.aborted) return
       // What was published meanwhile may be lost to us: start at the end and compare with the record.
       positions = undefined
+      await pause(RETRY_MS, signal)
       log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
     }
   }

@@ -1,8 +1,7 @@
-import type { WireEvent } from '../../contract/events.ts'
 import type { Deps, Scope } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { requireSession } from '../sessions.ts'
-import { createEventReader, type EventFilter } from './read.ts'
+import { createEventReader, type EventFilter, type EventLine } from './read.ts'
 
 const BATCH = 500
 
@@ -28,15 +27,15 @@ export async function* listEvents(
   after: number,
   filter: EventFilter,
   limit = Number.POSITIVE_INFINITY,
-): AsyncGenerator<WireEvent[]> {
+): AsyncGenerator<EventLine[]> {
   const read = createEventReader(deps, sessionUuid, filter)
   let left = limit
   let cursor = after
   while (left > 0) {
     const wanted = Math.min(BATCH, left)
-    const { events, through } = await read(cursor, wanted)
-    if (events.length > 0) yield events.map(({ event }) => event)
-    if (through === undefined || events.length < wanted) return
+    const { events, through, hasMore } = await read(cursor, wanted)
+    if (events.length > 0) yield events
+    if (through === undefined || !hasMore) return
     cursor = through
     left -= events.length
   }

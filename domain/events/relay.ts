@@ -32,13 +32,29 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
   if (events.length === 0) return
   const fields = [sessionId, turnId]
   for (const event of events) {
-    const line = JSON.stringify(event)
-    fields.push(`${event.sequence}`, event.type, event.id, line.length <= MAX_LINE_LENGTH ? line : '')
+    fields.push(`${event.sequence}`, event.type, event.id, relayLine(event))
   }
   const key = relayKey(deps.redisPrefix, relayIndex(sessionId))
   deps.redis
     .xadd(key, 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
     .catch((error: Error) => deps.log.debug({ err: error.message }, 'events not published'))
+}
+
+function relayLine(event: WireEvent): string {
+  if (isLongGeneration(event)) return ''
+  const line = JSON.stringify(event)
+  return line.length <= MAX_LINE_LENGTH ? line : ''
+}
+
+/** Tells a conversation that is too long for the relay without writing all of it out first. */
+function isLongGeneration(event: WireEvent): boolean {
+  if (!('messages' in event.data)) return false
+  let length = 0
+  for (const message of event.data.messages) {
+    for (const part of message.content) if (part.type === 'text') length += part.text.length
+    if (length > MAX_LINE_LENGTH) return true
+  }
+  return false
 }
 
 /** The entries of one publishEvents, as a reader of the stream gets them. */

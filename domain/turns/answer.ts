@@ -99,6 +99,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const giveUp = () =>
     silent.abort(new ModelError(`The model said nothing for ${Math.round(limitMs / 1000)} s.`, { retryable: true }))
   let timer = setTimeout(giveUp, limitMs)
+  const whole = createTextRepair()
   try {
     const parts = context.model.create()({
       systemPrompt: context.systemPrompt,
@@ -112,9 +113,31 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     for await (const part of parts) {
       clearTimeout(timer)
       timer = setTimeout(giveUp, limitMs)
-      yield part
+      yield* whole(part)
     }
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** Postgres takes neither NUL nor half a surrogate pair; a model that says one would fail at every attempt. */
+export const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
+
+/** Makes streamed text storable, and puts a pair together again that a provider has cut in two. */
+function createTextRepair(): (part: ModelPart) => ModelPart[] {
+  let held: { type: 'text' | 'thinking'; half: string } | undefined
+  return (part) => {
+    const parts: ModelPart[] = []
+    const streams = part.type === 'text' || part.type === 'thinking'
+    if (held !== undefined && held.type !== part.type) parts.push({ type: held.type, delta: storable(held.half) })
+    if (!streams) {
+      held = undefined
+      return [...parts, part]
+    }
+    const text = (held?.type === part.type ? held.half : '') + part.delta
+    const cut = /[\ud800-\udbff]$/.test(text)
+    held = cut ? { type: part.type, half: text.slice(-1) } : undefined
+    const ready = cut ? text.slice(0, -1) : text
+    return ready === '' ? parts : [...parts, { ...part, delta: storable(ready) }]
   }
 }

@@ -3,7 +3,7 @@ import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { appendEvents, type NewEvent } from '../events/append.ts'
 import { toId } from '../ids.ts'
-import { loadTurn, type TurnContext } from './load.ts'
+import { loadTurnAlone, type TurnContext } from './load.ts'
 import { nextTurn } from './queue.ts'
 import { startTurnSoon } from './start.ts'
 
@@ -54,7 +54,7 @@ const SENTENCES: Record<TurnErrorCode, string> = {
  * in the record goes to the user. May be repeated; events that are there already are left out.
  */
 export async function failTurn(deps: Deps, turn: TurnInput, step: string, code: TurnErrorCode): Promise<void> {
-  const context = await loadTurn(deps, turn, step)
+  const context = await loadTurnAlone(deps, turn, step)
   if (context === null) return
   const turn_id = toId('turn', turn.turnId)
   const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
@@ -69,7 +69,8 @@ export async function failTurn(deps: Deps, turn: TurnInput, step: string, code: 
 
 /** Whoever ends a turn starts the next in the queue. */
 export function startNext(deps: Deps, ended: TurnInput, nextTurnId: string | null): void {
-  if (nextTurnId !== null) startTurnSoon(deps, { ...ended, turnId: nextTurnId })
+  const { organizationId, sessionId } = ended
+  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, turnId: nextTurnId })
 }
 
 /** For a turn that an attempt ended which may have died before it could start the next. */

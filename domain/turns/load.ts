@@ -1,6 +1,6 @@
 import type { TokenUsage } from '../../contract/common.ts'
 import { Controls, type Message } from '../../contract/messages.ts'
-import type { TurnStatus } from '../../prisma/generated/client.ts'
+import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { type ConversationRow, conversationSql, presentConversation } from '../events/read.ts'
@@ -53,8 +53,15 @@ type Row = {
 export const PREVIEW_CHARACTERS = 200
 
 /** Null when the turn's session is gone. */
-export async function loadTurn(deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> {
-  const [row] = await readTurn(deps, turn, step)
+export const loadTurn = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+  load(deps, turn, step, conversationSql(turn.turnId))
+
+/** Without the conversation, for a turn that only has to be ended: it works however long the conversation is. */
+export const loadTurnAlone = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+  load(deps, turn, step, Prisma.sql`NULL`)
+
+async function load(deps: Deps, turn: TurnInput, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
+  const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
   const messages = presentConversation(row.conversation ?? [], turn.sessionId)
   const controls = Controls.safeParse(row.controls).data
@@ -112,9 +119,12 @@ export const cut = (text: string): string =>
     ? text
     : [...text.slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')
 
-const readTurn = (deps: Deps, { organizationId, sessionId, turnId }: TurnInput, step: string) => deps.db.$queryRaw<
-  Row[]
->`
+const readTurn = (
+  deps: Deps,
+  { organizationId, sessionId, turnId }: TurnInput,
+  step: string,
+  conversation: Prisma.Sql,
+) => deps.db.$queryRaw<Row[]>`
   SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
     t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
     t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
@@ -125,7 +135,7 @@ const readTurn = (deps: Deps, { organizationId, sessionId, turnId }: TurnInput, 
     p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
-    ${conversationSql(turnId)} AS conversation
+    ${conversation} AS conversation
   FROM turns t JOIN sessions s ON s.id = t.session_id LEFT JOIN agents a ON a.id = s.agent_id
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
   WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

@@ -1,9 +1,10 @@
 import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
-import { appendEvents, type NewEvent } from '../events/append.ts'
+import { type Appended, appendEvents, type NewEvent } from '../events/append.ts'
+import { withoutImages } from '../events/read.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { ModelError } from '../llm/model.ts'
-import { type Answer, streamAnswer } from './answer.ts'
+import { type Answer, storable, streamAnswer } from './answer.ts'
 import { beginning, ending, startNext, startNextOf } from './lifecycle.ts'
 import { cut, loadTurn, type TurnContext } from './load.ts'
 import { retryDelayMs } from './retry-delay.ts'
@@ -16,7 +17,7 @@ export type Attempt = {
 
 export type Reasoned =
   | { outcome: 'answered' }
-  /** The turn is over, or a newer attempt has taken the step; nothing more may be written. */
+  /** The turn is over; nothing more may be written. */
   | { outcome: 'ended' }
   | { outcome: 'failed'; code: TurnErrorCode }
   | { outcome: 'retry'; afterMs: number }
@@ -54,28 +55,45 @@ export type ModelCall = {
 async function callModel(call: ModelCall): Promise<Reasoned> {
   const { deps, context } = call
   const claimed = await append(call, [...beginning(context), ...own(call, [started(call), answerStarted(call)])])
-  if (claimed.outcome !== 'appended') return { outcome: 'ended' }
+  if (claimed.outcome !== 'appended') return lost(claimed.outcome)
   try {
     const answer = await streamAnswer(call, async (events) => {
       const { outcome } = await append(call, own(call, events))
-      if (outcome !== 'appended') throw new Superseded('the turn has ended or a newer attempt has begun')
+      if (outcome !== 'appended') throw new RightLost(outcome)
     })
     const recorded = await append(call, [
       ...own(call, [...answer.rest, generation(call, answer), ...completed(call, answer)]),
       ...ending({ ...context, startedAt: context.startedAt ?? claimed.at }, call.iteration, answer.usage),
     ])
-    if (recorded.outcome !== 'appended') return { outcome: 'ended' }
+    if (recorded.outcome !== 'appended') return lost(recorded.outcome)
     startNext(deps, context, recorded.nextTurnId)
     return { outcome: 'answered' }
   } catch (error) {
-    if (error instanceof Superseded) return { outcome: 'ended' }
+    if (error instanceof RightLost) return lost(error.outcome)
     if (error instanceof ModelError) return recordFailure(call, error)
     throw error
   }
 }
 
+type LostRight = Exclude<Appended['outcome'], 'appended'>
+
 /** The attempt lost its right to write in mid-stream. */
-class Superseded extends Error {}
+class RightLost extends Error {
+  readonly outcome: LostRight
+  constructor(outcome: LostRight) {
+    super(outcome)
+    this.outcome = outcome
+  }
+}
+
+/**
+ * Temporal discards what a superseded attempt says. Should it not, because a clock went back and this is the newest
+ * attempt after all, then it has to be tried again: only a turn that is over may be reported as such.
+ */
+function lost(outcome: LostRight): Reasoned {
+  if (outcome === 'fenced') throw new Error('a newer attempt has taken the step')
+  return { outcome: 'ended' }
+}
 
 /** The step's own events, as against those of the whole turn. */
 const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
@@ -106,14 +124,14 @@ const answerStarted = ({ context }: ModelCall): NewEvent => ({
   data: { turn_id: toId('turn', context.turnId), model: context.model.name },
 })
 
-function generation(call: ModelCall, answer: Answer | { error: ModelError }): NewEvent {
+function generation(call: ModelCall, answer: Answer | { error: string }): NewEvent {
   const { context } = call
   const success = !('error' in answer)
   const { failures, waitedMs } = context.attempts
   const retried = success ? failures : failures + 1
   return {
     type: 'llm.generation',
-    parts: { messages: context.messages },
+    parts: { messages: context.messages.map(withoutImages) },
     data: {
       tools: [],
       output: success ? { text: answer.text, tool_calls: [] } : {},
@@ -130,7 +148,7 @@ function generation(call: ModelCall, answer: Answer | { error: ModelError }): Ne
               response_id: answer.responseId ?? null,
               usage: answer.usage,
             }
-          : { error: answer.error.message }),
+          : { error: answer.error }),
       },
     },
   }
@@ -168,19 +186,20 @@ function completed(call: ModelCall, answer: Answer): NewEvent[] {
 async function recordFailure(call: ModelCall, error: ModelError): Promise<Reasoned> {
   const { deps, context, step, attempt } = call
   const failures = context.attempts.failures + 1
+  const sentence = storable(error.message)
   const isLast = !error.retryable || failures >= MAX_MODEL_CALLS
   const afterMs = isLast ? 0 : retryDelayMs(failures, error.retryAfterMs)
   await deps.db.turnStep.updateMany({
     where: { turnId: context.turnId, step, fence: attempt.fence },
-    data: { failures, waitedMs: { increment: afterMs }, error: error.message },
+    data: { failures, waitedMs: { increment: afterMs }, error: sentence },
   })
   if (!isLast) return { outcome: 'retry', afterMs }
-  const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: error.message }
+  const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: sentence }
   const duration_ms = Date.now() - call.startedAt
   const events: NewEvent[] = [
-    generation(call, { error }),
+    generation(call, { error: sentence }),
     { type: 'reason.completed', data: { ...failed, duration_ms } },
   ]
   const recorded = await append(call, own(call, events))
-  return recorded.outcome === 'appended' ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'ended' }
+  return recorded.outcome === 'appended' ? { outcome: 'failed', code: 'llm_error' } : lost(recorded.outcome)
 }

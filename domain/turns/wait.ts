@@ -2,8 +2,9 @@ import { isTurnEnd } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Deps, Scope } from '../deps.ts'
-import { type FollowedEvent, follow } from '../events/follow.ts'
+import { follow } from '../events/follow.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
+import type { EventLine } from '../events/read.ts'
 import { toId } from '../ids.ts'
 import type { AcceptedMessage } from '../messages.ts'
 import { getTurn } from './read.ts'
@@ -14,7 +15,7 @@ export async function* followTurn(
   accepted: AcceptedMessage,
   signal: AbortSignal,
   onOverflow?: () => void,
-): AsyncGenerator<FollowedEvent[], string> {
+): AsyncGenerator<EventLine[], string> {
   const { sessionUuid, turnUuid, sequence } = accepted
   const events = follow(deps, sessionUuid, sequence - 1, {}, signal, onOverflow)
   try {

@@ -19,8 +19,6 @@ const DYNAMIC_CONFIG = [
 /** The default file mode of SQLite halves the throughput. */
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL']
 
-const SEARCH_ATTRIBUTES = ['SessionId=Keyword', 'AgentId=Keyword', 'OrganizationId=Keyword']
-
 function temporalArguments(dataDir: string, port: number, uiPort: number): string[] {
   const place = ['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)]
   return [
@@ -28,7 +26,6 @@ function temporalArguments(dataDir: string, port: number, uiPort: number): strin
     ...['--db-filename', path.join(dataDir, 'temporal.db')],
     ...DYNAMIC_CONFIG.flatMap((value) => ['--dynamic-config-value', value]),
     ...SQLITE_PRAGMAS.flatMap((value) => ['--sqlite-pragma', value]),
-    ...SEARCH_ATTRIBUTES.flatMap((value) => ['--search-attribute', value]),
   ]
 }
 

@@ -44,24 +44,20 @@ describe('docker-compose.yml', () => {
 
   test('gives every service a restart policy, and every service that stays a health check', async () => {
     const { services } = await readComposeFile()
-    const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}))
-    const runsOnce = (name: string) =>
-      conditions.some(([target, { condition }]) => target === name && condition === 'service_completed_successfully')
-    const without = (has: (service: ComposeService, name: string) => boolean) =>
-      Object.entries(services).flatMap(([name, service]) => (has(service, name) ? [] : [name]))
-    expect(without(({ restart }) => restart === 'unless-stopped' || restart === 'on-failure')).toEqual([])
-    expect(without(({ healthcheck }, name) => healthcheck !== undefined || runsOnce(name))).toEqual([])
-    expect(Object.keys(services).filter(runsOnce)).toEqual(['temporal-setup'])
+    const without = (has: (service: ComposeService) => boolean) =>
+      Object.entries(services).flatMap(([name, service]) => (has(service) ? [] : [name]))
+    expect(without(({ restart }) => restart === 'unless-stopped')).toEqual([])
+    expect(without(({ healthcheck }) => healthcheck !== undefined)).toEqual([])
   })
 
-  test('lets nothing start before what it depends on is healthy or done', async () => {
+  test('lets nothing start before what it depends on is healthy', async () => {
     const { services } = await readComposeFile()
     const dependencies = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}))
     for (const [target, { condition }] of dependencies) {
       expect(Object.keys(services)).toContain(target)
-      expect(['service_healthy', 'service_completed_successfully']).toContain(condition)
+      expect(condition).toBe('service_healthy')
     }
-    expect(Object.keys(services.api?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal', 'temporal-setup'])
+    expect(Object.keys(services.api?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal'])
   })
 
   test('publishes the API, and the UI of Temporal on the loopback interface only', async () => {

@@ -1,17 +1,27 @@
 import pg from 'pg'
 
+export type TestDatabase = { url: string; drop(): Promise<void> }
+
 /** A database of its own for each test file, cloned from the migrated template. */
-export async function cloneDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const template = process.env.TEST_TEMPLATE_DATABASE_URL
-  if (template === undefined) throw new Error('Run the tests with npm test: it brings up what they need.')
+export const cloneDatabase = (): Promise<TestDatabase> => createDatabase(templateUrl().pathname.slice(1))
+
+/** A database without a single table. */
+export const createEmptyDatabase = (): Promise<TestDatabase> => createDatabase('template0')
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const name = `test_${process.pid}_${Date.now()}_${Math.random().toString(36).slice(2, 8)}`
-  const url = new URL(template)
-  const templateName = url.pathname.slice(1)
+  const url = templateUrl()
   url.pathname = '/postgres'
   const admin = url.toString()
-  await execute(admin, `CREATE DATABASE ${name} TEMPLATE ${templateName}`)
+  await execute(admin, `CREATE DATABASE ${name} TEMPLATE ${template}`)
   url.pathname = `/${name}`
   return { url: url.toString(), drop: () => execute(admin, `DROP DATABASE ${name} WITH (FORCE)`) }
+}
+
+function templateUrl(): URL {
+  const template = process.env.TEST_TEMPLATE_DATABASE_URL
+  if (template === undefined) throw new Error('Run the tests with npm test: it brings up what they need.')
+  return new URL(template)
 }
 
 async function execute(url: string, sql: string): Promise<void> {

@@ -90,3 +90,12 @@ export async function waitUntilIdle(url: string, sessionId: string, timeoutMs?: 
     timeoutMs,
   )
 }
+
+/** An id of the right form that nothing has. */
+export const unknownId = (prefix: string): string => `${prefix}_0193aaaabbbb7ccc8ddd${'0123456789ab'}`
+
+/** Every error of the service: the status, and a body that is a sentence and nothing else. */
+export function expectError(answer: Answer, status: number, sentence: RegExp | string = /./): void {
+  expect({ status: answer.status, body: answer.body }).toEqual({ status, body: { error: expect.any(String) } })
+  expect(answer.body.error).toMatch(sentence)
+}

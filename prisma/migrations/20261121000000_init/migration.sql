@@ -197,7 +197,7 @@ DECLARE
   v_session record;
   v_status turn_status;
   v_fence bigint;
-  v_ts timestamptz(3) := clock_timestamp();
+  v_ts timestamptz(3);
   v_others boolean;
   v_event record;
   v_sequence integer;
@@ -218,6 +218,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'session_gone');
   END IF;
+  -- Taken under the lock, so that times are in the order of the sequences.
+  v_ts := clock_timestamp();
 
   SELECT status INTO v_status FROM turns WHERE id = p_turn_id AND session_id = p_session_id;
   IF NOT FOUND THEN

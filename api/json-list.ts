@@ -1,0 +1,25 @@
+import { PassThrough, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Context } from 'koa'
+import type { Logger } from 'pino'
+
+/** Answers `{"data":[…]}` page by page, as fast as the client takes it: the whole list is never in memory. */
+export async function answerList(ctx: Context, log: Logger, pages: AsyncGenerator<string[]>): Promise<undefined> {
+  // The first page is read before the answer begins, so that a failure can still be told.
+  const first = await pages.next()
+  const body = new PassThrough()
+  ctx.type = 'application/json'
+  ctx.body = body
+  pipeline(Readable.from(listText(first, pages)), body).catch((error: Error) => {
+    if (!ctx.res.destroyed) log.warn({ err: error.message }, 'list broken off')
+  })
+}
+
+async function* listText(first: IteratorResult<string[]>, rest: AsyncGenerator<string[]>): AsyncGenerator<string> {
+  let separator = '{"data":['
+  for (let next = first; !next.done; next = await rest.next()) {
+    yield separator + next.value.join(',')
+    separator = ','
+  }
+  yield separator === ',' ? ']}' : '{"data":[]}'
+}

@@ -1,0 +1,176 @@
+import { gzipSync } from 'node:zlib'
+import { call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
+import { exchange, head, type RawAnswer } from '../support/raw.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let messages: string
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  messages = `/v1/sessions/${await createSession(service.url)}/messages`
+})
+afterAll(() => service.stop())
+
+const MiB = 1024 * 1024
+const json = { 'Content-Type': 'application/json' }
+const asAnswer = ({ status, body }: RawAnswer) => ({ status, body: JSON.parse(body) as Json, headers: new Headers() })
+const agentOf = (more: string) => `{"name":"n","system_prompt":"s",${more}}`
+
+/** One POST with its length declared, as bytes. */
+async function post(path: string, body: Uint8Array | string, headers: Record<string, string> = json) {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return asAnswer(
+    await exchange(service.url, head('POST', path, { ...headers, 'Content-Length': bytes.length }), bytes),
+  )
+}
+
+describe('a body', () => {
+  it.each([
+    ['cut off', '{"name":'],
+    ['two values', '{} {}'],
+    ['a bare word', 'hello'],
+    ['single quotes', "{'name': 'x'}"],
+    ['an empty string of blanks', '   '],
+    ['__proto__', agentOf('"__proto__":{"x":1}')],
+  ])('that is not JSON is refused: %s', async (_, body) => {
+    expectError(await post('/v1/agents', body), 400, /^The request body/)
+  })
+
+  it.each(['null', '"text"', '1', 'true', '[]'])('that is not an object is refused: %s', async (body) => {
+    for (const path of ['/v1/agents', '/v1/sessions', messages]) {
+      expectError(await post(path, body), 400, /^The request body: .*expected object/)
+    }
+  })
+
+  it('is needed where the contract says so', async () => {
+    expectError(await call(service.url, 'POST', '/v1/agents'), 400, 'A JSON request body is needed')
+    expectError(await call(service.url, 'POST', messages, '', json), 400, 'A JSON request body is needed')
+  })
+
+  it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense', ''])(
+    'of type "%s" is refused with 415',
+    async (type) => {
+      expectError(await post('/v1/agents', '{}', { 'Content-Type': type }), 415, 'Content-Type: application/json')
+    },
+  )
+
+  it('is JSON in any spelling of the type', async () => {
+    for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset=UTF-8']) {
+      expect((await post('/v1/sessions', '{}', { 'Content-Type': type })).status).toBe(201)
+    }
+  })
+
+  it('without a Content-Type is refused with 415', async () => {
+    expectError(await post('/v1/agents', '{}', {}), 415)
+  })
+
+  it('may come in chunks', async () => {
+    const chunked = { ...json, 'Transfer-Encoding': 'chunked' }
+    const sent = JSON.stringify(textMessage('in chunks'))
+    const chunks = [...sent].map((character) => `1\r\n${character}\r\n`).join('')
+    const answer = asAnswer(await exchange(service.url, head('POST', messages, chunked), `${chunks}0\r\n\r\n`))
+    expect(answer).toMatchObject({ status: 201, body: { content: [{ text: 'in chunks' }] } })
+    const empty = asAnswer(await exchange(service.url, head('POST', '/v1/sessions', chunked), '0\r\n\r\n'))
+    expect(empty.status).toBe(201)
+  })
+
+  it('may be compressed, and is refused when it is not what it says', async () => {
+    const gzip = { ...json, 'Content-Encoding': 'gzip' }
+    expect((await post('/v1/sessions', gzipSync('{"title":"small"}'), gzip)).body.title).toBe('small')
+    expectError(await post('/v1/sessions', '{"title":"plain"}', gzip), 400)
+    expectError(await post('/v1/sessions', '{}', { ...json, 'Content-Encoding': 'secret' }), 415)
+  })
+
+  it('that unpacks to more than the limit is refused with 413', async () => {
+    const bomb = gzipSync(`{"title":"${'x'.repeat(8 * MiB)}"}`)
+    expectError(await post('/v1/sessions', bomb, { ...json, 'Content-Encoding': 'gzip' }), 413)
+  })
+})
+
+describe('a body over 2 MiB', () => {
+  it('gets its 413 although it is sent to the end', async () => {
+    const body = JSON.stringify(textMessage('x'.repeat(3 * MiB)))
+    expectError(await post(messages, body), 413, 'at most 2097152 bytes')
+  })
+
+  it('gets its 413 in chunks too', async () => {
+    const chunk = `100000\r\n${'x'.repeat(MiB)}\r\n`
+    const start = head('POST', messages, { ...json, 'Transfer-Encoding': 'chunked' })
+    const answer = asAnswer(await exchange(service.url, start, chunk, chunk, chunk, '0\r\n\r\n'))
+    expectError(answer, 413, 'at most 2097152 bytes')
+  })
+
+  it('leaves the connection fit for the next request, or closed', async () => {
+    for (let round = 0; round < 3; round++) {
+      expectError(await call(service.url, 'POST', messages, textMessage('x'.repeat(3 * MiB))), 413)
+      expect((await call(service.url, 'GET', '/health')).status).toBe(200)
+    }
+  })
+
+  it('is taken for an agent, up to 3 MiB', async () => {
+    const body = (size: number) => agentOf(`"unknown":"${'x'.repeat(size)}"`)
+    expect((await post('/v1/agents', body(2.5 * MiB))).status).toBe(201)
+    expectError(await post('/v1/agents', body(3 * MiB)), 413, 'at most 3145728 bytes')
+  })
+
+  it('of garbage is a mistake like any other', async () => {
+    const garbage = Buffer.alloc(3 * MiB, '\xff\xfe{"\x00\xc3(', 'latin1')
+    expectError(await post(messages, garbage), 413)
+    expectError(await post('/v1/agents', garbage), 400, /^The request body/)
+    expectError(await post(messages, garbage, { 'Content-Type': 'text/plain' }), 415)
+  })
+})
+
+describe('text in a body', () => {
+  it.each([
+    ['a NUL', '"description":"a\\u0000b"', /^description: must not contain a NUL/],
+    ['a high surrogate', '"description":"a\\ud83d"', /^description: must be well-formed Unicode/],
+    ['a low surrogate', '"description":"\\udd89a"', /^description: must be well-formed Unicode/],
+    ['a NUL in a list', '"tags":["ok","\\u0000"]', /^tags\.1: must not contain a NUL/],
+    ['a NUL in a field nobody knows', '"x":{"y":"\\u0000"}', /^x\.y: must not contain a NUL/],
+    ['a NUL in a key', '"x":{"\\u0000":1}', /^x: must not contain a NUL/],
+    ['a surrogate in a key', '"\\ud800":1', /^The request body: must be well-formed/],
+  ])('with %s is refused', async (_, field, sentence) => {
+    expectError(await post('/v1/agents', agentOf(field)), 400, sentence)
+  })
+
+  it('with broken UTF-8 is refused', async () => {
+    const broken = Buffer.from(agentOf('"description":"a\xff"'), 'latin1')
+    expectError(await post('/v1/agents', broken), 400, 'The request body is not valid UTF-8')
+  })
+
+  it('of every plane is kept', async () => {
+    const description = 'ä\u2028\u0001\u007f\ufffd\uffff🦉\u{10ffff}'
+    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'n', system_prompt: '', description })
+    expect(body.description).toBe(description)
+  })
+})
+
+describe('nesting in a body', () => {
+  const nested = (depth: number) => agentOf(`"x":${'['.repeat(depth)}${']'.repeat(depth)}`)
+
+  it('is taken 60 deep and refused 100 deep', async () => {
+    expect((await post('/v1/agents', nested(60))).status).toBe(201)
+    expectError(await post('/v1/agents', nested(100)), 400, /nested more than 64 levels/)
+  })
+
+  it('is refused however deep it is', async () => {
+    expectError(await post('/v1/agents', nested(MiB)), 400, /^The request body/)
+  })
+})
+
+describe('unusual values in a body', () => {
+  it('never break the service', async () => {
+    const metadata = '{"constructor":1,"hasOwnProperty":{"$type":"Raw","value":1},"big":1e400,"n":-0,"toString":null}'
+    const answer = await post(messages, `{"message":{"content":[{"type":"text","text":"x"}]},"metadata":${metadata}}`)
+    expect(answer).toMatchObject({
+      status: 201,
+      body: { metadata: { constructor: 1, hasOwnProperty: { $type: 'Raw' } } },
+    })
+    const parameters = '{"$type":"Json","value":"1","toJSON":null,"prisma__type":"x","n":null}'
+    const tool = `"tools":[{"type":"builtin","name":"t","description":"","parameters":${parameters}}]`
+    const agent = await post('/v1/agents', agentOf(tool))
+    expect(agent).toMatchObject({ status: 201, body: { tools: [{ parameters: JSON.parse(parameters) }] } })
+    expect((await call(service.url, 'GET', `/v1/agents/${agent.body.id}`)).body).toEqual(agent.body)
+  })
+})

@@ -1,0 +1,84 @@
+import { call, createSession } from '../support/http.ts'
+import { startService, type TestOptions, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+
+async function withService(environment: TestOptions['environment'], check: (service: TestService) => Promise<void>) {
+  const service = await startService({ worker: false, environment: environment ?? {} })
+  try {
+    await check(service)
+  } finally {
+    await service.stop()
+  }
+}
+
+const APP = 'https://app.example.com'
+const statusOf = async (url: string, path: string) => (await call(url, 'GET', path)).status
+
+describe('API_PREFIX', () => {
+  it('moves /v1 and nothing else', async () => {
+    await withService({ API_PREFIX: '/service/one/' }, async ({ url }) => {
+      expect(await statusOf(url, '/service/one/v1/agents')).toBe(200)
+      expect(await statusOf(url, '/api/service/one/v1/agents')).toBe(200)
+      expect(await statusOf(url, '/v1/agents')).toBe(404)
+      expect(await statusOf(url, '/health')).toBe(200)
+      expect(await statusOf(url, '/service/one/health')).toBe(404)
+      const { body } = await call(url, 'GET', '/openapi.json')
+      expect(Object.keys(body.paths)).toEqual(expect.arrayContaining(['/service/one/v1/agents', '/health']))
+      expect(body.paths).not.toHaveProperty('/v1/agents')
+    })
+  })
+
+  it('may be /api', async () => {
+    await withService({ API_PREFIX: '/api' }, async ({ url }) => {
+      expect(await statusOf(url, '/api/v1/agents')).toBe(200)
+      expect(await statusOf(url, '/api/api/v1/agents')).toBe(200)
+      expect(await statusOf(url, '/v1/agents')).toBe(404)
+      expect(await statusOf(url, '/api/health')).toBe(200)
+    })
+  })
+})
+
+describe('CORS', () => {
+  const preflight = {
+    Origin: APP,
+    'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Headers': 'x-org-id',
+  }
+  const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control'))
+
+  it('is off unless it is configured', async () => {
+    await withService({}, async ({ url }) => {
+      for (const method of ['GET', 'OPTIONS']) {
+        expect(corsHeaders((await call(url, method, '/v1/agents', undefined, preflight)).headers)).toEqual([])
+      }
+    })
+  })
+
+  it('is there for the origins that are listed, on answers, errors, preflights and streams', async () => {
+    await withService({ CORS_ALLOWED_ORIGINS: `https://other.example.com, ${APP}` }, async ({ url }) => {
+      for (const path of ['/v1/agents', '/v1/agents/x', '/none']) {
+        const { headers } = await call(url, 'GET', path, undefined, { Origin: APP })
+        expect(headers.get('access-control-allow-origin')).toBe(APP)
+        expect(headers.get('vary')).toMatch(/origin/i)
+      }
+      const { status, headers } = await call(url, 'OPTIONS', '/v1/agents', undefined, preflight)
+      expect([status, headers.get('access-control-allow-origin')]).toEqual([204, APP])
+      expect(headers.get('access-control-allow-methods')).toMatch(/POST/)
+      expect(headers.get('access-control-allow-methods')).toMatch(/PATCH/)
+      expect(headers.get('access-control-allow-headers')).toBe('x-org-id')
+      const path = `/v1/sessions/${await createSession(url)}/sse`
+      const stream = await openStream(url, path, { headers: { Origin: APP } })
+      stream.close()
+      expect(stream.headers['access-control-allow-origin']).toBe(APP)
+    })
+  })
+
+  it('is not there for any other origin', async () => {
+    await withService({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
+      for (const origin of ['https://evil.example.com', `${APP}.evil.com`, 'null']) {
+        const { headers } = await call(url, 'GET', '/v1/agents', undefined, { Origin: origin })
+        expect(headers.get('access-control-allow-origin')).toBeFalsy()
+      }
+    })
+  })
+})

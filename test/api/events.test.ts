@@ -1,0 +1,148 @@
+import { Event, eventData, eventTypes } from '../../contract/events.ts'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  type Json,
+  listEvents,
+  textMessage,
+  unknownId,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let id: string
+let all: Json[]
+beforeAll(async () => {
+  service = await startService()
+  id = await createSession(service.url)
+  for (const text of ['one', 'two']) await post(id, text)
+  all = await waitUntilIdle(service.url, id)
+})
+afterAll(() => service.stop())
+
+const post = (session: string, text: string) =>
+  call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=20`, textMessage(text))
+const get = (session: string, query = '') => call(service.url, 'GET', `/v1/sessions/${session}/events${query}`)
+const list = (query: string) => listEvents(service.url, id, query)
+const repeated = (key: string, values: string[]) => values.map((value) => `${key}=${value}`).join('&')
+
+/** Adds deltas to a record, as a very long answer would. */
+async function addDeltas(session: string, count: number): Promise<void> {
+  const uuid = session.replace('session_', '')
+  await service.platform.deps.db.$executeRaw`
+    INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
+    SELECT session_id, last_sequence + number, type, ts, turn_id, step, exec_id, '{"delta":"x"}'
+    FROM sessions JOIN events ON session_id = id, generate_series(1, ${count}::int) number
+    WHERE id = ${uuid}::uuid AND type = 'output.message.delta'`
+  await service.platform.deps.db.$executeRaw`
+    UPDATE sessions SET last_sequence = last_sequence + ${count}::int WHERE id = ${uuid}::uuid`
+}
+
+describe('the list of events', () => {
+  it('is ascending, without a gap, and is what the contract says of each type', async () => {
+    expect(all.map(({ sequence }) => sequence)).toEqual(all.map((_, index) => index + 1))
+    for (const event of all) {
+      expect(Event.safeParse(event).error).toBeUndefined()
+      expect(eventData[event.type as keyof typeof eventData].parse(event.data)).toEqual(event.data)
+      expect(event.session_id).toBe(id)
+      expect(event.ts).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      expect(event.id).toMatch(/^event_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/)
+    }
+    expect(new Set(all.map((event) => event.id)).size).toBe(all.length)
+    expect((await get(id)).headers.get('content-type')).toMatch(/^application\/json/)
+  })
+
+  it('is empty in a session where nothing has happened', async () => {
+    expect(await listEvents(service.url, await createSession(service.url))).toEqual([])
+  })
+
+  it('goes on after any of its events', async () => {
+    for (const [index, event] of all.entries()) {
+      expect(await list(`?since_id=${event.id}`)).toEqual(all.slice(index + 1))
+    }
+  })
+
+  it('goes on after an event that is no longer kept', async () => {
+    const session = await createScriptedSession(service.url, [{ text: 'one two three' }])
+    await post(session, 'x')
+    const events = await listEvents(service.url, session)
+    const removed = events.findIndex(({ type }) => type === 'output.message.delta')
+    await service.platform.deps.db.$executeRaw`
+      DELETE FROM events WHERE session_id = ${session.replace('session_', '')}::uuid AND type = 'output.message.delta'`
+    expect(await listEvents(service.url, session, `?since_id=${events[removed].id}`)).toEqual(events.slice(removed + 1))
+  })
+
+  it('is as long as asked', async () => {
+    expect(await list('?limit=1')).toEqual(all.slice(0, 1))
+    expect(await list(`?limit=3&since_id=${all[4].id}`)).toEqual(all.slice(5, 8))
+    expect(await list('?limit=1000')).toEqual(all)
+  })
+
+  it('has everything without a limit and a thousand at most with one', async () => {
+    const session = await createSession(service.url)
+    await post(session, 'x')
+    await waitUntilIdle(service.url, session)
+    await addDeltas(session, 1500)
+    const events = await listEvents(service.url, session)
+    expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1512 }, (_, index) => index + 1))
+    expect(events.at(-1).data.accumulated).toMatch(/x{1500}$/)
+    expect(await listEvents(service.url, session, '?limit=1000000')).toEqual(events.slice(0, 1000))
+    expect(await listEvents(service.url, session, `?limit=600&since_id=${events[99].id}`)).toEqual(
+      events.slice(100, 700),
+    )
+    expect(
+      await listEvents(service.url, session, '?limit=600&types=output.message.delta&exclude=turn.started'),
+    ).toEqual(events.filter(({ type }) => type === 'output.message.delta').slice(0, 600))
+  })
+
+  it('has the types that are asked for, less those that are excluded', async () => {
+    const ofTypes = (...types: string[]) => all.filter((event) => types.includes(event.type))
+    expect(await list('?types=turn.started')).toEqual(ofTypes('turn.started'))
+    expect(await list('?types=turn.started&types=input.message')).toEqual(ofTypes('turn.started', 'input.message'))
+    expect(await list('?types=turn.started&types=input.message&exclude=turn.started')).toEqual(ofTypes('input.message'))
+    expect(await list('?types=turn.failed')).toEqual([])
+    const others = await list('?exclude=output.message.delta&exclude=llm.generation')
+    expect(others).toEqual(all.filter(({ type }) => type !== 'output.message.delta' && type !== 'llm.generation'))
+  })
+
+  it('takes each key 25 times and no more', async () => {
+    const many = [...eventTypes, ...eventTypes].slice(0, 25)
+    for (const key of ['types', 'exclude']) {
+      expect((await get(id, `?${repeated(key, many)}`)).status).toBe(200)
+      expectError(await get(id, `?${repeated(key, [...many, 'turn.started'])}`), 400, new RegExp(`^${key}: .*25 times`))
+    }
+  })
+
+  it.each([
+    ['types=nonsense', /^types.*: unknown event type "nonsense"/],
+    ['exclude=turn.started&exclude=turn', /^exclude.*: unknown event type "turn"/],
+    ['types=', /^types.*: unknown event type ""/],
+    ['limit=0', /^limit: .*1 to 1000/],
+    ['limit=-1', /^limit: /],
+    ['limit=many', /^limit: /],
+    ['since_id=event_1', /^since_id must be event_ followed by 32/],
+    ['since_id=', /^since_id must be event_/],
+    [`since_id=${unknownId('event')}`, /^since_id is not the id of an event of this session/],
+    [`since_id=${unknownId('message')}`, /^since_id must be event_/],
+    ['since_id=a&since_id=b', /^since_id: /],
+  ])('is refused for ?%s', async (query, sentence) => {
+    expectError(await get(id, `?${query}`), 400, sentence)
+  })
+
+  it('is refused for an event id in upper case and one of another session', async () => {
+    expectError(await get(id, `?since_id=event_${all[0].id.slice(6).toUpperCase()}`), 400, /^since_id must be/)
+    const other = await createSession(service.url)
+    await post(other, 'x')
+    const [first] = await listEvents(service.url, other)
+    expectError(await get(id, `?since_id=${first.id}`), 400, /^since_id is not the id of an event of this session/)
+  })
+
+  it('is not found for a session that is not there', async () => {
+    expectError(await get(unknownId('session')), 404, 'Session not found')
+    expectError(await get(unknownId('session'), `?since_id=${all[0].id}`), 404, 'Session not found')
+    expectError(await get('session_1'), 400, /^session_id: /)
+  })
+})

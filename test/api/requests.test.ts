@@ -1,0 +1,176 @@
+import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
+import { exchange, head } from '../support/raw.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  session = await createSession(service.url)
+})
+afterAll(() => service.stop())
+
+const raw = (method: string, path: string, headers: Record<string, string> = {}) =>
+  exchange(service.url, head(method, path, headers))
+
+describe('an unknown route', () => {
+  it.each([
+    '/',
+    '/v1',
+    '/v1/none',
+    '/v2/agents',
+    '/v1/agents/a/b/c',
+    '/api',
+    '/api/api/health',
+    '/health/none',
+    '/v1//agents',
+  ])('answers 404: %s', async (path) => {
+    expectError(await call(service.url, 'GET', path), 404, 'There is no route GET /')
+  })
+})
+
+describe('a wrong method', () => {
+  it.each([
+    ['DELETE', '/v1/agents', ['GET', 'HEAD', 'POST']],
+    ['PUT', '/v1/sessions', ['GET', 'HEAD', 'POST']],
+    ['POST', `/v1/agents/${unknownId('agent')}`, ['GET', 'HEAD']],
+    ['POST', '/health', ['GET', 'HEAD']],
+    ['PROPFIND', '/v1/llm-models', ['GET', 'HEAD']],
+  ])('answers 405 and names the right ones: %s %s', async (method, path, allowed) => {
+    const answer = await call(service.url, method, path)
+    expectError(answer, 405, `${method} is not allowed here`)
+    expect(answer.headers.get('allow')?.split(', ')).toEqual(expect.arrayContaining(allowed))
+  })
+})
+
+describe('HEAD and OPTIONS', () => {
+  it.each(['/health', '/v1/agents', '/v1/sessions', '/openapi.json', '/docs'])(
+    'HEAD %s is GET without the body',
+    async (path) => {
+      const got = await raw('GET', path)
+      const headed = await raw('HEAD', path)
+      expect([headed.status, headed.body]).toEqual([200, ''])
+      expect(headed.headers['content-type']).toBe(got.headers['content-type'])
+      expect(headed.headers['content-length']).toBe(got.headers['content-length'])
+    },
+  )
+
+  it('HEAD of a list of events and of a stream ends at once', async () => {
+    for (const path of ['events', 'sse']) {
+      expect(await raw('HEAD', `/v1/sessions/${session}/${path}`)).toMatchObject({ status: 200, body: '' })
+    }
+    expect(service.api.openStreams()).toBe(0)
+  })
+
+  it('HEAD of what is not there answers 404', async () => {
+    expect(await raw('HEAD', `/v1/agents/${unknownId('agent')}`)).toMatchObject({ status: 404, body: '' })
+  })
+
+  it('OPTIONS says what is allowed', async () => {
+    const answer = await raw('OPTIONS', '/v1/agents')
+    expect([answer.status, answer.body]).toEqual([204, ''])
+    expect(answer.headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
+    expect((await raw('OPTIONS', '/v1/none')).status).toBe(404)
+  })
+})
+
+describe('an unusual path or query', () => {
+  it.each([
+    '/v1/agents/%',
+    '/v1/agents/%zz',
+    '/v1/agents/%ff',
+    '/v1/agents/%00',
+    '/v1/sessions/%E0%A4%A/messages',
+    '/v1/llm-models/a%2Fb',
+  ])('is a mistake of the caller: %s', async (path) => {
+    const { status, body } = await raw('GET', path)
+    expect([status, JSON.parse(body)]).toEqual([400, { error: expect.stringMatching(/id: must be/) }])
+  })
+
+  it('may be as long as a header may be', async () => {
+    expectError(await call(service.url, 'GET', `/v1/${'x'.repeat(8000)}`), 404)
+  })
+
+  it.each(['?__proto__=1', '?constructor=x', '?unknown=1&unknown=2', '?%', '?%zz=%ff', '?&&==', '?search[]=a'])(
+    'is ignored where nobody asks for it: %s',
+    async (query) => {
+      expect((await raw('GET', `/v1/agents${query}`)).status).toBe(200)
+    },
+  )
+
+  it('is told in JSON when it is no HTTP', async () => {
+    for (const [text, status] of [
+      ['NONSENSE\r\n\r\n', 400],
+      [head('GET', `/${'x'.repeat(20_000)}`), 431],
+      [head('POST', '/v1/agents', { 'Content-Length': 'many' }), 400],
+    ] as const) {
+      const answer = await exchange(service.url, text)
+      expect(answer).toMatchObject({ status, headers: { 'content-type': 'application/json; charset=utf-8' } })
+      expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
+    }
+  })
+})
+
+describe('X-Request-Id', () => {
+  it('is echoed', async () => {
+    const { headers } = await call(service.url, 'GET', '/health', undefined, { 'X-Request-Id': 'abc-1/2' })
+    expect(headers.get('x-request-id')).toBe('abc-1/2')
+  })
+
+  it('is made when there is none, or none that is fit for a log', async () => {
+    const made: (string | null)[] = []
+    for (const given of [undefined, '', 'two words', 'x'.repeat(129), 'ä']) {
+      const { headers } = await call(service.url, 'GET', '/health', undefined, given ? { 'X-Request-Id': given } : {})
+      made.push(headers.get('x-request-id'))
+    }
+    for (const id of made) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
+    expect(new Set(made).size).toBe(made.length)
+  })
+
+  it('is on errors, too', async () => {
+    for (const path of ['/none', '/v1/agents/x']) {
+      expect((await call(service.url, 'GET', path)).headers.get('x-request-id')).toMatch(/./)
+    }
+  })
+})
+
+describe('what the service did not expect', () => {
+  it('is 500 without a word about the cause', async () => {
+    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'Broken', system_prompt: '' })
+    const uuid = body.id.replace('agent_', '')
+    await service.platform.deps.db.$executeRaw`UPDATE agents SET tools = '5' WHERE id = ${uuid}::uuid`
+    const answer = await call(service.url, 'GET', `/v1/agents/${body.id}`)
+    expectError(answer, 500, /^Internal server error$/)
+    expect(answer.headers.get('x-request-id')).toMatch(/./)
+    await service.platform.deps.db.$executeRaw`DELETE FROM agents WHERE id = ${uuid}::uuid`
+  })
+})
+
+describe('the leading /api', () => {
+  it('is ignored', async () => {
+    expect((await call(service.url, 'GET', '/api/health')).status).toBe(200)
+    expect((await call(service.url, 'GET', `/api/v1/sessions/${session}`)).body.id).toBe(session)
+    expect((await call(service.url, 'POST', '/api/v1/sessions', {})).status).toBe(201)
+  })
+})
+
+describe('health', () => {
+  it('says version and mode', async () => {
+    const { status, body } = await call(service.url, 'GET', '/health')
+    expect([status, body]).toEqual([200, { status: 'ok', version: 'test', auth_mode: 'none' }])
+  })
+
+  it('says that all parts answer', async () => {
+    const { status, body } = await call(service.url, 'GET', '/health/ready')
+    const parts: Json = { postgres: 'ok', redis: 'ok', temporal: 'ok' }
+    expect([status, body]).toEqual([200, { status: 'ready', parts }])
+  })
+
+  it('names the part that does not', async () => {
+    const lonely = await startService({ worker: false, environment: { REDIS_URL: 'redis://127.0.0.1:1' } })
+    const answer = await call(lonely.url, 'GET', '/health/ready')
+    await lonely.stop()
+    expectError(answer, 503, /redis/)
+    expect(answer.body.error).not.toMatch(/postgres|temporal/)
+  })
+})

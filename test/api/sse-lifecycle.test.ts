@@ -1,0 +1,135 @@
+import { EventSource } from 'eventsource'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  type Json,
+  listEvents,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { startService, type TestOptions, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+
+async function withService(options: TestOptions, check: (service: TestService) => Promise<void>): Promise<void> {
+  const service = await startService(options)
+  try {
+    await check(service)
+  } finally {
+    await service.stop()
+  }
+}
+
+describe('a stream that stays open', () => {
+  it('has heartbeats, which are comments', async () => {
+    await withService({ worker: false, sse: { heartbeatMs: 20 } }, async ({ url }) => {
+      const stream = await openStream(url, `/v1/sessions/${await createSession(url)}/sse`)
+      await stream.until(() => stream.frames.filter((frame) => frame.comment === 'heartbeat').length >= 3)
+      stream.close()
+      expect(stream.frames[1]).toEqual({ comment: 'heartbeat' })
+    })
+  })
+
+  it('is cycled after a time that differs by a fifth, and told to come back at once', async () => {
+    await withService({ worker: false, sse: { cycleMs: 1000 } }, async ({ url, api }) => {
+      const id = await createSession(url)
+      const lifetimes = await Promise.all(
+        Array.from({ length: 12 }, async () => {
+          const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+          await stream.until((frame) => frame.event === 'connected')
+          const openedAt = performance.now()
+          await stream.ended
+          expect(stream.frames.at(-1)).toEqual({
+            event: 'disconnecting',
+            data: { reason: 'connection_cycle', retry_ms: 100 },
+            retry: 100,
+          })
+          return performance.now() - openedAt
+        }),
+      )
+      // The frame that opened the stream was read a little after its time began.
+      expect(Math.min(...lifetimes)).toBeGreaterThan(700)
+      // Of twelve that are spread over 400 ms; all within 100 ms is one in half a million.
+      expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(100)
+      expect(api.openStreams()).toBe(0)
+    })
+  })
+
+  it('is told when the server shuts down, which does not wait for it', async () => {
+    await withService({}, async (service) => {
+      const { url, api } = await service.startPeer()
+      const sessions = await Promise.all([createSession(url), createSession(url)])
+      const streams = await Promise.all(sessions.map((id) => openStream(url, `/v1/sessions/${id}/sse`)))
+      const turn = await openStream(
+        url,
+        `/v1/sessions/${await createScriptedSession(url, [{ text: 'Late.', delay_ms: 3000 }])}/messages`,
+        {
+          method: 'POST',
+          body: textMessage('Hello'),
+        },
+      )
+      await turn.until((frame) => frame.event === 'input.message')
+      const closedAt = performance.now()
+      await api.close()
+      // Connections that do not end by themselves are torn down after 4 s.
+      expect(performance.now() - closedAt).toBeLessThan(3000)
+      for (const stream of [...streams, turn]) {
+        await stream.ended
+        expect(stream.frames.at(-1)).toMatchObject({
+          event: 'disconnecting',
+          data: { reason: 'shutdown', retry_ms: 100 },
+        })
+      }
+      expect(api.openStreams()).toBe(0)
+    })
+  })
+})
+
+describe('a client that waits for an answer', () => {
+  it('gets what there is when the server shuts down, which does not wait for the turn', async () => {
+    await withService({}, async (service) => {
+      const { url, api } = await service.startPeer()
+      const id = await createScriptedSession(url, [{ text: 'Late.', delay_ms: 3000 }])
+      const answer = call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Hello'))
+      await waitFor(async () => (await listEvents(url, id)).length > 1, 'the turn to begin')
+      const closedAt = performance.now()
+      await api.close()
+      expect(performance.now() - closedAt).toBeLessThan(3000)
+      expect(await answer).toMatchObject({ status: 202, body: { turn: { status: 'active' } } })
+      const events = await waitUntilIdle(service.url, id)
+      expect(events.map(({ type }) => type)).toContain('turn.completed')
+    })
+  })
+})
+
+describe('a standard EventSource', () => {
+  it('follows a session over connection cycles, each event once and in order', async () => {
+    await withService({ sse: { cycleMs: 400 } }, async ({ url }) => {
+      const steps = Array.from({ length: 4 }, () => ({ text: 'one two three four five', tokens_per_second: 10 }))
+      const id = await createScriptedSession(url, steps)
+      const source = new EventSource(`${url}/v1/sessions/${id}/sse`)
+      const seen: Json[] = []
+      let cycles = 0
+      const types = [
+        'input.message',
+        'output.message.delta',
+        'output.message.completed',
+        'turn.completed',
+        'session.idled',
+      ]
+      for (const type of types) source.addEventListener(type, (event) => seen.push(JSON.parse(event.data)))
+      source.addEventListener('disconnecting', () => cycles++)
+      try {
+        for (const _ of steps) await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go on'))
+        await waitUntilIdle(url, id)
+        const expected = (await listEvents(url, id)).filter(({ type }) => types.includes(type))
+        await waitFor(async () => seen.at(-1)?.id === expected.at(-1).id, 'the last event')
+        expect(seen).toEqual(expected)
+        expect(cycles).toBeGreaterThan(1)
+      } finally {
+        source.close()
+      }
+    })
+  })
+})

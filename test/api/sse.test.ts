@@ -1,0 +1,168 @@
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  type Json,
+  listEvents,
+  modelId,
+  textMessage,
+  unknownId,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { type Frame, openStream } from '../support/stream.ts'
+
+let service: TestService
+let id: string
+let all: Json[]
+beforeAll(async () => {
+  service = await startService()
+  id = await createSession(service.url)
+  await post(id)
+  all = await waitUntilIdle(service.url, id)
+})
+afterAll(() => service.stop())
+
+const post = (session: string, text = 'Hello') =>
+  call(service.url, 'POST', `/v1/sessions/${session}/messages`, textMessage(text))
+const open = (session: string, query = '', headers: Record<string, string> = {}) =>
+  openStream(service.url, `/v1/sessions/${session}/sse${query}`, { headers })
+const ids = (events: Json[]): string[] => events.map((event) => event.id)
+
+/** The events that a stream replays, up to the last of the record. */
+async function replay(query: string, headers: Record<string, string> = {}): Promise<Json[]> {
+  const stream = await open(id, query, headers)
+  await stream.until((frame) => frame.id === all.at(-1).id)
+  stream.close()
+  return stream.events()
+}
+
+describe('a stream', () => {
+  it('has headers that keep proxies from holding it back', async () => {
+    const stream = await open(id)
+    stream.close()
+    expect(stream.status).toBe(200)
+    expect(stream.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-request-id': expect.stringMatching(/./),
+    })
+    expect(stream.headers).not.toHaveProperty('content-encoding')
+  })
+
+  it('begins with connected, which has no id', async () => {
+    const stream = await open(await createSession(service.url))
+    const first = await stream.until(() => true)
+    stream.close()
+    expect(first).toEqual({ event: 'connected', data: { status: 'connected' }, retry: 100 })
+  })
+
+  it('has event, id, data and retry in every frame of an event, and the data is the event of the list', async () => {
+    const stream = await open(id)
+    await stream.until((frame) => frame.id === all.at(-1).id)
+    stream.close()
+    const frames = stream.frames.slice(1)
+    expect(frames).toHaveLength(all.length)
+    for (const [index, frame] of frames.entries()) {
+      const event = all[index]
+      const expected: Frame = { event: event.type, id: event.id, data: event, retry: expect.any(Number) as never }
+      expect(frame).toEqual(expected)
+      expect(frame.retry).toBeGreaterThanOrEqual(100)
+      expect(frame.retry).toBeLessThanOrEqual(500)
+    }
+  })
+
+  it('replays what there is and then goes on live', async () => {
+    const session = await createScriptedSession(service.url, [
+      { text: 'First.' },
+      { text: 'a b c d', tokens_per_second: 20 },
+    ])
+    await post(session)
+    const before = await waitUntilIdle(service.url, session)
+    const stream = await open(session)
+    await stream.until((frame) => frame.id === before.at(-1).id)
+    await post(session)
+    const after = await waitUntilIdle(service.url, session)
+    await stream.until((frame) => frame.id === after.at(-1).id)
+    stream.close()
+    expect(after.length).toBeGreaterThan(before.length)
+    expect(stream.events()).toEqual(after)
+  })
+
+  it('is the same for all who listen, whenever they came', async () => {
+    const session = await createSession(service.url, {}, { model_id: await modelId(service.url, 'llmsim-latency') })
+    const early = await open(session)
+    await post(session)
+    await early.until((frame) => frame.event === 'output.message.delta')
+    const late = await open(session)
+    const streams = [early, late]
+    await Promise.all(streams.map((stream) => stream.until((frame) => frame.event === 'session.idled')))
+    const events = await listEvents(service.url, session)
+    for (const stream of streams) {
+      stream.close()
+      expect(stream.events()).toEqual(events)
+    }
+  })
+
+  it('goes on after since_id, or after Last-Event-ID when that is absent', async () => {
+    expect(ids(await replay(`?since_id=${all[3].id}`))).toEqual(ids(all.slice(4)))
+    expect(ids(await replay('', { 'Last-Event-ID': all[5].id }))).toEqual(ids(all.slice(6)))
+    expect(ids(await replay(`?since_id=${all[3].id}`, { 'Last-Event-ID': all[5].id }))).toEqual(ids(all.slice(4)))
+    expect(ids(await replay('', { 'Last-Event-ID': '' }))).toEqual(ids(all))
+  })
+
+  it('has the types that are asked for, less those that are excluded, replayed and live', async () => {
+    const query = '?types=input.message&types=turn.started&types=session.idled&exclude=turn.started'
+    const session = await createSession(service.url)
+    await post(session)
+    const before = await waitUntilIdle(service.url, session)
+    const stream = await open(session, query)
+    await stream.until((frame) => frame.id === before.at(-1).id)
+    await post(session)
+    const events = await waitFor(async () => {
+      const now = await waitUntilIdle(service.url, session)
+      return now.length > before.length && now
+    }, 'the second turn')
+    await stream.until((frame) => frame.id === events.at(-1).id)
+    stream.close()
+    expect(stream.events()).toEqual(events.filter(({ type }) => type === 'input.message' || type === 'session.idled'))
+  })
+
+  it.each([
+    ['types=nonsense', {}, /^types.*: unknown event type "nonsense"/],
+    ['since_id=event_1', {}, /^since_id must be event_/],
+    [`since_id=${unknownId('event')}`, {}, /^since_id is not the id of an event of this session/],
+    ['', { 'Last-Event-ID': 'event_1' }, /must be event_/],
+  ])('is refused for a mistake, as JSON: ?%s', async (query, headers, sentence) => {
+    const answer = await call(service.url, 'GET', `/v1/sessions/${id}/sse?${query}`, undefined, headers)
+    expectError(answer, 400, sentence)
+  })
+
+  it('is not found for a session that is not there', async () => {
+    expectError(await call(service.url, 'GET', `/v1/sessions/${unknownId('session')}/sse`), 404, 'Session not found')
+    expectError(await call(service.url, 'GET', '/v1/sessions/session_1/sse'), 400, /^session_id: /)
+  })
+
+  it('is one of at most twelve on a session, and a closed one makes room', async () => {
+    const session = await createSession(service.url)
+    await waitFor(async () => service.api.openStreams() === 0, 'the streams of other tests to be closed')
+    const streams = await Promise.all(Array.from({ length: 12 }, () => open(session)))
+    const path = `/v1/sessions/${session}/sse`
+    const refused = await call(service.url, 'GET', path)
+    expectError(refused, 429, 'Too many open streams on this session')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    const elsewhere = await open(await createSession(service.url))
+    expect(elsewhere.status).toBe(200)
+    elsewhere.close()
+
+    streams[0]?.close()
+    await waitFor(async () => service.api.openStreams() === 11, 'the closed streams to be noticed')
+    const again = await open(session)
+    expect(again.status).toBe(200)
+    for (const stream of [...streams, again]) stream.close()
+    await waitFor(async () => service.api.openStreams() === 0, 'all streams to be closed')
+  })
+})

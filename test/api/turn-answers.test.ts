@@ -1,0 +1,155 @@
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  type Json,
+  listEvents,
+  textMessage,
+  unknownId,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const post = (id: string, query: string, text = 'Hello') =>
+  call(service.url, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text))
+const streamed = (id: string, text = 'Hello') =>
+  openStream(service.url, `/v1/sessions/${id}/messages`, { method: 'POST', body: textMessage(text) })
+
+describe('waiting for the answer to a message', () => {
+  it('answers 200 with message, turn and output when the turn has ended', async () => {
+    const id = await createScriptedSession(service.url, [{ text: 'Done.' }])
+    const { status, body } = await post(id, '?wait=20')
+    expect(status).toBe(200)
+    expect(Object.keys(body).sort()).toEqual(['message', 'output', 'turn'])
+    expect(body.message).toMatchObject({ role: 'user', sequence: 1 })
+    expect(body.turn).toMatchObject({
+      status: 'completed',
+      input_message_id: body.message.id,
+      iterations: 1,
+      error: null,
+    })
+    expect(body.output).toMatchObject({ role: 'agent', content: [{ type: 'text', text: 'Done.' }] })
+  })
+
+  it('answers 200 with the failed turn and no output when the model refuses', async () => {
+    const id = await createScriptedSession(service.url, [{ error: { status: 400, message: 'I will not.' } }])
+    const { status, body } = await post(id, '?wait=20')
+    expect(status).toBe(200)
+    expect(body.output).toBeNull()
+    expect(body.turn).toMatchObject({ status: 'failed', error_code: 'llm_error', error: expect.stringMatching(/./) })
+  })
+
+  it.each(['0', '1'])('answers 202 with message and turn when %s s are too short', async (seconds) => {
+    const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 2500 }])
+    const { status, body } = await post(id, `?wait=${seconds}`)
+    expect(status).toBe(202)
+    expect(Object.keys(body).sort()).toEqual(['message', 'turn'])
+    expect(['queued', 'active']).toContain(body.turn.status)
+    const events = await waitUntilIdle(service.url, id)
+    expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { turn_id: body.turn.id } })
+  })
+
+  it.each(['601', '-1', 'x', '1.5', ''])('refuses ?wait=%s and stores nothing', async (seconds) => {
+    const id = await createSession(service.url)
+    expectError(await post(id, `?wait=${seconds}`), 400, /^wait: must be/)
+    expect(await listEvents(service.url, id)).toEqual([])
+  })
+
+  it('takes the longest wait', async () => {
+    const id = await createSession(service.url)
+    expect((await post(id, '?wait=600')).status).toBe(200)
+  })
+
+  it('goes on with the turn when the client leaves', async () => {
+    const id = await createScriptedSession(service.url, [{ text: 'Nobody waits.', delay_ms: 500 }])
+    const leaving = new AbortController()
+    const gone = fetch(`${service.url}/v1/sessions/${id}/messages?wait=60`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(textMessage('Hello')),
+      signal: leaving.signal,
+    })
+    await waitFor(
+      async () => (await listEvents(service.url, id)).some(({ type }) => type === 'reason.started'),
+      'a turn',
+    )
+    leaving.abort()
+    await expect(gone).rejects.toThrow()
+    const events = await waitUntilIdle(service.url, id)
+    expect(events.map(({ type }) => type)).toContain('turn.completed')
+  })
+})
+
+describe('streaming the answer to a message', () => {
+  it('has the events of this turn from input.message to its end, and ends', async () => {
+    const id = await createScriptedSession(service.url, [{ text: 'First.', delay_ms: 800 }, { text: 'Second.' }])
+    await post(id, '')
+    const stream = await streamed(id, 'Next')
+    expect(stream.status).toBe(200)
+    expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
+    await stream.ended
+    expect(stream.frames[0]).toEqual({ event: 'connected', data: { status: 'connected' }, retry: 100 })
+    expect(stream.frames.map(({ event }) => event)).not.toContain('disconnecting')
+    const events = stream.events()
+    expect(events[0]).toMatchObject({ type: 'input.message', data: { message: { content: [{ text: 'Next' }] } } })
+    expect(events.at(-1)).toMatchObject({ type: 'turn.completed' })
+    const messages = new Set(events.slice(1).map((event) => event.context.input_message_id))
+    expect([...messages]).toEqual([events[0].data.message.id])
+    const turns = new Set(events.slice(1).map((event) => event.context.turn_id))
+    expect([...turns]).toEqual([events.at(-1).data.turn_id])
+    const all = await waitUntilIdle(service.url, id)
+    const own = all.filter((event: Json) => event.id === events[0].id || turns.has(event.context.turn_id))
+    expect(events).toEqual(own.filter((event) => event.type !== 'session.idled'))
+  })
+
+  it('ends with turn.failed when the turn fails', async () => {
+    const stream = await streamed(
+      await createScriptedSession(service.url, [{ error: { status: 400, message: 'No.' } }]),
+    )
+    await stream.ended
+    expect(stream.events().at(-1)).toMatchObject({ type: 'turn.failed', data: { error_code: 'llm_error' } })
+  })
+
+  it('changes nothing for the turn when the client leaves', async () => {
+    const id = await createScriptedSession(service.url, [{ text: 'a b c d e f g h', tokens_per_second: 10 }])
+    const stream = await streamed(id)
+    await stream.until((frame) => frame.event === 'output.message.delta')
+    stream.close()
+    const events = await waitUntilIdle(service.url, id)
+    const output = events.find((event) => event.type === 'output.message.completed')
+    expect(output.data.message.content).toEqual([{ type: 'text', text: 'a b c d e f g h' }])
+    await waitFor(async () => service.api.openStreams() === 0, 'the stream to be closed')
+  })
+
+  it('answers a mistake as an error, not as a stream', async () => {
+    const mistakes: [string, unknown, number][] = [
+      [await createSession(service.url), { message: { content: [] } }, 400],
+      [unknownId('session'), textMessage('x'), 404],
+    ]
+    for (const [id, body, status] of mistakes) {
+      const headers = { Accept: 'text/event-stream' }
+      expectError(await call(service.url, 'POST', `/v1/sessions/${id}/messages`, body, headers), status)
+    }
+  })
+
+  it('accepts no message when there are too many streams on the session', async () => {
+    const id = await createSession(service.url)
+    const streams = await Promise.all(
+      Array.from({ length: 12 }, () => openStream(service.url, `/v1/sessions/${id}/sse`)),
+    )
+    const path = `/v1/sessions/${id}/messages`
+    const refused = await call(service.url, 'POST', path, textMessage('x'), { Accept: 'text/event-stream' })
+    for (const stream of streams) stream.close()
+    expectError(refused, 429, 'Too many open streams on this session')
+    expect(await listEvents(service.url, id)).toEqual([])
+  })
+})

@@ -1,0 +1,129 @@
+import { endpoints } from '../../contract/index.ts'
+import { call, type Json, unknownId } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let document: Json
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  const { status, body } = await call(service.url, 'GET', '/openapi.json')
+  expect(status).toBe(200)
+  document = body
+})
+afterAll(() => service.stop())
+
+const operations = (): [path: string, method: string, operation: Json][] =>
+  Object.entries<Json>(document.paths).flatMap(([path, item]) =>
+    Object.entries<Json>(item).map(([method, operation]): [string, string, Json] => [path, method, operation]),
+  )
+
+function* refsOf(value: Json): Generator<string> {
+  if (typeof value !== 'object' || value === null) return
+  if (typeof value.$ref === 'string') yield value.$ref
+  for (const inner of Object.values(value)) yield* refsOf(inner)
+}
+
+describe('the OpenAPI document', () => {
+  it('is of version 3.1 with a title and a version', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/)
+    expect(document.info).toMatchObject({ title: expect.any(String), version: 'test' })
+  })
+
+  it('refers only to what is in it', () => {
+    const refs = new Set(refsOf(document))
+    expect(refs.size).toBeGreaterThan(10)
+    for (const ref of refs) {
+      const name = ref.replace('#/components/schemas/', '')
+      expect(Object.keys(document.components.schemas)).toContain(name)
+    }
+  })
+
+  it('has component names that OpenAPI allows, and nothing of JSON Schema that is out of place', () => {
+    for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/)
+    expect(JSON.stringify(document)).not.toMatch(/"\$schema"|"\$defs"|"#\/\$defs/)
+  })
+
+  it('forbids no field that a later version may add', () => {
+    expect(JSON.stringify(document)).not.toContain('"additionalProperties":false')
+  })
+
+  it('says 413 and 415 where there is a body', () => {
+    const withBody = operations().filter(([, , operation]) => operation.requestBody !== undefined)
+    expect(withBody.length).toBeGreaterThan(2)
+    for (const [, , operation] of withBody)
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['413', '415']))
+  })
+
+  it('gives every operation an id of its own, a tag, a summary and described answers', () => {
+    const ids = operations().map(([, , operation]) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const [, , operation] of operations()) {
+      expect(operation).toMatchObject({
+        operationId: expect.stringMatching(/^\w+$/),
+        summary: expect.stringMatching(/./),
+      })
+      expect(operation.tags).toHaveLength(1)
+      expect(Object.keys(operation.responses).some((status) => status.startsWith('2'))).toBe(true)
+      for (const [status, answer] of Object.entries<Json>(operation.responses)) {
+        expect(status).toMatch(/^[2-5]\d\d$/)
+        expect(answer.description).toMatch(/./)
+        if (status >= '400') expect([...refsOf(answer)]).toEqual(['#/components/schemas/ErrorResponse'])
+      }
+    }
+  })
+
+  it('declares exactly the parameters that are in the path', () => {
+    for (const [path, , operation] of operations()) {
+      const declared = operation.parameters.filter((parameter: Json) => parameter.in === 'path')
+      const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
+      expect(declared.map((parameter: Json) => parameter.name)).toEqual(names)
+      for (const parameter of declared) expect(parameter.required).toBe(true)
+      for (const parameter of operation.parameters) expect(Object.keys(parameter.schema).length).toBeGreaterThan(0)
+    }
+  })
+
+  it('has every endpoint of the contract and no other', () => {
+    const declared = endpoints.map(({ method, path }) => `${method} ${path}`).sort()
+    expect(
+      operations()
+        .map(([path, method]) => `${method.toUpperCase()} ${path}`)
+        .sort(),
+    ).toEqual(declared)
+  })
+})
+
+describe('the app', () => {
+  it.each(endpoints.map(({ method, path }) => [method, path] as const))('routes %s %s', async (method, path) => {
+    const filled = path.replace(/\{(\w+?)_?id\}/g, (_, name: string) => unknownId(name || 'model'))
+    const answer = await call(service.url, method, filled, method === 'GET' ? undefined : '{}')
+    expect(answer.status).not.toBe(405)
+    expect(answer.status).toBeLessThan(500)
+    expect(answer.body.error ?? '').not.toMatch(/There is no route/)
+  })
+})
+
+describe('the documentation page', () => {
+  it('is served with everything it loads, from here alone', async () => {
+    const page = await call(service.url, 'GET', '/docs')
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    const loaded = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match: Json) => match[1])
+    expect(loaded).toHaveLength(3)
+    for (const link of loaded) {
+      const target = new URL(link, `${service.url}/docs`)
+      expect(target.origin).toBe(service.url)
+      const asset = await call(service.url, 'GET', target.pathname)
+      expect([asset.status, asset.body.length > 20]).toEqual([200, true])
+      expect(asset.headers.get('content-type')).toMatch(link.endsWith('.css') ? /^text\/css/ : /^text\/javascript/)
+    }
+    expect((await call(service.url, 'GET', '/docs/start.js')).body).toContain("'openapi.json'")
+  })
+
+  it('finds its parts with a slash at the end of its address and behind /api', async () => {
+    for (const path of ['/docs/', '/api/docs']) {
+      const answer = await fetch(service.url + path)
+      const asset = await fetch(new URL('docs/swagger-ui.css', answer.url))
+      expect([answer.status, asset.status]).toEqual([200, 200])
+      await Promise.all([answer.text(), asset.text()])
+    }
+  })
+})

@@ -1,0 +1,155 @@
+import type { WireEvent } from '../../../contract/events.ts'
+import type { Deps } from '../../../domain/deps.ts'
+import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
+import { follow } from '../../../domain/events/follow.ts'
+import type { EventLine } from '../../../domain/events/read.ts'
+import { publishEvents } from '../../../domain/events/relay.ts'
+import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { call, createSession, type Json, listEvents, textMessage } from '../../support/http.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+/** `quiet` records without ringing: the test does that. */
+let deps: Deps
+let quiet: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = service.platform.deps
+  const silentRedis = Object.create(deps.redis, { xadd: { value: async () => null } })
+  quiet = { ...deps, redis: silentRedis }
+})
+afterAll(() => service.stop())
+
+async function createTurn(): Promise<{
+  id: string
+  writer: Writer
+  write: (...texts: string[]) => Promise<WireEvent[]>
+}> {
+  const id = await createSession(service.url)
+  const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+  const writer = { sessionId: toUuid(id), turnId: toUuid(body.id) }
+  const execId = newUuid()
+  let accumulated = ''
+  const write = async (...texts: string[]) => {
+    const events = texts.map((text): NewEvent => {
+      accumulated += text
+      return { type: 'output.message.delta', step: 'reason:1', execId, data: { delta: text }, parts: { accumulated } }
+    })
+    const appended = await appendEvents(quiet, writer, events)
+    if (appended.outcome !== 'appended') throw new Error(appended.outcome)
+    return appended.events
+  }
+  return { id, writer, write }
+}
+
+/** Follows until an event with this sequence has come, and hands over what came. */
+function startFollowing(writer: Writer, after: number, onOverflow = () => {}) {
+  const stopped = new AbortController()
+  const received: EventLine[] = []
+  const batches = follow(deps, writer.sessionId, after, {}, stopped.signal, onOverflow)
+  const next = async (): Promise<void> => {
+    const batch = await batches.next()
+    if (!batch.done) received.push(...batch.value)
+  }
+  const until = async (sequence: number): Promise<Json[]> => {
+    while ((received.at(-1)?.sequence ?? 0) < sequence) await next()
+    return received.map((event) => JSON.parse(event.line))
+  }
+  const stop = async () => {
+    stopped.abort()
+    await batches.return('aborted')
+  }
+  return { next, until, stop }
+}
+
+const ring = (writer: Writer, events: WireEvent[]) => publishEvents(deps, writer.sessionId, writer.turnId, events)
+
+/** Always the same disorder. */
+const disorder = <T>(items: T[]): T[] =>
+  items
+    .map((item, index) => ({ item, place: (index * 7919) % 31 }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ item }) => item)
+
+describe('following a session', () => {
+  it('gives the record, whatever order the relay has and however often it tells an event', async () => {
+    const { id, writer, write } = await createTurn()
+    const reader = startFollowing(writer, 0)
+    await reader.until(1)
+    const events = await write(...Array.from({ length: 30 }, (_, index) => `${index} `))
+    for (const event of disorder([...events, ...events])) ring(writer, [event])
+    expect(await reader.until(31)).toEqual(await listEvents(service.url, id))
+    await reader.stop()
+  })
+
+  it('gives the record when every other event never reached the relay', async () => {
+    const { id, writer, write } = await createTurn()
+    const reader = startFollowing(writer, 0)
+    await reader.until(1)
+    const events = await write(...Array.from({ length: 30 }, (_, index) => `${index} `))
+    ring(
+      writer,
+      events.filter((_, index) => index % 2 === 1),
+    )
+    expect(await reader.until(31)).toEqual(await listEvents(service.url, id))
+    await reader.stop()
+  })
+
+  it('gives what nobody ever told the relay, after the next look at the record', async () => {
+    const { id, writer, write } = await createTurn()
+    const reader = startFollowing(writer, 0)
+    await reader.until(1)
+    await write('never ', 'told')
+    expect(await reader.until(3)).toEqual(await listEvents(service.url, id))
+    await reader.stop()
+  })
+
+  it('gives lines too long for the relay', async () => {
+    const { id, writer, write } = await createTurn()
+    const reader = startFollowing(writer, 0)
+    await reader.until(1)
+    ring(writer, await write('short ', 'long '.repeat(20_000), 'short again'))
+    expect(await reader.until(4)).toEqual(await listEvents(service.url, id))
+    await reader.stop()
+  })
+
+  it('gives the record to a reader that takes nothing while more comes than may wait for it', async () => {
+    const { id, writer, write } = await createTurn()
+    let overflows = 0
+    const reader = startFollowing(writer, 0, () => overflows++)
+    await reader.until(1)
+    // A second reader shows when all of it has been through the relay.
+    const other = startFollowing(writer, 0)
+    for (let batch = 0; batch < 10; batch++) {
+      ring(writer, await write(...Array.from({ length: 40 }, () => 'x'.repeat(100))))
+      await other.until(1 + (batch + 1) * 40)
+    }
+    expect(overflows).toBeGreaterThan(0)
+    expect(await reader.until(401)).toEqual(await listEvents(service.url, id))
+    await Promise.all([reader.stop(), other.stop()])
+  })
+
+  it('has the whole text so far in each delta when it begins in the middle of a message', async () => {
+    const { writer, write } = await createTurn()
+    ring(writer, await write('one ', 'two ', 'three '))
+    for (const after of [1, 2, 3]) {
+      const reader = startFollowing(writer, after)
+      const [first] = await reader.until(4)
+      expect(first.data.accumulated).toBe('one two three '.split(' ').slice(0, after).join(' ').concat(' '))
+      await reader.stop()
+    }
+    const live = startFollowing(writer, 4)
+    const waiting = live.until(5)
+    ring(writer, await write('four'))
+    expect((await waiting)[0].data.accumulated).toBe('one two three four')
+    await live.stop()
+  })
+
+  it('ends when the session is deleted', async () => {
+    const { writer } = await createTurn()
+    const batches = follow(deps, writer.sessionId, 1, {}, new AbortController().signal)
+    const end = batches.next()
+    await deps.db.session.delete({ where: { id: writer.sessionId } })
+    expect(await end).toEqual({ done: true, value: 'session_deleted' })
+  })
+})

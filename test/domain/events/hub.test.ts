@@ -1,0 +1,79 @@
+import { Redis } from 'ioredis'
+import { createEventHub } from '../../../domain/events/hub.ts'
+import { newUuid } from '../../../domain/ids.ts'
+import { createLog } from '../../../platform/log.ts'
+import type { PrismaClient } from '../../../prisma/generated/client.ts'
+import { waitFor } from '../../support/http.ts'
+
+/** A hub on the real Redis whose look at the record is counted, and finds what the test says. */
+function startHub(recorded: Map<string, number>) {
+  const looks: string[][] = []
+  const db = {
+    $queryRaw: async (_sql: TemplateStringsArray, ids: string[]) => {
+      looks.push(ids)
+      return ids.flatMap((id) => (recorded.has(id) ? [{ id, last: recorded.get(id) }] : []))
+    },
+  } as unknown as PrismaClient
+  const reader = new Redis(process.env.REDIS_URL ?? '', { protocol: 2 })
+  const log = createLog('silent', 'hub')
+  const hub = createEventHub({ reader, db, log, prefix: `hub-${newUuid()}`, checkMs: 20, checkWithoutRedisMs: 10 })
+  return { hub, reader, looks }
+}
+
+describe('the hub', () => {
+  it('wakes a subscriber that the record is ahead of, and no other', async () => {
+    const [behind, current, gone] = [newUuid(), newUuid(), newUuid()]
+    const { hub, looks } = startHub(
+      new Map([
+        [behind, 5],
+        [current, 5],
+      ]),
+    )
+    const inboxes = {
+      behind: hub.subscribe(behind, () => 4),
+      current: hub.subscribe(current, () => 5),
+      gone: hub.subscribe(gone, () => 5),
+    }
+    const { signal } = new AbortController()
+    await Promise.all([inboxes.behind.wait(signal), inboxes.gone.wait(signal)])
+    const seen = looks.length
+    await waitFor(async () => looks.length > seen + 1, 'another look')
+    expect(inboxes.behind.take().missed).toBe(true)
+    expect(inboxes.gone.take().missed).toBe(true)
+    expect(inboxes.current.take()).toEqual({ entries: [], missed: false })
+    await hub.close()
+  })
+
+  it('forgets a subscriber that has closed, and not its peers', async () => {
+    const session = newUuid()
+    const { hub, looks } = startHub(new Map([[session, 1]]))
+    const first = hub.subscribe(session, () => 1)
+    const second = hub.subscribe(session, () => 0)
+    first.close()
+    first.close()
+    await second.wait(new AbortController().signal)
+    second.close()
+    const seen = looks.length
+    // It looks for one that came later, and for no other.
+    const other = newUuid()
+    hub.subscribe(other, () => 1)
+    await waitFor(async () => looks.length > seen + 2, 'more looks')
+    expect(looks.slice(-2)).toEqual([[other], [other]])
+    await hub.close()
+  })
+
+  it('stops reading and looking when it is closed', async () => {
+    const { hub, reader, looks } = startHub(new Map())
+    hub.subscribe(newUuid(), () => 1)
+    await waitFor(async () => looks.length > 0, 'a look')
+    await hub.close()
+    const seen = looks.length
+    await waitFor(async () => reader.status === 'end', 'its connection to end')
+    // Another hub tells that time has passed.
+    const clock = startHub(new Map())
+    clock.hub.subscribe(newUuid(), () => 1)
+    await waitFor(async () => clock.looks.length > 3, 'the other hub to look')
+    expect(looks).toHaveLength(seen)
+    await clock.hub.close()
+  })
+})

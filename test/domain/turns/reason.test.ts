@@ -1,0 +1,142 @@
+import type { Deps } from '../../../domain/deps.ts'
+import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { failTurn } from '../../../domain/turns/lifecycle.ts'
+import { type Reasoned, reason } from '../../../domain/turns/reason.ts'
+import type { TurnInput } from '../../../workflows/messages.ts'
+import { call, createScriptedSession, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { compactTypes, expectSoundRecord, firstTurnTypes, typesOf } from '../../support/record.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let deps: Deps
+let started: TurnInput[] = []
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = { ...service.platform.deps, startTurn: async (turn) => void started.push(turn) }
+})
+beforeEach(() => {
+  started = []
+})
+afterAll(() => service.stop())
+
+/** A session with a message for each step, and the turns that answer them. */
+async function createTurns(...steps: object[]): Promise<{ id: string; turns: TurnInput[]; turn: TurnInput }> {
+  const id = await createScriptedSession(service.url, steps)
+  const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
+  const turns: TurnInput[] = []
+  for (const _ of steps) {
+    const message = (await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))).body
+    const organizationId = toUuid(body.organization_id)
+    turns.push({ organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) })
+  }
+  const [turn] = turns
+  if (turn === undefined) throw new Error('a script has at least one step')
+  return { id, turns, turn }
+}
+
+const run = (turn: TurnInput, fence: number, signal = new AbortController().signal): Promise<Reasoned> =>
+  reason(deps, turn, 1, { fence, signal })
+
+const untilTold = (id: string, type: string, count: number) =>
+  waitFor(async () => {
+    const told = typesOf(await listEvents(service.url, id)).filter((other) => other === type)
+    return told.length >= count
+  }, `${count} ${type}`)
+
+const SLOW = { text: 'one two three four five six', tokens_per_second: 15 }
+
+describe('an attempt at a step', () => {
+  it('stops when a newer one begins, and only the newer one answers', async () => {
+    const { id, turn } = await createTurns(SLOW)
+    const zombie = run(turn, 1)
+    await untilTold(id, 'output.message.delta', 1)
+    const [successor] = await Promise.all([run(turn, 2), expect(zombie).rejects.toThrow('newer attempt')])
+    expect(successor).toEqual({ outcome: 'answered' })
+    const events = await listEvents(service.url, id)
+    expectSoundRecord(events)
+    expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
+  })
+
+  it('that is older does not even begin', async () => {
+    const { id, turn } = await createTurns(SLOW)
+    const newer = run(turn, 2)
+    await untilTold(id, 'output.message.started', 1)
+    await expect(run(turn, 1)).rejects.toThrow('newer attempt')
+    expect(await newer).toEqual({ outcome: 'answered' })
+    expect(compactTypes(await listEvents(service.url, id))).toEqual(firstTurnTypes())
+  })
+
+  it('that comes after the answer says so, adds nothing, and starts the next turn', async () => {
+    const { id, turns, turn } = await createTurns({ text: 'one' }, { text: 'two' })
+    expect(await run(turn, 1)).toEqual({ outcome: 'answered' })
+    const before = await listEvents(service.url, id)
+    started = []
+    expect(await run(turn, 2)).toEqual({ outcome: 'answered' })
+    expect(await listEvents(service.url, id)).toEqual(before)
+    expect(started).toEqual([turns[1]])
+  })
+
+  it('that comes after the failure says so and asks no model', async () => {
+    const { id, turn } = await createTurns({ error: { status: 400, message: 'no', times: 1 }, text: 'never' })
+    expect(await run(turn, 1)).toEqual({ outcome: 'failed', code: 'llm_error' })
+    expect(await run(turn, 2)).toEqual({ outcome: 'failed', code: 'llm_error' })
+    expect(typesOf(await listEvents(service.url, id))).not.toContain('output.message.completed')
+  })
+
+  it('rejects with the reason when it is aborted, and leaves the step to be tried again', async () => {
+    const { id, turn } = await createTurns(SLOW)
+    const stopped = new AbortController()
+    const aborted = run(turn, 1, stopped.signal)
+    await untilTold(id, 'output.message.delta', 1)
+    stopped.abort(new Error('the worker stops'))
+    await expect(aborted).rejects.toThrow('the worker stops')
+    expect(await run(turn, 2)).toEqual({ outcome: 'answered' })
+    expect(compactTypes(await listEvents(service.url, id))).toEqual(firstTurnTypes('in_text'))
+  })
+
+  it('of a session that is gone ends', async () => {
+    const { turn } = await createTurns(SLOW)
+    expect(await run({ ...turn, sessionId: newUuid() }, 1)).toEqual({ outcome: 'ended' })
+  })
+
+  it('ends when the session is deleted under it', async () => {
+    const { id, turn } = await createTurns(SLOW)
+    const running = run(turn, 1)
+    await untilTold(id, 'output.message.delta', 1)
+    await deps.db.session.delete({ where: { id: turn.sessionId } })
+    expect(await running).toEqual({ outcome: 'ended' })
+  })
+})
+
+describe('failing a turn', () => {
+  it('tells it once, however often it is run, and starts the next', async () => {
+    const { id, turns, turn } = await createTurns(SLOW, SLOW)
+    started = []
+    await Promise.all([1, 2, 3].map(() => failTurn(deps, turn, 'reason:1', 'timeout')))
+    const events = await listEvents(service.url, id)
+    expectSoundRecord(events)
+    expect(typesOf(events)).toEqual([
+      ...['input.message', 'input.message', 'session.started', 'session.activated', 'turn.started'],
+      ...['reason.completed', 'turn.failed'],
+    ])
+    expect(events.at(-1).data).toMatchObject({ error_code: 'timeout', error: expect.stringContaining('longer') })
+    expect(new Set(started.map(({ turnId }) => turnId))).toEqual(new Set([turns[1]?.turnId]))
+  })
+
+  it('stops the attempt that still runs', async () => {
+    const { id, turn } = await createTurns(SLOW)
+    const running = run(turn, 1)
+    await untilTold(id, 'output.message.delta', 1)
+    await failTurn(deps, turn, 'reason:1', 'timeout')
+    expect(await running).toEqual({ outcome: 'ended' })
+    expect(typesOf(await listEvents(service.url, id)).slice(-2)).toEqual(['turn.failed', 'session.idled'])
+  })
+
+  it('leaves a turn alone that has its answer', async () => {
+    const { id, turn } = await createTurns({ text: 'one' })
+    await run(turn, 1)
+    const before = await listEvents(service.url, id)
+    await failTurn(deps, turn, 'reason:1', 'internal_error')
+    expect(await listEvents(service.url, id)).toEqual(before)
+  })
+})

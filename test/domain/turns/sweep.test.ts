@@ -1,0 +1,91 @@
+import type { Deps, Scope } from '../../../domain/deps.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, toUuid } from '../../../domain/ids.ts'
+import { createMessage } from '../../../domain/messages.ts'
+import { failTurn } from '../../../domain/turns/lifecycle.ts'
+import { sweepTurns } from '../../../domain/turns/queue.ts'
+import type { TurnInput } from '../../../workflows/messages.ts'
+import { createSession, textMessage } from '../../support/http.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+const AT_ONCE = { graceMs: 0, repeatMs: 60_000, limit: 100 }
+const scope: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
+
+let service: TestService
+let deps: Deps
+let started: string[] = []
+beforeEach(async () => {
+  service = await startService({ worker: false })
+  started = []
+  // Temporal is away for everybody but the sweeper's own list.
+  const startTurn = async ({ turnId }: TurnInput) => {
+    started.push(turnId)
+    throw new Error('Temporal is away')
+  }
+  deps = { ...service.platform.deps, startTurn }
+})
+afterEach(() => service.stop())
+
+async function createTurns(count: number): Promise<TurnInput[]> {
+  const id = await createSession(service.url)
+  const turns: TurnInput[] = []
+  for (let turn = 0; turn < count; turn++) {
+    const { turnUuid } = await createMessage(
+      deps,
+      scope,
+      id,
+      textMessage('Hello') as Parameters<typeof createMessage>[3],
+    )
+    turns.push({ organizationId: DEFAULT_ORGANIZATION_UUID, sessionId: toUuid(id), turnId: turnUuid })
+  }
+  return turns
+}
+
+async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Promise<string[]> {
+  started = []
+  await sweepTurns(deps, swept, options)
+  return started.sort()
+}
+
+const idsOf = (...turns: (TurnInput | undefined)[]): string[] => turns.map((turn) => turn?.turnId ?? '').sort()
+
+describe('the sweeper', () => {
+  it('starts the head of each queue, and nothing behind it', async () => {
+    const [first, second] = [await createTurns(3), await createTurns(2)]
+    expect(await sweep()).toEqual(idsOf(first[0], second[0]))
+    await failTurn(deps, first[0] as TurnInput, 'reason:1', 'timeout')
+    expect(await sweep()).toEqual(idsOf(first[1], second[0]))
+  })
+
+  it('starts nothing behind a turn that runs', async () => {
+    const turns = await createTurns(2)
+    await deps.db.turn.update({ where: { id: turns[0]?.turnId ?? '' }, data: { status: 'active' } })
+    expect(await sweep()).toEqual([])
+  })
+
+  it('starts nothing that has ended', async () => {
+    const turns = await createTurns(1)
+    await failTurn(deps, turns[0] as TurnInput, 'reason:1', 'timeout')
+    expect(await sweep()).toEqual([])
+  })
+
+  it('leaves a new turn to whoever made it', async () => {
+    await createTurns(1)
+    expect(await sweep(new Map(), { ...AT_ONCE, graceMs: 60_000 })).toEqual([])
+  })
+
+  it('tries a turn again only after a while', async () => {
+    const turns = await createTurns(1)
+    const swept = new Map<string, number>()
+    expect(await sweep(swept)).toEqual(idsOf(turns[0]))
+    expect(await sweep(swept)).toEqual([])
+    swept.set(turns[0]?.turnId ?? '', Date.now() - AT_ONCE.repeatMs - 1)
+    expect(await sweep(swept)).toEqual(idsOf(turns[0]))
+  })
+
+  it('starts as many as it may, the oldest first', async () => {
+    const turns = [...(await createTurns(1)), ...(await createTurns(1)), ...(await createTurns(1))]
+    const swept = new Map<string, number>()
+    expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[0], turns[1]))
+    expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[2]))
+  })
+})

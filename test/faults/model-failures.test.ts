@@ -1,0 +1,117 @@
+import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ environment: { LLM_IDLE_TIMEOUT_SECS: '0.5' } })
+})
+afterAll(() => service.stop())
+
+/** A session whose model plays these steps, after as many messages have been answered. */
+async function play(...steps: object[]): Promise<{ id: string; events: Json[] }> {
+  const id = await createScriptedSession(service.url, steps)
+  for (const _ of steps) await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=30`, textMessage('Go'))
+  const events = await waitUntilIdle(service.url, id)
+  expectSoundRecord(events)
+  return { id, events }
+}
+
+const ofType = (events: Json[], type: string): Json[] => events.filter((event) => event.type === type)
+const generationOf = (events: Json[]): Json => ofType(events, 'llm.generation')[0].data.metadata
+
+const failedTurnTypes = (attempts: number): string[] => [
+  ...firstTurnTypes().slice(0, 5),
+  ...Array(attempts).fill('output.message.started'),
+  'llm.generation',
+  'reason.completed',
+  'turn.failed',
+  'session.idled',
+]
+
+const OVERLOADED = { status: 503, message: 'overloaded', retry_after_ms: 20 }
+
+describe('a model that fails', () => {
+  it('for a while is asked again, and the answer tells of it', async () => {
+    const { events } = await play({ text: 'at last', error: { ...OVERLOADED, times: 2 } })
+    expect(compactTypes(events)).toEqual(firstTurnTypes('before_text', 'before_text'))
+    expect(answerOf(events)).toBe('at last')
+    expect(generationOf(events)).toMatchObject({ success: true, retry: { attempts: 2, total_wait_ms: 40 } })
+  })
+
+  it('is waited for with growing patience when it does not say how long', async () => {
+    const { events } = await play({ text: 'at last', error: { status: 500, message: 'oops', times: 2 } })
+    const { retry } = generationOf(events)
+    expect(retry.attempts).toBe(2)
+    expect(retry.total_wait_ms).toBeGreaterThanOrEqual(750)
+    const starts = ofType(events, 'output.message.started').map((event) => Date.parse(event.ts))
+    expect((starts[2] ?? 0) - (starts[0] ?? 0)).toBeGreaterThanOrEqual(retry.total_wait_ms)
+  })
+
+  it('for good fails the turn, tells why, and the next message is answered', async () => {
+    const { id, events } = await play({ error: OVERLOADED }, { text: 'hello again' })
+    const failed = events.slice(0, typesOf(events).indexOf('session.idled') + 1)
+    expect(typesOf(failed)).toEqual(failedTurnTypes(5))
+    const error = 'llmsim answered 503: overloaded'
+    expect(generationOf(events)).toMatchObject({ success: false, error })
+    const end = { success: false, has_tool_calls: false, tool_call_count: 0, error }
+    expect(ofType(events, 'reason.completed')[0].data).toMatchObject(end)
+    expect(ofType(events, 'turn.failed')[0].data).toMatchObject({ error, error_code: 'llm_error' })
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/turns`)
+    expect(body.data[1]).toMatchObject({ status: 'failed', error, error_code: 'llm_error' })
+    expect(answerOf(events, turnsOf(events)[1])).toBe('hello again')
+    expect(typesOf(events).at(-1)).toBe('session.idled')
+  })
+
+  it('is not asked again when it is the request that is wrong', async () => {
+    const { events } = await play({ error: { status: 400, message: 'too long' } })
+    expect(typesOf(events)).toEqual(failedTurnTypes(1))
+    expect(ofType(events, 'turn.failed')[0].data.error).toBe('llmsim answered 400: too long')
+  })
+
+  it('half-way through its answer starts over', async () => {
+    const error = { ...OVERLOADED, times: 1, after_text: true }
+    const { events } = await play({ text: 'one two three four', tokens_per_second: 20, error })
+    expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
+    const execIds = ofType(events, 'output.message.started').map((event) => event.context.exec_id)
+    expect(new Set(execIds).size).toBe(2)
+    expect(answerOf(events)).toBe('one two three four')
+  })
+
+  it('half-way through its answer, for good, leaves no half answer as a message', async () => {
+    const { id, events } = await play({ text: 'one two', error: { ...OVERLOADED, after_text: true } })
+    expect(typesOf(events)).not.toContain('output.message.completed')
+    expect(typesOf(events).slice(-3)).toEqual(['reason.completed', 'turn.failed', 'session.idled'])
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/messages`)
+    expect(body.data.map((message: Json) => message.role)).toEqual(['user'])
+  })
+
+  it('by never answering is given up after the limit', async () => {
+    const { events } = await play({ text: 'too late', delay_ms: 3_600_000 })
+    expect(ofType(events, 'output.message.started')).toHaveLength(5)
+    expect(ofType(events, 'turn.failed')[0].data.error).toContain('said nothing')
+  })
+
+  it('by falling silent between words is given up, but one that is only slow is not', async () => {
+    const { events } = await play({ text: 'one two three four five', tokens_per_second: 5 })
+    expect(compactTypes(events)).toEqual(firstTurnTypes())
+  })
+})
+
+describe('what a model says', () => {
+  it('is kept whatever characters it has', async () => {
+    const text = 'quote " backslash \\ emoji 🙂 line\u2028end'
+    const { events } = await play({ thinking: text, text })
+    expect(answerOf(events)).toBe(text)
+    expect(ofType(events, 'reason.thinking.completed')[0].data.thinking).toBe(text)
+  })
+
+  it('is kept without the characters that no database takes', async () => {
+    const said = { thinking: 'nul \u0000 end', text: 'nul \u0000 half \ud83d end' }
+    const error = { status: 400, message: 'nul \u0000 end' }
+    const { events } = await play(said, { error })
+    expect(answerOf(events)).toBe('nul \ufffd half \ufffd end')
+    expect(ofType(events, 'reason.thinking.completed')[0].data.thinking).toBe('nul \ufffd end')
+    expect(ofType(events, 'turn.failed')[0].data.error).toBe('llmsim answered 400: nul \ufffd end')
+  })
+})

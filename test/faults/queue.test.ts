@@ -1,0 +1,129 @@
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  type Json,
+  modelId,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { killProcesses, startWorkerProcess } from '../support/process.ts'
+import { answerOf, expectSoundRecord, textOf, turnOf, turnsOf, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+
+const TEXTS = Array.from({ length: 10 }, (_, index) => `message number ${index}`)
+
+afterAll(killProcesses)
+
+async function postAtOnce(url: string, id: string, texts = TEXTS): Promise<void> {
+  const answers = await Promise.all(
+    texts.map((text) => call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(texts.map(() => 201))
+}
+
+/** Every message has a turn of its own, in order, that saw the conversation up to its own message. */
+function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
+  expectSoundRecord(events)
+  const inputs = events.filter((event) => event.type === 'input.message').map((event) => textOf(event.data.message))
+  expect([...inputs].sort()).toEqual([...texts].sort())
+  expect(turnsOf(events).map((turnId) => answerOf(events, turnId))).toEqual(inputs)
+  expect(events.filter((event) => event.type === 'turn.started').map(turnOf)).toEqual(turnsOf(events))
+  const calls = events.filter((event) => event.type === 'llm.generation')
+  const conversation = inputs.flatMap((text) => [text, text])
+  calls.forEach((generation, index) => {
+    expect(generation.data.messages.map(textOf)).toEqual(conversation.slice(0, 2 * index + 1))
+  })
+  expect(typesOf(events).filter((type) => type === 'session.idled')).toEqual(['session.idled'])
+  expect(events.at(-1).type).toBe('session.idled')
+}
+
+describe('messages that reach a session at once', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await startService()
+  })
+  afterAll(() => service.stop())
+
+  it('each get a turn and an answer, one after the other, and the session idles once at the end', async () => {
+    const { url } = service
+    const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
+    await postAtOnce(url, id)
+    expectAnsweredInOrder(await waitUntilIdle(url, id))
+  })
+
+  it('never make two turns run at once, also when the session was idle', async () => {
+    const { url } = service
+    const step = { text: 'the answer', delay_ms: 150 }
+    const sessions = await Promise.all(Array.from({ length: 15 }, () => createScriptedSession(url, [step, step, step])))
+    for (const id of sessions) await postAtOnce(url, id, TEXTS.slice(0, 3))
+    for (const id of sessions) {
+      const events = await waitUntilIdle(url, id)
+      expectSoundRecord(events)
+      expect(turnsOf(events).map((turnId) => answerOf(events, turnId))).toEqual(Array(3).fill('the answer'))
+    }
+  })
+
+  it('are answered each when they come while turns end', async () => {
+    const { url } = service
+    const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
+    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+    for (const text of TEXTS) {
+      // A message at each end of a turn: it finds the session busy, idle, or on its way from one to the other.
+      await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))
+      await stream.until((frame) => frame.event === 'reason.completed' && frame.data.data.text_preview === text)
+    }
+    const answered = () => stream.events().filter((event) => event.type === 'turn.completed').length === TEXTS.length
+    await stream.until(answered)
+    await stream.until((frame) => frame.event === 'session.idled' && answered())
+    stream.close()
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    expect(turnsOf(events).map((turnId) => answerOf(events, turnId))).toEqual(TEXTS)
+  })
+})
+
+describe('a queue of messages', () => {
+  it('is worked off to its end when the worker is killed in the middle', async () => {
+    const service = await startService({ worker: false })
+    try {
+      const { url } = service
+      const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
+      await postAtOnce(url, id)
+      const first = await startWorkerProcess(service)
+      const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+      await stream.until(() => stream.events().filter((event) => event.type === 'turn.completed').length >= 2)
+      await first.kill()
+      await startWorkerProcess(service)
+      const events = await waitUntilIdle(url, id, 40_000)
+      expectAnsweredInOrder(events)
+      await stream.until((frame) => frame.event === 'session.idled')
+      stream.close()
+      expect(stream.events()).toEqual(events)
+    } finally {
+      await killProcesses()
+      await service.stop()
+    }
+  }, 60_000)
+
+  it('waits for a worker when none is there, and is then worked off', async () => {
+    const service = await startService({ worker: false })
+    try {
+      const { url } = service
+      const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
+      await postAtOnce(url, id)
+      const { body } = await call(url, 'GET', `/v1/sessions/${id}/turns`)
+      expect(body.data.map((turn: Json) => turn.status)).toEqual(TEXTS.map(() => 'queued'))
+      service.startWorker()
+      expectAnsweredInOrder(await waitUntilIdle(url, id, 40_000))
+      await waitFor(
+        async () => (await call(url, 'GET', `/v1/sessions/${id}`)).body.status === 'idle',
+        'the session to be idle',
+      )
+    } finally {
+      await service.stop()
+    }
+  }, 60_000)
+})

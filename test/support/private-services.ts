@@ -1,0 +1,31 @@
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { freePorts, type Service, startRedis, startTemporal, type TemporalService } from '../../scripts/services.ts'
+
+/** A server of a test's own that it may stop: it starts again at the same address, with its data. */
+export type PrivateService<S> = {
+  address(): Promise<string>
+  start(): Promise<S>
+  /** Removes the data; the server must not run. */
+  remove(): Promise<void>
+}
+
+const silent = () => {}
+
+export const privateRedis = (): PrivateService<Service> =>
+  privateService('redis', (dataDir, [port = 0]) => startRedis({ dataDir, port, log: silent }))
+
+export const privateTemporal = (): PrivateService<TemporalService> =>
+  privateService('temporal', (dataDir, [port = 0, uiPort = 0]) => startTemporal({ dataDir, port, uiPort, log: silent }))
+
+function privateService<S>(name: string, start: (dataDir: string, ports: number[]) => Promise<S>): PrivateService<S> {
+  const dataDir = mkdtempSync(path.join(tmpdir(), `agent-sessions-${name}-`))
+  const ports = freePorts(2)
+  return {
+    address: async () => `127.0.0.1:${(await ports)[0]}`,
+    start: async () => start(dataDir, await ports),
+    remove: () => rm(dataDir, { recursive: true, force: true }),
+  }
+}

@@ -1,0 +1,100 @@
+import type { Json } from './http.ts'
+
+/** What a retried step may tell again; everything else of a turn is told once. */
+const REPEATABLE = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
+const TURN_END = ['turn.completed', 'turn.failed', 'turn.cancelled']
+
+export const typesOf = (events: Json[]): string[] => events.map((event) => event.type)
+
+/** The turn of an event, also of input.message, whose context names none. */
+export const turnOf = (event: Json): string =>
+  event.context.turn_id ?? String(event.data.message.id).replace('message_', 'turn_')
+
+export const eventsOfTurn = (events: Json[], turnId: string): Json[] =>
+  events.filter((event) => turnOf(event) === turnId)
+
+/** The turns of a record in the order of their messages. */
+export const turnsOf = (events: Json[]): string[] =>
+  events.filter((event) => event.type === 'input.message').map(turnOf)
+
+export const textOf = (message: Json): string => message.content.map((part: Json) => part.text ?? '').join('')
+
+/** Holds a session's record, in any state, against what is promised of every record. */
+export function expectSoundRecord(events: Json[]): void {
+  expect(events.map((event) => event.sequence)).toEqual(events.map((_, index) => index + 1))
+  expect(new Set(events.map((event) => event.id)).size).toBe(events.length)
+  for (const turnId of new Set(events.map(turnOf))) expectSoundTurn(eventsOfTurn(events, turnId))
+  expectOneTurnAtATime(events)
+}
+
+function expectSoundTurn(events: Json[]): void {
+  const once = events.filter((event) => !REPEATABLE.includes(event.type))
+  const keys = once.map((event) => `${event.type} ${event.context.span_id ?? ''}`)
+  expect(keys).toEqual([...new Set(keys)])
+  const end = events.findIndex((event) => TURN_END.includes(event.type))
+  // session.idled tells of the session, and comes with the end of its last turn.
+  if (end >= 0) expect(typesOf(events.slice(end + 1)).filter((type) => type !== 'session.idled')).toEqual([])
+  expectSoundAnswers(events)
+}
+
+/** Each attempt's deltas add up to its `accumulated`, no attempt writes after a newer one, the last one's are the answer. */
+function expectSoundAnswers(events: Json[]): void {
+  let execId: string | undefined
+  let text = ''
+  const execIds = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'output.message.started') {
+      execId = event.context.exec_id
+      expect(execIds).not.toContain(execId)
+      execIds.add(event.context.exec_id)
+      text = ''
+    }
+    if (event.type === 'output.message.delta') {
+      text += event.data.delta
+      expect(event.context.exec_id).toBe(execId)
+      expect(event.data.accumulated).toBe(text)
+    }
+    if (event.type === 'output.message.completed') {
+      expect(event.context.exec_id).toBe(execId)
+      expect(textOf(event.data.message)).toBe(text)
+    }
+  }
+}
+
+/** Between two turns' own events lies the end of the first one. */
+function expectOneTurnAtATime(events: Json[]): void {
+  const own = events.filter((event) => event.type !== 'input.message').map(turnOf)
+  const order = own.filter((turnId, index) => turnId !== own[index - 1])
+  expect(order).toEqual([...new Set(order)])
+}
+
+/** Where an attempt at the answer was interrupted. */
+export type Interruption = 'before_text' | 'in_text'
+
+/** The types of a session's first plain turn, a run of deltas counted as one. */
+export const firstTurnTypes = (...interruptions: Interruption[]): string[] => [
+  'input.message',
+  'session.started',
+  'session.activated',
+  'turn.started',
+  'reason.started',
+  ...interruptions.flatMap((where) =>
+    where === 'in_text' ? ['output.message.started', 'output.message.delta'] : ['output.message.started'],
+  ),
+  'output.message.started',
+  'output.message.delta',
+  'llm.generation',
+  'output.message.completed',
+  'reason.completed',
+  'turn.completed',
+  'session.idled',
+]
+
+export const compactTypes = (events: Json[]): string[] =>
+  typesOf(events).filter((type, index, types) => type !== 'output.message.delta' || types[index - 1] !== type)
+
+/** The text of a turn's answer. */
+export function answerOf(events: Json[], turnId = turnsOf(events)[0]): string | undefined {
+  const own = events.find((event) => event.type === 'output.message.completed' && turnOf(event) === turnId)
+  return own && textOf(own.data.message)
+}

@@ -1,0 +1,24 @@
+import { Client, Connection } from '@temporalio/client'
+import type { TestService } from './service.ts'
+
+/** What the service asks of Temporal is looked at from outside, on a connection of the test's own. */
+export async function withClient<T>({ config }: TestService, work: (client: Client) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({ address: config.TEMPORAL_ADDRESS })
+  try {
+    return await work(new Client({ connection, namespace: config.TEMPORAL_NAMESPACE }))
+  } finally {
+    await connection.close()
+  }
+}
+
+/** The process that runs the pending step of a turn. A worker's identity is `<pid>@<host>`. */
+export const runnerPid = (service: TestService, turnId: string): Promise<number | undefined> =>
+  withClient(service, async (client) => {
+    const { raw } = await client.workflow.getHandle(turnId).describe()
+    const pending = raw.pendingActivities?.find((activity) => activity.lastWorkerIdentity)
+    return pending?.lastWorkerIdentity ? Number.parseInt(pending.lastWorkerIdentity, 10) : undefined
+  })
+
+/** How many workflows have run, or run, for a turn. */
+export const workflowsOf = (service: TestService, turnId: string): Promise<number> =>
+  withClient(service, async (client) => (await client.workflow.count(`WorkflowId = '${turnId}'`)).count)
