@@ -1,4 +1,4 @@
-import { call, createScriptedSession, textMessage, waitFor } from '../support/http.ts'
+import { call, createScriptedSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { withClient } from '../support/temporal.ts'
 
@@ -12,16 +12,14 @@ beforeAll(async () => {
   // The script is the system prompt, so its third step is text that only the prompt holds.
   const answered = { thinking: `hm ${THOUGHT}`, text: `so ${ANSWER}`, error: failing(1) }
   const id = await createScriptedSession(service.url, [answered, { error: failing() }, { text: `later ${PROMPT}` }])
-  turnIds = []
+  // The second one queues behind the first, whose end starts it.
   for (let turn = 0; turn < 2; turn++) {
-    const { body } = await call(
-      service.url,
-      'POST',
-      `/v1/sessions/${id}/messages?wait=30`,
-      textMessage(`why ${QUESTION}`),
-    )
-    turnIds.push(body.turn.id)
+    await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage(`why ${QUESTION}`))
   }
+  await waitUntilIdle(service.url, id)
+  const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/turns`)
+  turnIds = body.data.map((turn: { id: string }) => turn.id).reverse()
+  expect(turnIds).toHaveLength(2)
 })
 afterAll(() => service.stop())
 
