@@ -68,6 +68,8 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
     taskQueue: options.taskQueue,
     activities: createActivities(deps),
     shutdownGraceTime: SHUTDOWN_GRACE,
+    // Heartbeats are due each 4 s; the SDK would hold them back to 80 % of that, which leaves a busy worker no slack.
+    maxHeartbeatThrottleInterval: '1500 milliseconds',
     // Another worker takes a turn over this soon after its own has died.
     stickyQueueScheduleToStartTimeout: '2 seconds',
     maxConcurrentActivityTaskExecutions: 200,
