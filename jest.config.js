@@ -9,6 +9,7 @@ export default {
     ],
   },
   randomize: true,
+  testSequencer: '<rootDir>/test/support/shuffle-sequencer.cjs',
   maxWorkers: 2,
   testTimeout: 30_000,
 }
