@@ -1,9 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Deps } from '../domain/deps.ts'
+import type { Deps, Readiness } from '../domain/deps.ts'
 import { createApp } from './app.ts'
-import type { Readiness } from './routes/health.ts'
 import { createSseStreams, type SseOptions } from './sse.ts'
 
 export type ApiOptions = {

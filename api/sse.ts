@@ -103,7 +103,6 @@ async function stream(
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-cache, no-transform',
     'X-Accel-Buffering': 'no',
-    'X-Request-Id': String(ctx.state.requestId),
   })
   if (ctx.method === 'HEAD') return end(res)
   res.socket?.setNoDelay(true)

@@ -1,13 +1,11 @@
 import { z } from 'zod'
 import { listOf } from './common.ts'
 import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { Event, EventContext, type EventType, eventTypes } from './events.ts'
-import { EventId, SessionPathId } from './ids.ts'
+import { Event, type EventType, eventTypes } from './events.ts'
+import { SessionPathId } from './ids.ts'
 import { CreateMessageRequest, Message } from './messages.ts'
 import { offset, repeated } from './query.ts'
 import { Turn } from './turns.ts'
-
-export { EventContext }
 
 const params = z.object({ session_id: SessionPathId })
 
@@ -114,5 +112,3 @@ export const conversationEndpoints = {
     errors: [400, 404, 429],
   }),
 } satisfies Record<string, Endpoint>
-
-export { EventId }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, TokenUsage } from './common.ts'
 import { EventId, SessionId } from './ids.ts'
-import { ContentPart, Message, ToolCallPart, ToolResultPart } from './messages.ts'
+import { ContentPart, Message, ToolCallPart } from './messages.ts'
 
 const milliseconds = z.int().min(0).nullish()
 const turn_id = z.string()
@@ -113,9 +113,6 @@ export type EventType = keyof typeof eventData
 export type EventData<T extends EventType> = z.infer<(typeof eventData)[T]>
 export const eventTypes = Object.keys(eventData) as EventType[]
 
-const knownTypes = new Set<string>(eventTypes)
-export const isEventType = (type: string): type is EventType => knownTypes.has(type)
-
 /** The events that end a turn; no event of the turn follows one. */
 export const turnEndTypes = ['turn.completed', 'turn.failed', 'turn.cancelled'] as const satisfies EventType[]
 export const isTurnEnd = (type: string): boolean => (turnEndTypes as readonly string[]).includes(type)
@@ -156,5 +153,3 @@ export type WireEvent<T extends EventType = EventType> = {
   context: EventContext
   data: EventData<T>
 }
-
-export { ToolResultPart }

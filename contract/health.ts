@@ -5,7 +5,7 @@ const Health = z
   .object({ status: z.string(), version: z.string(), auth_mode: z.enum(['none', 'admin', 'full']) })
   .meta({ id: 'HealthResponse' })
 const Readiness = z.object({
-  status: z.enum(['ready', 'not_ready']),
+  status: z.literal('ready'),
   parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string() }),
 })
 

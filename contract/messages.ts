@@ -71,7 +71,9 @@ export const Message = z
 export type Message = z.infer<typeof Message>
 
 /** Text over all parts counts against the limit, base64 images have the body limit. */
-const textOf = (content: InputContentPart[]) => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+/** The text of a message's parts, one after the other; other parts have none. */
+export const textOf = (content: ContentPart[]): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 export const CreateMessageRequest = z
   .object({

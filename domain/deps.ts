@@ -24,3 +24,6 @@ export type Deps = {
 
 /** Who asks. Every query of the domain carries the organization. */
 export type Scope = { organizationId: string; userId: string }
+
+/** For each part of the outside world 'ok', or why it is not. */
+export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>

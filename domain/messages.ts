@@ -1,5 +1,5 @@
 import type { WireEvent } from '../contract/events.ts'
-import type { CreateMessageRequest, InputContentPart, Message } from '../contract/messages.ts'
+import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../contract/messages.ts'
 import type { TurnInput } from '../workflows/messages.ts'
 import { checkModel } from './agents.ts'
 import type { Deps, Scope } from './deps.ts'
@@ -8,6 +8,7 @@ import { presentEvent, type StoredEvent } from './events/present.ts'
 import { readMessages } from './events/read.ts'
 import { publishEvents } from './events/relay.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
+import { cut } from './preview.ts'
 import { requireSession } from './sessions.ts'
 import { nextTurn } from './turns/queue.ts'
 import { startTurnSoon } from './turns/start.ts'
@@ -67,8 +68,6 @@ async function startIfNext(deps: Deps, turn: TurnInput, busy: boolean): Promise<
   if (!busy || (await nextTurn(deps, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
 }
 
-const PREVIEW_CHARACTERS = 200
-
 /**
  * One statement, so one transaction. Throws `not_found` when the organization has no such session. `busy` is decided
  * by what was there when the statement began; a gap between that and its own sequence shows that it had to wait.
@@ -81,7 +80,7 @@ async function insertMessage(
   message: Record<string, unknown> & { content: InputContentPart[]; controls?: unknown },
 ): Promise<{ event: StoredEvent; busy: boolean }> {
   const data = { message }
-  const preview = previewOf(message.content)
+  const preview = cut(textOf(message.content))
   const controls = message.controls === undefined ? null : JSON.stringify(message.controls)
   const rows = await deps.db.$queryRaw<{ sequence: number; ts: Date; busy: boolean }[]>`
     WITH session AS (
@@ -107,13 +106,6 @@ async function insertMessage(
   const { sequence, ts, busy } = row
   return { event: { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }, busy }
 }
-
-/** A character is at most two UTF-16 units, so the rest of a long text need not be taken apart. */
-const previewOf = (content: InputContentPart[]): string =>
-  [...textOf(content).slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')
-
-const textOf = (content: InputContentPart[]): string =>
-  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
 
 /** What the contract's types cannot say about a part. */
 function checkParts(input: CreateMessageRequest): void {

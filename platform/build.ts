@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Deps } from '../domain/deps.ts'
+import type { Deps, Readiness } from '../domain/deps.ts'
 import { createEventIds } from '../domain/events/event-id.ts'
 import { createEventHub } from '../domain/events/hub.ts'
 import type { Config } from './config.ts'
@@ -10,9 +10,6 @@ import { connectTemporal, type Temporal } from './temporal.ts'
 
 /** What one process holds of the outside world. */
 export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
-
-/** For each part 'ok', or why it is not. */
-export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>
 
 const CHECK_MS = 5000
 const CHECK_WITHOUT_REDIS_MS = 500

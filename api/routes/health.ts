@@ -1,8 +1,6 @@
 import { healthEndpoints } from '../../contract/health.ts'
+import type { Readiness } from '../../domain/deps.ts'
 import { type Handle, reply } from '../handle.ts'
-
-/** For each part 'ok', or why it is not. */
-export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>
 
 export function healthRoutes(handle: Handle, version: string, readiness: Readiness): void {
   handle(healthEndpoints.live, async () => reply(200, { status: 'ok', version, auth_mode: 'none' as const }))

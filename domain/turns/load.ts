@@ -1,11 +1,12 @@
 import type { TokenUsage } from '../../contract/common.ts'
-import { Controls, type Message } from '../../contract/messages.ts'
+import { Controls, type Message, textOf } from '../../contract/messages.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { type ConversationRow, conversationSql, presentConversation } from '../events/read.ts'
 import { toId } from '../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../llm/catalog.ts'
+import { cut } from '../preview.ts'
 
 /** What a step of a turn works with. */
 export type TurnContext = TurnInput & {
@@ -49,8 +50,6 @@ type Row = {
   succeeded: boolean | null
   conversation: ConversationRow[] | null
 }
-
-export const PREVIEW_CHARACTERS = 200
 
 /** Null when the turn's session is gone. */
 export const loadTurn = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
@@ -109,15 +108,8 @@ function chooseModel(deps: Deps, ids: (string | null | undefined)[]): CatalogMod
 
 function inputText(messages: Message[], turnId: string): string {
   const input = messages.find((message) => message.id === toId('message', turnId))
-  const text = input?.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('') ?? ''
-  return cut(text)
+  return cut(textOf(input?.content ?? []))
 }
-
-/** The first characters of a text, whole ones. */
-export const cut = (text: string): string =>
-  text.length <= PREVIEW_CHARACTERS
-    ? text
-    : [...text.slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')
 
 const readTurn = (
   deps: Deps,

@@ -4,9 +4,10 @@ import { type Appended, appendEvents, type NewEvent } from '../events/append.ts'
 import { withoutImages } from '../events/read.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { ModelError } from '../llm/model.ts'
+import { cut } from '../preview.ts'
 import { type Answer, storable, streamAnswer } from './answer.ts'
 import { beginning, ending, startNext, startNextOf } from './lifecycle.ts'
-import { cut, loadTurn, type TurnContext } from './load.ts'
+import { loadTurn, type TurnContext } from './load.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 export type Attempt = {
