@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { PrismaClient } from '../prisma/generated/client.ts'
+import type { Capability } from './capabilities/capability.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { EventHub } from './events/hub.ts'
 import type { ModelEnvironment } from './llm/catalog.ts'
@@ -16,6 +17,14 @@ export type Deps = {
   hub: EventHub
   startTurn: TurnStarter
   models: ModelEnvironment
+  /** What agents and sessions may name; domain/capabilities/registry.ts has the service's own. */
+  capabilities: Capability[]
+  /** Whether addresses of private networks may be called; true only where nobody is to be kept from them. */
+  allowPrivateNetwork: boolean
+  /** How many model calls a turn may make. */
+  maxTurnIterations: number
+  /** How long a turn waits for the results of a client's tools, in ms. */
+  clientToolTimeoutMs: number
   /** How long a model may say nothing before its call counts as failed, in ms. */
   modelIdleTimeoutMs: number
   /** Prefixes every Redis key, so that deployments can share a server. */

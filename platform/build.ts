@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { builtinCapabilities } from '../domain/capabilities/registry.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { createEventIds } from '../domain/events/event-id.ts'
 import { createEventHub } from '../domain/events/hub.ts'
@@ -43,6 +44,10 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
       openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,
       openaiModel: config.DEFAULT_OPENAI_MODEL,
     },
+    capabilities: builtinCapabilities,
+    allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK,
+    maxTurnIterations: config.MAX_TURN_ITERATIONS,
+    clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
     redisPrefix: config.REDIS_PREFIX,
   }

@@ -37,6 +37,13 @@ const Environment = z.object({
   SSE_REALTIME_CYCLE_SECS: seconds(300),
   SSE_HEARTBEAT_INTERVAL_SECS: seconds(30),
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
+  MAX_TURN_ITERATIONS: z.coerce.number().int().min(1).max(1000).default(100),
+  /** In seconds. */
+  CLIENT_TOOL_TIMEOUT: seconds(24 * 60 * 60),
+  ALLOW_PRIVATE_NETWORK: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((value) => value === 'true'),
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: z.url().optional(),
   DEFAULT_OPENAI_MODEL: optionalText,
