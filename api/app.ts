@@ -10,6 +10,7 @@ import { answerErrors, RequestError } from './errors.ts'
 import { createHandle } from './handle.ts'
 import { openapiDocument } from './openapi.ts'
 import { agentRoutes } from './routes/agents.ts'
+import { capabilityRoutes } from './routes/capabilities.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { messageRoutes } from './routes/messages.ts'
@@ -36,6 +37,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   messageRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)
   modelRoutes(handle, deps)
+  capabilityRoutes(handle, deps)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
   const app = new Koa()

@@ -76,7 +76,7 @@ export const conversationEndpoints = {
     body: CreateMessageRequest,
     responses: { 201: Message, 200: WaitedTurn, 202: WaitedTurn },
     streams: "The turn's events, from input.message to its end",
-    errors: [400, 404, 429],
+    errors: [400, 404, 409, 429],
   }),
   listEvents: defineEndpoint({
     method: 'GET',

@@ -11,7 +11,12 @@ const ModelMetadata = z
   .object({ model: z.string(), model_id: z.string().nullish(), provider_id: z.string().nullish() })
   .meta({ id: 'ModelMetadata' })
 const ToolCall = ToolCallPart.omit({ type: true }).meta({ id: 'ToolCall' })
-const ToolCallSummary = z.object({ id: z.string(), name: z.string(), display_name: z.string().nullish() })
+const ToolCallSummary = z.object({
+  id: z.string(),
+  name: z.string(),
+  display_name: z.string().nullish(),
+  policy: z.enum(['auto', 'requires_approval', 'client_side']).nullish(),
+})
 const ToolDefinitionSummary = z.object({
   name: z.string(),
   description: z.string(),

@@ -1,4 +1,5 @@
 import { agentEndpoints } from './agents.ts'
+import { capabilityEndpoints } from './capabilities.ts'
 import { conversationEndpoints } from './conversation.ts'
 import type { Endpoint } from './endpoint.ts'
 import { healthEndpoints } from './health.ts'
@@ -14,4 +15,5 @@ export const endpoints: Endpoint[] = [
   conversationEndpoints,
   turnEndpoints,
   modelEndpoints,
+  capabilityEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

@@ -90,6 +90,10 @@ export const CreateMessageRequest = z
     controls: Controls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
     tags: z.array(textUpTo(256)).max(100).nullish(),
+    on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
+      description:
+        'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all that queue.',
+    }),
   })
   .meta({ id: 'CreateMessageRequest' })
 export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>

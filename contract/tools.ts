@@ -15,12 +15,19 @@ const tool = {
   display_name: textUpTo(256).nullish(),
 }
 
+export const ToolPolicy = z.enum(['auto', 'requires_approval', 'client_side']).meta({ id: 'ToolPolicy' })
+export type ToolPolicy = z.infer<typeof ToolPolicy>
+
+/**
+ * `builtin` refers to a tool that a capability provides, and may say who runs it or describe it in other words; its
+ * `parameters` count only with the policy client_side.
+ */
 export const ToolDefinition = z
   .discriminatedUnion('type', [
     z.object({
       type: z.literal('builtin'),
       ...tool,
-      policy: z.enum(['auto', 'requires_approval', 'client_side']).optional(),
+      policy: ToolPolicy.optional(),
     }),
     z.object({ type: z.literal('client_side'), ...tool }),
   ])

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, TokenUsage } from './common.ts'
+import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
 import { defineEndpoint, type Endpoint } from './endpoint.ts'
 import { MessageId, SessionId, SessionPathId, TurnId } from './ids.ts'
 import { pagination } from './query.ts'
@@ -29,6 +29,49 @@ export const Turn = z
   .meta({ id: 'Turn' })
 export type Turn = z.infer<typeof Turn>
 
+export const CancelTurnRequest = z
+  .object({ turn_id: TurnId.nullish().meta({ description: 'Only this turn, running or queued; without it, all.' }) })
+  .meta({ id: 'CancelTurnRequest' })
+
+export const CancelTurnResponse = z
+  .object({ status: z.enum(['cancelled', 'no_op']), message: z.string() })
+  .meta({ id: 'CancelTurnResponse' })
+export type CancelTurnResponse = z.infer<typeof CancelTurnResponse>
+
+const RESULT_BYTES = 100 * 1024
+/** As many calls as an answer can have. */
+const MAX_RESULTS = 128
+
+const ClientToolResult = z
+  .object({
+    tool_call_id: z.string(),
+    result: z
+      .unknown()
+      .refine((result) => result === undefined || textUpTo(RESULT_BYTES).safeParse(JSON.stringify(result)).success, {
+        error: `must be at most ${RESULT_BYTES} bytes of JSON`,
+      })
+      .optional(),
+    error: textUpTo(RESULT_BYTES).nullish(),
+  })
+  .meta({ id: 'ClientToolResult', description: 'With both error and result, error wins.' })
+
+export const SubmitToolResultsRequest = z
+  .object({
+    tool_results: z
+      .array(ClientToolResult)
+      .min(1, { error: 'must have at least one result' })
+      .max(MAX_RESULTS, { error: `must have at most ${MAX_RESULTS} results` }),
+  })
+  .meta({ id: 'SubmitToolResultsRequest' })
+export type SubmitToolResultsRequest = z.infer<typeof SubmitToolResultsRequest>
+
+export const SubmitToolResultsResponse = z
+  .object({ accepted: z.int().min(0), status: z.string() })
+  .meta({ id: 'SubmitToolResultsResponse' })
+export type SubmitToolResultsResponse = z.infer<typeof SubmitToolResultsResponse>
+
+const TOOL_RESULTS_BODY_BYTES = 16 * 1024 * 1024
+
 export const turnEndpoints = {
   list: defineEndpoint({
     method: 'GET',
@@ -48,5 +91,31 @@ export const turnEndpoints = {
     params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
     responses: { 200: Turn },
     errors: [400, 404],
+  }),
+  cancel: defineEndpoint({
+    method: 'POST',
+    path: '/v1/sessions/{session_id}/cancel',
+    tag: 'turns',
+    summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
+    description:
+      'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
+    params: z.object({ session_id: SessionPathId }),
+    body: CancelTurnRequest,
+    bodyOptional: true,
+    responses: { 200: CancelTurnResponse },
+    errors: [400, 404],
+  }),
+  submitToolResults: defineEndpoint({
+    method: 'POST',
+    path: '/v1/sessions/{session_id}/tool-results',
+    tag: 'turns',
+    summary: "Gives results of the client's tools, or approvals",
+    description:
+      'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
+    params: z.object({ session_id: SessionPathId }),
+    body: SubmitToolResultsRequest,
+    bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
+    responses: { 200: SubmitToolResultsResponse },
+    errors: [400, 404, 409],
   }),
 } satisfies Record<string, Endpoint>

@@ -68,7 +68,7 @@ const writableFields = (input: CreateAgentRequest) => ({
 
 function checkAgent(deps: Deps, input: CreateAgentRequest): void {
   checkModel(deps, input.default_model_id, 'default_model_id')
-  checkCapabilities(input.capabilities)
+  checkCapabilities(deps, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt)
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
 }
@@ -80,10 +80,12 @@ export function checkModel(deps: Deps, modelId: string | null | undefined, field
   }
 }
 
-/** Capabilities have a registry of their own soon; until then none can be named. */
-export function checkCapabilities(capabilities: AgentCapabilityConfig[] | undefined): void {
-  const [first] = capabilities ?? []
-  if (first) throw invalid(`capabilities: there is no capability "${first.ref.slice(0, 100)}"`)
+/** Throws `invalid` for a reference to a capability that does not exist. */
+export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfig[] | undefined): void {
+  const known = new Set(deps.capabilities.map(({ id }) => id))
+  const unknown = capabilities?.find(({ ref }) => !known.has(ref))
+  if (unknown === undefined) return
+  throw invalid(`capabilities: there is no capability "${unknown.ref.slice(0, 100)}"; GET /v1/capabilities lists them`)
 }
 
 export async function getAgent(deps: Deps, scope: Scope, id: string): Promise<Agent> {

@@ -5,7 +5,7 @@ import type { Capability } from './capabilities/capability.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { EventHub } from './events/hub.ts'
 import type { ModelEnvironment } from './llm/catalog.ts'
-import type { TurnStarter } from './turns/start.ts'
+import type { TurnControl, TurnStarter } from './turns/start.ts'
 
 /** Everything the domain needs of the outside world; built once, in platform/build.ts. */
 export type Deps = {
@@ -16,6 +16,7 @@ export type Deps = {
   eventIds: EventIds
   hub: EventHub
   startTurn: TurnStarter
+  turns: TurnControl
   models: ModelEnvironment
   /** What agents and sessions may name; domain/capabilities/registry.ts has the service's own. */
   capabilities: Capability[]

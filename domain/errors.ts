@@ -24,3 +24,6 @@ export class DomainError extends Error {
 export const invalid = (message: string) => new DomainError('invalid', message)
 /** The same words for a missing thing and for another organization's. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)
+export const conflict = (message: string) => new DomainError('conflict', message)
+export const tooMany = (message: string, retryAfterSeconds: number) =>
+  new DomainError('too_many', message, { retryAfterSeconds })

@@ -1,17 +1,19 @@
 import type { WireEvent } from '../contract/events.ts'
 import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../contract/messages.ts'
-import type { TurnInput } from '../workflows/messages.ts'
+import { Prisma, type TurnStatus } from '../prisma/generated/client.ts'
 import { checkModel } from './agents.ts'
 import type { Deps, Scope } from './deps.ts'
-import { invalid, notFound } from './errors.ts'
+import { conflict, invalid, notFound, tooMany } from './errors.ts'
 import { presentEvent, type StoredEvent } from './events/present.ts'
 import { readMessages } from './events/read.ts'
 import { publishEvents } from './events/relay.ts'
+import { type LockedSession, withLockedSession } from './events/transaction.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
 import { cut } from './preview.ts'
 import { requireSession } from './sessions.ts'
+import { type Cancelled, cancelUnfinished, tellCancelled } from './turns/cancel.ts'
 import { nextTurn } from './turns/queue.ts'
-import { startTurnSoon } from './turns/start.ts'
+import { type StartedTurn, startTurnSoon } from './turns/start.ts'
 
 /** Pages of messages; throws `not_found` before the first. */
 export async function listMessages(
@@ -29,7 +31,8 @@ export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid:
 /**
  * Accepts a user's message: one transaction stores the event input.message and the turn that will answer it, then
  * the turn's workflow is started if the turn is the session's next. From the transaction on the message has a turn,
- * whatever becomes of Temporal or of this process.
+ * whatever becomes of Temporal or of this process. Throws `conflict` for `on_busy: reject` while a turn is unfinished,
+ * `too_many` when the queue is full.
  */
 export async function createMessage(
   deps: Deps,
@@ -39,55 +42,147 @@ export async function createMessage(
 ): Promise<AcceptedMessage> {
   checkParts(input)
   checkModel(deps, input.controls?.model_id, 'controls.model_id')
-  const sessionUuid = toUuid(sessionId)
-  const turnUuid = newUuid()
-  const message = {
-    id: toId('message', turnUuid),
-    role: 'user',
-    content: input.message.content,
-    controls: input.controls ?? undefined,
-    metadata: input.metadata ?? undefined,
-    tags: input.tags ?? undefined,
-  }
-  const accepted = await insertMessage(deps, scope, sessionUuid, turnUuid, message)
-  const event = presentEvent(deps.eventIds, accepted.event, {}) as WireEvent<'input.message'>
-  publishEvents(deps, sessionUuid, turnUuid, [event])
-  const turn = { organizationId: scope.organizationId, sessionId: sessionUuid, turnId: turnUuid }
+  const { organizationId } = scope
+  const message = newMessage({ organizationId, sessionId: toUuid(sessionId) }, input)
+  const policy = input.on_busy ?? 'enqueue'
+  const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
+  return inserted ?? insertBusy(deps, message, policy)
+}
+
+/** The common case: the session is idle, or the message queues. Undefined when there is more to decide. */
+async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
+  const inserted = await insertMessage(deps.db, message, 'unless_waiting')
+  if (inserted === undefined) return undefined
+  const event = presentInput(deps, inserted.event)
+  publishEvents(deps, message.sessionId, message.turnId, [event])
   // Accepted is accepted: what fails from here on is the sweeper's to make good.
-  startIfNext(deps, turn, accepted.busy).catch((error: Error) => {
+  startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
     deps.log.warn({ err: error.message }, 'turn not started; the sweeper will')
   })
-  return { message: event.data.message, sessionUuid, turnUuid, sequence: accepted.event.sequence }
+  return toAccepted(message, event)
 }
 
 /**
  * The statement saw the session either idle, then this turn is next, or busy. What it saw may be older than its lock:
  * a busy session may have gone idle, and another message may have come first. Then it is asked once more.
  */
-async function startIfNext(deps: Deps, turn: TurnInput, busy: boolean): Promise<void> {
-  if (!busy || (await nextTurn(deps, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
+async function startIfNext(deps: Deps, turn: StartedTurn, busy: boolean): Promise<void> {
+  if (!busy || (await nextTurn(deps.db, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
 }
 
+type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
+
+/** The message decides over turns that are unfinished, so the record has to stand still. */
+async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): Promise<AcceptedMessage> {
+  const done = await withLockedSession(deps, message, async (session) => {
+    const unfinished = await session.db.turn.findMany({
+      where: { sessionId: session.id, finishedAt: null },
+      orderBy: { inputSequence: 'asc' },
+      take: MAX_QUEUED_TURNS,
+      select: { id: true, status: true },
+    })
+    const [head] = unfinished
+    if (policy === 'reject' && head) {
+      throw conflict(
+        `${toId('turn', head.id)} is not finished; wait for its end, or post with on_busy "enqueue" or "interrupt"`,
+      )
+    }
+    if (policy === 'enqueue' && unfinished.length >= MAX_QUEUED_TURNS) {
+      throw tooMany(`${MAX_QUEUED_TURNS} messages of this session wait for their turns`, 10)
+    }
+    const cancelled = await makeWay(session, head, policy)
+    const inserted = await insertMessage(session.db, message, 'always')
+    if (inserted === undefined) throw notFound('Session')
+    const event = presentInput(deps, inserted.event)
+    session.publish(message.turnId, [event])
+    return { cancelled, event, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
+  })
+  if (done === undefined) throw notFound('Session')
+  const { cancelled, event, agentId, next } = done
+  tellCancelled(deps, cancelled)
+  const { organizationId, sessionId } = message
+  if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next })
+  return toAccepted(message, event)
+}
+
+/** A turn that waits for its client does not hold up a message; others only when the sender says so. */
+async function makeWay(
+  session: LockedSession,
+  head: { id: string; status: TurnStatus } | undefined,
+  policy: BusyPolicy,
+): Promise<Cancelled[]> {
+  if (policy === 'interrupt') {
+    return cancelUnfinished(session, { reason: 'interrupted by a new message', idles: false })
+  }
+  if (head?.status !== 'waiting') return []
+  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', idles: false })
+}
+
+/** How many turns of a session may be unfinished at once. */
+const MAX_QUEUED_TURNS = 1000
+
+type NewMessage = {
+  organizationId: string
+  sessionId: string
+  /** The message's too. */
+  turnId: string
+  content: InputContentPart[]
+  controls: string | null
+  data: { message: Record<string, unknown> }
+}
+
+function newMessage(
+  { organizationId, sessionId }: { organizationId: string; sessionId: string },
+  input: CreateMessageRequest,
+): NewMessage {
+  const turnId = newUuid()
+  const { content } = input.message
+  const message = {
+    id: toId('message', turnId),
+    role: 'user',
+    content,
+    controls: input.controls ?? undefined,
+    metadata: input.metadata ?? undefined,
+    tags: input.tags ?? undefined,
+  }
+  const controls = input.controls ? JSON.stringify(input.controls) : null
+  return { organizationId, sessionId, turnId, content, controls, data: { message } }
+}
+
+const presentInput = (deps: Deps, event: StoredEvent) =>
+  presentEvent(deps.eventIds, event, {}) as WireEvent<'input.message'>
+
+const toAccepted = ({ sessionId, turnId }: NewMessage, event: WireEvent<'input.message'>): AcceptedMessage => ({
+  message: event.data.message,
+  sessionUuid: sessionId,
+  turnUuid: turnId,
+  sequence: event.sequence,
+})
+
 /**
- * One statement, so one transaction. Throws `not_found` when the organization has no such session. `busy` is decided
- * by what was there when the statement began; a gap between that and its own sequence shows that it had to wait.
+ * One statement, so one transaction. Undefined when the organization has no such session; with `unless_waiting` also
+ * when the session waits for tool results or its queue is full. `busy` is decided by what was there when the statement
+ * began; a gap between that and its own sequence shows that it had to wait.
  */
 async function insertMessage(
-  deps: Deps,
-  scope: Scope,
-  sessionId: string,
-  turnId: string,
-  message: Record<string, unknown> & { content: InputContentPart[]; controls?: unknown },
-): Promise<{ event: StoredEvent; busy: boolean }> {
-  const data = { message }
-  const preview = cut(textOf(message.content))
-  const controls = message.controls === undefined ? null : JSON.stringify(message.controls)
-  const rows = await deps.db.$queryRaw<{ sequence: number; ts: Date; busy: boolean }[]>`
+  db: Prisma.TransactionClient,
+  { organizationId, sessionId, turnId, content, controls, data }: NewMessage,
+  when: 'always' | 'unless_waiting',
+): Promise<{ event: StoredEvent; agentId: string | null; busy: boolean } | undefined> {
+  const preview = cut(textOf(content))
+  const condition =
+    when === 'always'
+      ? Prisma.empty
+      : Prisma.sql`AND status <> 'waitingfortoolresults' AND ${MAX_QUEUED_TURNS} > (
+          SELECT count(*) FROM (
+            SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL LIMIT ${MAX_QUEUED_TURNS}
+          ) AS unfinished)`
+  const rows = await db.$queryRaw<{ sequence: number; ts: Date; agentId: string | null; busy: boolean }[]>`
     WITH session AS (
       UPDATE sessions
       SET last_sequence = last_sequence + 1, preview = coalesce(preview, ${preview}), updated_at = now()
-      WHERE id = ${sessionId}::uuid AND organization_id = ${scope.organizationId}::uuid
-      RETURNING id, organization_id, last_sequence
+      WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid ${condition}
+      RETURNING id, organization_id, agent_id, last_sequence
     ), turn AS (
       INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
       SELECT ${turnId}::uuid, organization_id, id, last_sequence, ${controls}::jsonb FROM session
@@ -97,14 +192,15 @@ async function insertMessage(
       FROM session
       RETURNING sequence, ts
     )
-    SELECT sequence, ts, EXISTS (
+    SELECT sequence, ts, (SELECT agent_id FROM session) AS "agentId", EXISTS (
       SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL
     ) OR sequence <> (SELECT last_sequence + 1 FROM sessions WHERE id = ${sessionId}::uuid) AS busy
     FROM event`
   const row = rows[0]
-  if (row === undefined) throw notFound('Session')
-  const { sequence, ts, busy } = row
-  return { event: { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }, busy }
+  if (row === undefined) return undefined
+  const { sequence, ts, agentId, busy } = row
+  const event: StoredEvent = { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }
+  return { event, agentId, busy }
 }
 
 /** What the contract's types cannot say about a part. */

@@ -10,7 +10,7 @@ import { presentUsage } from './usage.ts'
 /** Throws `invalid` for an agent or a model that the organization does not have. */
 export async function createSession(deps: Deps, scope: Scope, input: CreateSessionRequest): Promise<Session> {
   checkModel(deps, input.model_id, 'model_id')
-  checkCapabilities(input.capabilities)
+  checkCapabilities(deps, input.capabilities)
   const agentId = input.agent_id ? await findAgent(deps, scope, input.agent_id) : null
   const row = await deps.db.session.create({
     data: {

@@ -23,7 +23,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
   const { db, close: closePostgres } = connectPostgres(config, log)
   const redis = connectRedis(config.REDIS_URL, log)
   const reader = connectBlockingRedis(config.REDIS_URL, log)
-  const temporal = connectTemporal(config)
+  const temporal = connectTemporal(config, log)
   const hub = createEventHub({
     reader,
     db,
@@ -39,6 +39,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     hub,
     eventIds: createEventIds(await sharedKey(db, 'event_ids')),
     startTurn: temporal.startTurn,
+    turns: temporal,
     models: {
       openaiApiKey: config.DEFAULT_OPENAI_API_KEY,
       openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,

@@ -1,17 +1,31 @@
-import { Client, Connection, WorkflowIdConflictPolicy, WorkflowIdReusePolicy } from '@temporalio/client'
+import {
+  Client,
+  Connection,
+  isGrpcServiceError,
+  ServiceError,
+  WorkflowIdConflictPolicy,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+  type WorkflowStartOptions,
+} from '@temporalio/client'
+import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
+import type { Logger } from 'pino'
 import { toId } from '../domain/ids.ts'
-import type { TurnStarter } from '../domain/turns/start.ts'
-import { TURN_WORKFLOW, type TurnInput } from '../workflows/messages.ts'
+import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/start.ts'
+import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
+import { registerTurnAttributes } from './search-attributes.ts'
 
-const START_TIMEOUT_MS = 5000
+const CALL_TIMEOUT_MS = 5000
 /** How long a dead worker holds up the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /** Starts under way at once; more than that means Temporal is away, and the sweeper takes over. */
 const MAX_STARTS = 500
+/** Of gRPC's status codes. */
+const INVALID_ARGUMENT = 3
 
-export type Temporal = {
+export type Temporal = TurnControl & {
   startTurn: TurnStarter
   /** Resolves when Temporal answers; rejects within `timeoutMs` otherwise. */
   ping(timeoutMs: number): Promise<void>
@@ -20,33 +34,43 @@ export type Temporal = {
   close(): Promise<void>
 }
 
-/** Connects when first needed: the API takes messages also while Temporal is away. */
+/** Waits for nothing: the API takes messages also while Temporal is away. */
 export function connectTemporal(
   config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TASK_QUEUE'>,
+  log: Logger,
 ): Temporal {
-  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = config
-  const connection = Connection.lazy({ address, connectTimeout: START_TIMEOUT_MS })
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
+  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS })
+  const attributes = registerTurnAttributes(connection, namespace, log)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
   let starting = 0
 
-  // The ids alone: whatever else a caller's object holds must not get into a payload.
-  const start = async ({ organizationId, sessionId, turnId }: TurnInput) => {
+  /** Every call to Temporal about a turn. */
+  const ask = <T>(work: (client: Client) => Promise<T>): Promise<T> => {
     const client = eagerClient ?? lazyClient
-    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () =>
-      client.workflow.start(TURN_WORKFLOW, {
-        workflowId: toId('turn', turnId),
-        taskQueue: config.TEMPORAL_TASK_QUEUE,
-        args: [{ organizationId, sessionId, turnId }],
-        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
-        workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-        staticSummary: `turn of ${toId('session', sessionId)}`,
-        memo: { session_id: toId('session', sessionId), organization_id: toId('org', organizationId) },
-        requestEagerStart: eagerClient !== undefined,
-      }),
-    )
+    return client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client))
   }
+  const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
+    client.workflow.start(TURN_WORKFLOW, {
+      ...startOptions(turn),
+      taskQueue,
+      requestEagerStart: client === eagerClient,
+      ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+    })
+  const start = (turn: StartedTurn) =>
+    ask(async (client) => {
+      const searchAttributes = attributes.of(turn)
+      try {
+        await startWith(client, turn, searchAttributes)
+      } catch (error) {
+        // One of Temporal's servers may not know the attributes yet, or somebody has removed them.
+        if (searchAttributes === undefined || !isRefused(error)) throw error
+        attributes.refused(error)
+        await startWith(client, turn, undefined)
+      }
+    })
+  const workflowOf = (client: Client, turnId: string) => client.workflow.getHandle(toId('turn', turnId))
 
   return {
     startTurn: async (turn) => {
@@ -58,6 +82,14 @@ export function connectTemporal(
         starting--
       }
     },
+    resumeTurn: (turnId) => ask((client) => unlessGone(workflowOf(client, turnId).signal(RESUME_SIGNAL))),
+    cancelTurn: async (turnId) => {
+      await ask((client) => unlessGone(workflowOf(client, turnId).cancel()))
+    },
+    isTurnRunning: async (turnId) => {
+      const description = await ask((client) => unlessGone(workflowOf(client, turnId).describe()))
+      return description !== undefined && OPEN.includes(description.status.name)
+    },
     ping: async (timeoutMs) => {
       await connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({}))
     },
@@ -65,5 +97,38 @@ export function connectTemporal(
       eagerClient = native === undefined ? undefined : new Client({ connection: native, namespace })
     },
     close: () => connection.close(),
+  }
+}
+
+/** One that an operator has paused goes on some day. */
+const OPEN = ['RUNNING', 'PAUSED']
+
+/** The ids alone are the input: whatever else a caller's object holds must not get into a payload. */
+function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn) {
+  return {
+    workflowId: toId('turn', turnId),
+    args: [{ organizationId, sessionId, turnId }],
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    staticSummary: `turn of ${toId('session', sessionId)}`,
+    memo: {
+      session_id: toId('session', sessionId),
+      organization_id: toId('org', organizationId),
+      ...(agentId === null ? {} : { agent_id: toId('agent', agentId) }),
+    },
+  } satisfies Partial<WorkflowStartOptions>
+}
+
+const isRefused = (error: unknown): error is ServiceError =>
+  error instanceof ServiceError && isGrpcServiceError(error.cause) && error.cause.code === INVALID_ARGUMENT
+
+/** Resolves with undefined when the workflow was never started, or has ended. */
+async function unlessGone<T>(asking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asking
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
   }
 }

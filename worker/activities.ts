@@ -1,32 +1,50 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
+import type { Attempt } from '../domain/turns/attempt.ts'
+import { cancelOwnTurn } from '../domain/turns/cancel.ts'
+import { requestCalls, settleCalls } from '../domain/turns/client-calls.ts'
 import { failTurn } from '../domain/turns/lifecycle.ts'
-import { type Attempt, reason } from '../domain/turns/reason.ts'
-import type { ReasonOutcome, TurnErrorCode, TurnInput } from '../workflows/messages.ts'
+import { type Reasoned, reason } from '../domain/turns/reason.ts'
+import { failTool, runTool } from '../domain/turns/tool.ts'
+import type { ReasonOutcome, SettleOutcome, ToolOutcome, TurnErrorCode, TurnInput } from '../workflows/messages.ts'
 
+/** `iteration` counts the model calls of a turn from 1, `position` the tool calls of one answer from 0. */
 export type TurnActivities = {
   reason(turn: TurnInput, iteration: number): Promise<ReasonOutcome>
+  runTool(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome>
+  failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
+  requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
+  settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
   failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<void>
+  cancelTurn(turn: TurnInput): Promise<void>
 }
 
 /** The workflow's heartbeat limit is 4 s. */
 const HEARTBEAT_MS = 1000
 
 export const createActivities = (deps: Deps): TurnActivities => ({
-  failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, `reason:${iteration}`, code)),
   reason: (turn, iteration) =>
-    run(deps, async () => {
-      const reasoned = await heartbeating((attempt) => reason(deps, turn, iteration, attempt))
-      if (reasoned.outcome === 'failed')
-        throw ApplicationFailure.nonRetryable('the model could not answer', reasoned.code)
-      if (reasoned.outcome === 'retry') {
-        const message = 'the model failed; it is asked again'
-        throw ApplicationFailure.create({ message, type: 'model_failed', nextRetryDelay: reasoned.afterMs })
-      }
-      return { outcome: reasoned.outcome }
-    }),
+    run(deps, async () => toOutcome(await heartbeating((attempt) => reason(deps, turn, iteration, attempt)))),
+  runTool: (turn, iteration, position) =>
+    run(deps, () => heartbeating((attempt) => runTool(deps, turn, iteration, position, attempt))),
+  failTool: (turn, iteration, position) => run(deps, () => failTool(deps, turn, iteration, position)),
+  requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, turn, iteration)),
+  settleCalls: (turn, iteration, isOverdue) => run(deps, () => settleCalls(deps, turn, iteration, isOverdue)),
+  failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, iteration, code)),
+  cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, turn)),
 })
+
+function toOutcome(reasoned: Reasoned): ReasonOutcome {
+  if (reasoned.outcome === 'failed') {
+    throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
+  }
+  if (reasoned.outcome === 'retry') {
+    const message = 'the model failed; it is asked again'
+    throw ApplicationFailure.create({ message, type: 'model_failed', nextRetryDelay: reasoned.afterMs })
+  }
+  return reasoned
+}
 
 async function heartbeating<T>(work: (attempt: Attempt) => Promise<T>): Promise<T> {
   const { info, cancellationSignal, heartbeat } = Context.current()

@@ -1,7 +1,9 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { pause } from '../domain/pause.ts'
+import { sweepNotices } from '../domain/turns/notice.ts'
 import { sweepTurns } from '../domain/turns/queue.ts'
+import { reconcileTurns } from '../domain/turns/reconcile.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
 
@@ -18,6 +20,7 @@ export type WorkerOptions = {
 export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 
 const SWEEP_MS = 1000
+const RECONCILE_MS = 5000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
 
@@ -90,14 +93,27 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
   }
 }
 
-async function sweep(deps: Deps, signal: AbortSignal): Promise<void> {
-  const swept = new Map<string, number>()
+/** Runs `work` again and again, `everyMs` after it has ended; a failure is logged and made good by the next run. */
+async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<unknown>) {
   while (!signal.aborted) {
     try {
-      await sweepTurns(deps, swept)
+      await work()
     } catch (error) {
-      deps.log.warn({ err: (error as Error).message }, 'waiting turns could not be looked up')
+      deps.log.warn({ err: (error as Error).message }, `${what} failed; it is repeated`)
     }
-    await pause(SWEEP_MS, signal)
+    await pause(everyMs, signal)
   }
+}
+
+/** What a turn is owed and did not get, because a process died or Temporal was away. */
+function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
+  const swept = new Map<string, number>()
+  let cursor: string | null = null
+  return Promise.all([
+    repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => sweepTurns(deps, swept)),
+    repeat(deps, SWEEP_MS, signal, 'telling workflows', () => sweepNotices(deps)),
+    repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
+      cursor = await reconcileTurns(deps, cursor)
+    }),
+  ])
 }

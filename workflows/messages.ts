@@ -8,8 +8,25 @@ export type TurnOutcome = 'completed' | 'failed' | 'ended'
 
 export const TURN_WORKFLOW = 'turn'
 
-/** How a reason step ended. */
-export type ReasonOutcome = { outcome: 'answered' } | { outcome: 'ended' }
+/** Tells a waiting turn that the record has what it waits for. Without a payload: the record is what counts. */
+export const RESUME_SIGNAL = 'resume'
+
+/** A call that the service runs: its place among the calls of its step, the tool's name, and the tool's time in ms. */
+export type ToolRun = { position: number; tool: string; timeoutMs: number }
+
+/** How a reason step ended. `act`: the model called tools; `asks`: some calls wait for the client. */
+export type ReasonOutcome =
+  | { outcome: 'answered' }
+  | { outcome: 'ended' }
+  | { outcome: 'act'; model: string; runs: ToolRun[]; asks: boolean }
+
+/** Where a turn stands that asked its client; `runs` are the calls that the user approved. */
+export type SettleOutcome =
+  | { outcome: 'waiting'; forMs: number }
+  | { outcome: 'settled'; runs: ToolRun[] }
+  | { outcome: 'ended' }
+
+export type ToolOutcome = { outcome: 'done' | 'ended' }
 
 /** Why a turn failed; the sentence for the user is in the record, not here. */
 export type TurnErrorCode = 'llm_error' | 'no_model' | 'max_iterations' | 'timeout' | 'internal_error'

@@ -2,24 +2,31 @@ import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
+  ContinueAsNew,
+  continueAsNew,
+  isCancellation,
   proxyActivities,
   proxyLocalActivities,
+  setCurrentDetails,
   TimeoutFailure,
+  workflowInfo,
 } from '@temporalio/workflow'
 import type { TurnActivities } from '../worker/activities.ts'
-import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+import { createClientAnswers } from './client-answers.ts'
+import type { ReasonOutcome, ToolRun, TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+import { inParallel } from './parallel.ts'
 
-/** A single append to the record; it is tried until the record is there again. */
-const { failTurn } = proxyLocalActivities<TurnActivities>({
+/** Single appends to the record; they are tried until the record is there again. */
+const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
 })
 
 /**
- * A dead worker is noticed by its missing heartbeat. The provider's own failures are counted by the step, which
- * ends them as `llm_error`; what is tried again here beyond that is the service's own trouble.
+ * A dead worker is noticed by its missing heartbeat. The provider's and the tools' own failures are counted by the
+ * steps; what is tried again here beyond that is the service's own trouble.
  */
-const { reason } = proxyActivities<TurnActivities>({
+const { reason, runTool } = proxyActivities<TurnActivities>({
   startToCloseTimeout: '30 minutes',
   scheduleToCloseTimeout: '24 hours',
   heartbeatTimeout: '4 seconds',
@@ -30,20 +37,91 @@ const { reason } = proxyActivities<TurnActivities>({
   },
 })
 
+/** Beyond a tool's own time, for the record to be written. */
+const TOOL_GRACE_MS = 30_000
+const MAX_PARALLEL_TOOLS = 16
+/** Long before Temporal's own limit, so that a history stays quick to load and to read. */
+const MAX_HISTORY_EVENTS = 2000
+
 /**
  * One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them.
- * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it.
+ * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it. `iteration` is
+ * where to go on when a long turn continues in a new run.
  */
-export async function turn(input: TurnInput): Promise<TurnOutcome> {
-  const iteration = 1
-  const summary = `reason · iteration ${iteration}`
+export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
+  const steps = createSteps(input)
   try {
-    const { outcome } = await reason.executeWithOptions({ summary }, [input, iteration])
-    return outcome === 'answered' ? 'completed' : 'ended'
+    for (; ; iteration++) {
+      const reasoned = await steps.reason(iteration)
+      if (reasoned.outcome === 'answered') return 'completed'
+      if (reasoned.outcome === 'ended' || !(await steps.act(iteration, reasoned))) return 'ended'
+      const { continueAsNewSuggested, historyLength } = workflowInfo()
+      if (continueAsNewSuggested || historyLength > MAX_HISTORY_EVENTS) {
+        await continueAsNew<typeof turn>(input, iteration + 1)
+      }
+    }
   } catch (error) {
-    // Also when somebody cancels the workflow in Temporal's UI: no turn may stay without an end.
+    if (error instanceof ContinueAsNew) throw error
+    // Whatever happens to the workflow, no turn may stay without an end.
+    if (isCancellation(error)) {
+      await CancellationScope.nonCancellable(() => cancelTurn(input))
+      throw error
+    }
     await CancellationScope.nonCancellable(() => failTurn(input, iteration, errorCode(error)))
     return 'failed'
+  }
+}
+
+type Act = Extract<ReasonOutcome, { outcome: 'act' }>
+
+function createSteps(input: TurnInput) {
+  const answers = createClientAnswers()
+  let model = ''
+
+  const reasonStep = async (iteration: number): Promise<ReasonOutcome> => {
+    const summary = ['reason', model, `iteration ${iteration}`].filter(Boolean).join(' · ')
+    setCurrentDetails(summary)
+    return reason.executeWithOptions({ summary }, [input, iteration])
+  }
+
+  const run = (iteration: number, runs: ToolRun[]): Promise<boolean> => {
+    setCurrentDetails(`iteration ${iteration} · running ${runs.map(({ tool }) => tool).join(', ')}`)
+    return inParallel(runs, MAX_PARALLEL_TOOLS, async ({ position, tool, timeoutMs }) => {
+      const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
+      try {
+        return (await runTool.executeWithOptions(options, [input, iteration, position])).outcome === 'done'
+      } catch (error) {
+        if (isCancellation(error)) throw error
+        // A tool's failure never fails the turn: the model is told.
+        await failTool(input, iteration, position)
+        return true
+      }
+    })
+  }
+
+  /** The calls that the client was asked for; undefined when the turn is over. */
+  const approvedRuns = async (iteration: number): Promise<ToolRun[] | undefined> => {
+    let settled = await requestCalls(input, iteration)
+    const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
+    while (settled.outcome === 'waiting') {
+      setCurrentDetails(`iteration ${iteration} · waiting for the client until ${new Date(until).toISOString()}`)
+      const isOverdue = !(await answers.next(until - Date.now()))
+      settled = await settleCalls(input, iteration, isOverdue)
+    }
+    return settled.outcome === 'ended' ? undefined : settled.runs
+  }
+
+  return {
+    reason: reasonStep,
+    /** Sees to it that all calls of a step get their results; false when the turn is over. */
+    act: async (iteration: number, { model: used, runs, asks }: Act): Promise<boolean> => {
+      model = used
+      if (runs.length > 0 && !(await run(iteration, runs))) return false
+      if (!asks) return true
+      const approved = await approvedRuns(iteration)
+      if (approved === undefined) return false
+      return approved.length === 0 || run(iteration, approved)
+    },
   }
 }
 

@@ -47,6 +47,8 @@ export type Capability = {
   /** Only an available one contributes tools, prompt and features. */
   status: 'available' | 'coming_soon'
   category: string
+  /** A name for whoever draws it. */
+  icon?: string
   /** Capabilities that come with this one, before it. */
   dependencies: string[]
   features: Feature[]

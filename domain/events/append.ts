@@ -1,4 +1,5 @@
 import type { EventType, WireEvent } from '../../contract/events.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 import { publishEvents } from './relay.ts'
@@ -20,8 +21,11 @@ export type Writer = {
 }
 
 export type Appended =
-  /** `at`: the time that the events carry. `nextTurnId`: when the turn ended, the one whose place it is now. */
-  | { outcome: 'appended'; events: WireEvent[]; at: Date; nextTurnId: string | null }
+  /**
+   * `events`: those that were not there yet. `at`: the time that they carry. `isRetry`: an earlier attempt of the step
+   * had begun. `nextTurnId`: when the turn ended, the one whose place it is now.
+   */
+  | { outcome: 'appended'; events: WireEvent[]; at: Date; isRetry: boolean; nextTurnId: string | null }
   | { outcome: 'turn_ended'; nextTurnId: string | null }
   | { outcome: 'fenced' }
   | { outcome: 'session_gone' }
@@ -30,6 +34,7 @@ type Row = {
   outcome: Appended['outcome']
   events?: [ordinal: number, sequence: number][]
   ts?: string
+  is_retry?: boolean
   next_turn_id?: string | null
 }
 
@@ -39,19 +44,30 @@ type Row = {
  * It does not throw when the writer has lost its right to write; the outcome says so.
  */
 export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[]): Promise<Appended> {
+  const appended = await recordEvents(deps, deps.db, writer, events)
+  if (appended.outcome === 'appended') publishEvents(deps, writer.sessionId, writer.turnId, appended.events)
+  return appended
+}
+
+/** The first half of `appendEvents`, for a transaction of which it is a part; publish when that has been committed. */
+export async function recordEvents(
+  deps: Deps,
+  db: Prisma.TransactionClient,
+  writer: Writer,
+  events: NewEvent[],
+): Promise<Appended> {
   const stored = JSON.stringify(events.map((e) => ({ type: e.type, step: e.step, exec_id: e.execId, data: e.data })))
   const { step, fence } = writer.attempt ?? { step: null, fence: null }
-  const rows = await deps.db.$queryRaw<{ result: Row }[]>`
+  const rows = await db.$queryRaw<{ result: Row }[]>`
     SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
       AS result`
   const row = rows[0]?.result ?? { outcome: 'session_gone' }
+  const nextTurnId = row.next_turn_id ?? null
   if (row.outcome === 'fenced' || row.outcome === 'session_gone') return { outcome: row.outcome }
-  if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId: row.next_turn_id ?? null }
-
+  if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId }
   const at = new Date(row.ts ?? 0)
   const recorded = presentRecorded(deps, writer, events, row, at)
-  publishEvents(deps, writer.sessionId, writer.turnId, recorded)
-  return { outcome: 'appended', events: recorded, at, nextTurnId: row.next_turn_id ?? null }
+  return { outcome: 'appended', events: recorded, at, isRetry: row.is_retry ?? false, nextTurnId }
 }
 
 function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row, ts: Date): WireEvent[] {

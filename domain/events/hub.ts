@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { isTurnEnd } from '../../contract/events.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import { pause } from '../pause.ts'
 import { RELAY_STREAMS, type RelayEntry, readRelayFields, relayKey } from './relay.ts'
@@ -18,9 +19,12 @@ export type Inbox = {
 export type EventHub = {
   /** `cursor` is asked for the last sequence that the subscriber has, whenever the hub compares with the record. */
   subscribe(sessionId: string, cursor: () => number): Inbox
+  /** Calls `onEnd` when the news comes that a turn has ended; the news may get lost. Returns what ends the watch. */
+  watchTurn(turnId: string, onEnd: () => void): () => void
   close(): Promise<void>
 }
 
+type TurnWatches = Map<string, Set<() => void>>
 type Subscriber = { cursor: () => number; deliver(entry: RelayEntry): void; miss(): void }
 
 type HubOptions = {
@@ -48,9 +52,10 @@ const RETRY_MS = 200
  */
 export function createEventHub(options: HubOptions): EventHub {
   const subscribers = new Map<string, Set<Subscriber>>()
+  const watches: TurnWatches = new Map()
   const stopped = new AbortController()
   const check = createCheck(options, subscribers)
-  const reading = readRelay(options, subscribers, check, stopped.signal)
+  const reading = readRelay(options, { subscribers, watches }, check, stopped.signal)
   let checkedAt = Date.now()
   let checking = false
   const timer = setInterval(() => {
@@ -66,6 +71,7 @@ export function createEventHub(options: HubOptions): EventHub {
 
   return {
     subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
+    watchTurn: (turnId, onEnd) => watchTurn(watches, turnId, onEnd),
     close: async () => {
       stopped.abort()
       clearInterval(timer)
@@ -128,6 +134,15 @@ function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string,
   return inbox
 }
 
+function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () => void {
+  const peers = watches.get(turnId) ?? new Set()
+  watches.set(turnId, peers.add(onEnd))
+  return () => {
+    peers.delete(onEnd)
+    if (peers.size === 0) watches.delete(turnId)
+  }
+}
+
 /** One query for all subscribers; those whose session has moved on, or is gone, look for themselves. */
 function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subscriber>>): () => Promise<void> {
   return async () => {
@@ -151,7 +166,7 @@ type RawEntries = [key: string, entries: [id: string, fields: string[]][]][] | n
 
 async function readRelay(
   { reader, prefix, log }: HubOptions,
-  subscribers: Map<string, Set<Subscriber>>,
+  readers: Readers,
   check: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -178,7 +193,7 @@ async function readRelay(
         ...positions,
       )) as RawEntries
       for (const [key, entries] of answer ?? []) {
-        for (const [, fields] of entries) dispatch(subscribers, fields)
+        for (const [, fields] of entries) dispatch(readers, fields)
         positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
       }
     } catch (error) {
@@ -200,8 +215,15 @@ async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
   )
 }
 
-function dispatch(subscribers: Map<string, Set<Subscriber>>, fields: string[]): void {
-  const peers = subscribers.get(fields[0] ?? '')
-  if (peers === undefined) return
-  for (const entry of readRelayFields(fields)) for (const peer of peers) peer.deliver(entry)
+type Readers = { subscribers: Map<string, Set<Subscriber>>; watches: TurnWatches }
+
+function dispatch({ subscribers, watches }: Readers, fields: string[]): void {
+  const [sessionId = '', turnId = ''] = fields
+  const peers = subscribers.get(sessionId)
+  const watchers = watches.get(turnId)
+  if (peers === undefined && watchers === undefined) return
+  for (const entry of readRelayFields(fields)) {
+    for (const peer of peers ?? []) peer.deliver(entry)
+    if (isTurnEnd(entry.type)) for (const onEnd of watchers ?? []) onEnd()
+  }
 }

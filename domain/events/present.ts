@@ -45,8 +45,10 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     case 'output.message.delta':
     case 'reason.thinking.delta':
       return { turn_id: toId('turn', event.turnId), ...event.data, accumulated: parts.accumulated ?? '' }
-    case 'llm.generation':
-      return { ...event.data, messages: parts.messages ?? [] }
+    case 'llm.generation': {
+      const { thresholds: _stored, ...data } = event.data
+      return { ...data, messages: parts.messages ?? [] }
+    }
     default:
       return event.data
   }

@@ -2,6 +2,7 @@ import type { EventType } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
 import { messageTypes, presentEvent, presentMessage, type ReadParts, type StoredEvent } from './present.ts'
 
 /** Which events a reader wants; undefined: all. */
@@ -109,7 +110,10 @@ async function textBefore(deps: Deps, event: StoredEvent): Promise<string> {
 async function messagesBefore(deps: Deps, event: StoredEvent): Promise<Message[]> {
   const conversation = conversationSql(event.turnId, event.sequence)
   const rows = await deps.db.$queryRaw<{ conversation: ConversationRow[] }[]>`SELECT ${conversation} AS conversation`
-  return presentConversation(rows[0]?.conversation ?? [], event.sessionId).map(withoutImages)
+  const messages = patchDanglingCalls(presentConversation(rows[0]?.conversation ?? [], event.sessionId))
+  // Written with the event, by the call that it tells of.
+  const thresholds = event.data.thresholds as Thresholds | undefined
+  return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
 }
 
 /** The bytes of images are in the events of their own messages; with each model call again they would be most of a session. */

@@ -1,7 +1,8 @@
 import type { TokenUsage } from '../../contract/common.ts'
 import type { NewEvent } from '../events/append.ts'
-import { toId } from '../ids.ts'
-import { ModelError, type ModelPart } from '../llm/model.ts'
+import { newUuid, toId } from '../ids.ts'
+import { ModelError, type ModelPart, type ModelToolCall } from '../llm/model.ts'
+import { storableJson, storableText } from '../storable.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './reason.ts'
 
@@ -10,6 +11,7 @@ export type Answer = {
   text: string
   thinking: string
   thinkingSignature: string | undefined
+  toolCalls: ModelToolCall[]
   usage: TokenUsage
   finishReason: string
   responseId: string | undefined
@@ -73,6 +75,7 @@ const emptyAnswer = (): Answer => ({
   text: '',
   thinking: '',
   thinkingSignature: undefined,
+  toolCalls: [],
   usage: { input_tokens: 0, output_tokens: 0 },
   finishReason: 'unknown',
   responseId: undefined,
@@ -84,10 +87,30 @@ function collect(answer: Answer, part: ModelPart): void {
   if (part.type === 'text') answer.text += part.delta
   if (part.type === 'thinking') answer.thinking += part.delta
   if (part.type === 'thinking_signature') answer.thinkingSignature = part.signature
+  if (part.type === 'tool_call' && answer.toolCalls.length < MAX_RECORDED_CALLS) {
+    answer.toolCalls.push(recordable(part.call, answer.toolCalls))
+  }
   if (part.type === 'finish') {
     answer.usage = part.usage
     answer.finishReason = part.finishReason
     answer.responseId = part.responseId
+  }
+}
+
+/** No provider means that many; what an answer has beyond them is as good as not said. */
+const MAX_RECORDED_CALLS = 1000
+const MAX_TOOL_NAME = 128
+
+/** Ids are unique in their answer and fit for a header; arguments and names are what Postgres can store. */
+function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCall {
+  const isTaken = (id: string) => earlier.some((other) => other.id === id)
+  const id =
+    /^[\x21-\x7e]{1,128}$/.test(call.id) && !isTaken(call.id) ? call.id : `call_${newUuid().replaceAll('-', '')}`
+  return {
+    ...call,
+    id,
+    name: storableText(call.name).slice(0, MAX_TOOL_NAME).toWellFormed(),
+    arguments: storableJson(call.arguments),
   }
 }
 
@@ -103,8 +126,8 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   try {
     const parts = context.model.create()({
       systemPrompt: context.systemPrompt,
-      messages: context.messages,
-      tools: [],
+      messages: call.given.messages,
+      tools: [...context.toolset.values()].map(({ spec }) => spec),
       reasoningEffort: context.reasoningEffort,
       callIndex: context.earlierCalls + call.iteration - 1,
       failures: context.attempts.failures,
@@ -120,16 +143,13 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   }
 }
 
-/** Postgres takes neither NUL nor half a surrogate pair; a model that says one would fail at every attempt. */
-export const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
-
 /** Makes streamed text storable, and puts a pair together again that a provider has cut in two. */
 function createTextRepair(): (part: ModelPart) => ModelPart[] {
   let held: { type: 'text' | 'thinking'; half: string } | undefined
   return (part) => {
     const parts: ModelPart[] = []
     const streams = part.type === 'text' || part.type === 'thinking'
-    if (held !== undefined && held.type !== part.type) parts.push({ type: held.type, delta: storable(held.half) })
+    if (held !== undefined && held.type !== part.type) parts.push({ type: held.type, delta: storableText(held.half) })
     if (!streams) {
       held = undefined
       return [...parts, part]
@@ -138,6 +158,6 @@ function createTextRepair(): (part: ModelPart) => ModelPart[] {
     const cut = /[\ud800-\udbff]$/.test(text)
     held = cut ? { type: part.type, half: text.slice(-1) } : undefined
     const ready = cut ? text.slice(0, -1) : text
-    return ready === '' ? parts : [...parts, { ...part, delta: storable(ready) }]
+    return ready === '' ? parts : [...parts, { ...part, delta: storableText(ready) }]
   }
 }

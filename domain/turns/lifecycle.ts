@@ -1,11 +1,13 @@
 import type { TokenUsage } from '../../contract/common.ts'
 import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
-import { appendEvents, type NewEvent } from '../events/append.ts'
+import type { NewEvent } from '../events/append.ts'
+import { withLockedSession } from '../events/transaction.ts'
 import { toId } from '../ids.ts'
+import { endOpenCalls } from './calls.ts'
 import { loadTurnAlone, type TurnContext } from './load.ts'
 import { nextTurn } from './queue.ts'
-import { startTurnSoon } from './start.ts'
+import { type StartedTurn, startTurnSoon } from './start.ts'
 
 /** How every turn begins. Recorded once: a repeated beginning is left out, session.started also in later turns. */
 export function beginning(context: TurnContext): NewEvent[] {
@@ -50,30 +52,36 @@ const SENTENCES: Record<TurnErrorCode, string> = {
 }
 
 /**
- * The last step of a turn that cannot have its answer. `step` is the reason step that failed; the sentence it left
- * in the record goes to the user. May be repeated; events that are there already are left out.
+ * The last step of a turn that cannot have its answer. `iteration` is its model call; the sentence that this left in
+ * the record goes to the user. May be repeated; events that are there already are left out.
  */
-export async function failTurn(deps: Deps, turn: TurnInput, step: string, code: TurnErrorCode): Promise<void> {
+export async function failTurn(deps: Deps, turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<void> {
+  const step = `reason:${iteration}`
   const context = await loadTurnAlone(deps, turn, step)
   if (context === null) return
   const turn_id = toId('turn', turn.turnId)
   const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
-  const appended = await appendEvents(deps, turn, [
-    ...beginning(context),
-    { type: 'reason.completed', step, data: { success: false, has_tool_calls: false, tool_call_count: 0, error } },
-    { type: 'turn.failed', data: { turn_id, error, error_code: code } },
-    { type: 'session.idled', data: { turn_id, iterations: context.iterations, usage: context.usage } },
-  ])
-  if (appended.outcome === 'appended' || appended.outcome === 'turn_ended') startNext(deps, turn, appended.nextTurnId)
+  const appended = await withLockedSession(deps, turn, async (session) =>
+    session.append(turn.turnId, [
+      ...beginning(context),
+      ...(await endOpenCalls(session.db, turn.turnId, 'The turn failed before the call had a result.')),
+      { type: 'reason.completed', step, data: { success: false, has_tool_calls: false, tool_call_count: 0, error } },
+      { type: 'turn.failed', data: { turn_id, error, error_code: code } },
+      { type: 'session.idled', data: { turn_id, iterations: context.iterations, usage: context.usage } },
+    ]),
+  )
+  if (appended?.outcome === 'appended' || appended?.outcome === 'turn_ended') {
+    startNext(deps, context, appended.nextTurnId)
+  }
 }
 
 /** Whoever ends a turn starts the next in the queue. */
-export function startNext(deps: Deps, ended: TurnInput, nextTurnId: string | null): void {
-  const { organizationId, sessionId } = ended
-  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, turnId: nextTurnId })
+export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null): void {
+  const { organizationId, sessionId, agentId } = ended
+  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId })
 }
 
 /** For a turn that an attempt ended which may have died before it could start the next. */
-export async function startNextOf(deps: Deps, ended: TurnInput): Promise<void> {
-  startNext(deps, ended, await nextTurn(deps, ended.sessionId))
+export async function startNextOf(deps: Deps, ended: StartedTurn): Promise<void> {
+  startNext(deps, ended, await nextTurn(deps.db, ended.sessionId))
 }

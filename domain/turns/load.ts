@@ -1,7 +1,11 @@
 import type { TokenUsage } from '../../contract/common.ts'
 import { Controls, type Message, textOf } from '../../contract/messages.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { TurnInput } from '../../workflows/messages.ts'
+import { composePrompt } from '../capabilities/prompt.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
+import { buildToolset, type Toolset } from '../capabilities/toolset.ts'
 import type { Deps } from '../deps.ts'
 import { type ConversationRow, conversationSql, presentConversation } from '../events/read.ts'
 import { toId } from '../ids.ts'
@@ -17,7 +21,9 @@ export type TurnContext = TurnInput & {
   harnessId: string
   agentId: string | null
   modelId: string | null
+  /** With what the capabilities add to it. */
   systemPrompt: string
+  toolset: Toolset
   model: CatalogModel
   reasoningEffort: string | undefined
   messages: Message[]
@@ -29,7 +35,7 @@ export type TurnContext = TurnInput & {
   attempts: { failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
 }
 
-type Row = {
+type Row = Configuration & {
   controls: unknown
   status: TurnStatus
   iterations: number
@@ -41,7 +47,6 @@ type Row = {
   harnessId: string
   agentId: string | null
   modelId: string | null
-  systemPrompt: string | null
   agentModelId: string | null
   earlierCalls: number
   failures: number | null
@@ -49,6 +54,28 @@ type Row = {
   error: string | null
   succeeded: boolean | null
   conversation: ConversationRow[] | null
+}
+
+/** What agent and session say of the tools; a session without an agent has only its own. */
+export type Configuration = {
+  systemPrompt: string | null
+  agentCapabilities: AgentCapabilityConfig[] | null
+  agentTools: ToolDefinition[] | null
+  sessionCapabilities: AgentCapabilityConfig[]
+  sessionTools: ToolDefinition[]
+}
+
+export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
+  a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
+  s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
+
+export function configure(deps: Deps, row: Configuration): { systemPrompt: string; toolset: Toolset } {
+  const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
+  const capabilities = resolveCapabilities(refs, deps.capabilities)
+  return {
+    systemPrompt: composePrompt(row.systemPrompt ?? '', capabilities),
+    toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools),
+  }
 }
 
 /** Null when the turn's session is gone. */
@@ -78,7 +105,7 @@ async function load(deps: Deps, turn: TurnInput, step: string, conversation: Pri
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
-    systemPrompt: row.systemPrompt ?? '',
+    ...configure(deps, row),
     model: chooseModel(deps, [
       controls?.model_id,
       row.modelId && toId('model', row.modelId),
@@ -121,7 +148,7 @@ const readTurn = (
     t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
     t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
-    a.system_prompt AS "systemPrompt", a.default_model_id AS "agentModelId",
+    ${configurationSql}, a.default_model_id AS "agentModelId",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     p.failures, p.waited_ms AS "waitedMs", p.error,

@@ -1,10 +1,10 @@
-import type { TurnInput } from '../../workflows/messages.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { startTurnSoon } from './start.ts'
+import { type StartedTurn, startTurnSoon } from './start.ts'
 
 /** The turn at the head of a session's queue if it still has to be started; null when another one runs or none waits. */
-export async function nextTurn(deps: Deps, sessionId: string): Promise<string | null> {
-  const head = await deps.db.turn.findFirst({
+export async function nextTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | null> {
+  const head = await db.turn.findFirst({
     where: { sessionId, finishedAt: null },
     orderBy: { inputSequence: 'asc' },
     select: { id: true, status: true },
@@ -27,14 +27,16 @@ export async function sweepTurns(
 ): Promise<number> {
   const now = Date.now()
   for (const [id, at] of swept) if (now - at > repeatMs) swept.delete(id)
-  const heads = await deps.db.$queryRaw<TurnInput[]>`
-    SELECT id AS "turnId", session_id AS "sessionId", organization_id AS "organizationId" FROM (
+  const heads = await deps.db.$queryRaw<StartedTurn[]>`
+    SELECT head.id AS "turnId", head.session_id AS "sessionId", head.organization_id AS "organizationId",
+      s.agent_id AS "agentId"
+    FROM (
       SELECT DISTINCT ON (session_id) id, session_id, organization_id, status, created_at FROM turns
       WHERE finished_at IS NULL ORDER BY session_id, input_sequence
-    ) AS head
-    WHERE status = 'queued' AND created_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND id <> ALL (${[...swept.keys()]}::uuid[])
-    ORDER BY created_at LIMIT ${limit}`
+    ) AS head JOIN sessions s ON s.id = head.session_id
+    WHERE head.status = 'queued' AND head.created_at < now() - make_interval(secs => ${graceMs / 1000})
+      AND head.id <> ALL (${[...swept.keys()]}::uuid[])
+    ORDER BY head.created_at LIMIT ${limit}`
   for (const turn of heads) {
     swept.set(turn.turnId, now)
     startTurnSoon(deps, turn)

@@ -5,6 +5,7 @@ import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
 import { requireSession } from '../sessions.ts'
 import { presentUsage } from '../usage.ts'
+import { awaitsClient, readAct } from './calls.ts'
 
 export async function listTurns(
   deps: Deps,
@@ -19,7 +20,7 @@ export async function listTurns(
     skip: page.offset,
     take: page.limit,
   })
-  return rows.map(presentTurn)
+  return Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row))))
 }
 
 export async function getTurn(deps: Deps, scope: Scope, sessionId: string, turnId: string): Promise<Turn> {
@@ -27,10 +28,17 @@ export async function getTurn(deps: Deps, scope: Scope, sessionId: string, turnI
     where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: scope.organizationId },
   })
   if (!row) throw notFound('Turn')
-  return presentTurn(row)
+  return presentTurn(row, await pendingCalls(deps, row))
 }
 
-const presentTurn = (row: TurnRow): Turn => ({
+/** Calls that a client has to answer; only a waiting turn has any, and a session has at most one of those. */
+async function pendingCalls(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
+  if (status !== 'waiting') return []
+  const act = await readAct(deps.db, id)
+  return (act?.calls ?? []).filter(awaitsClient).map(({ id, name, arguments: args }) => ({ id, name, arguments: args }))
+}
+
+const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({
   id: toId('turn', row.id),
   session_id: toId('session', row.sessionId),
   status: row.status,
@@ -40,8 +48,7 @@ const presentTurn = (row: TurnRow): Turn => ({
   error: row.error,
   error_code: row.errorCode,
   workflow_id: toId('turn', row.id),
-  // Calls that a client must answer come with client-side tools.
-  pending_tool_calls: [],
+  pending_tool_calls,
   created_at: row.createdAt.toISOString(),
   started_at: row.startedAt?.toISOString() ?? null,
   finished_at: row.finishedAt?.toISOString() ?? null,

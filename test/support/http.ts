@@ -52,9 +52,14 @@ export async function createSession(
 }
 
 /** A session whose model is an llmsim script: one step for each model call. */
-export async function createScriptedSession(url: string, steps: object[]): Promise<string> {
+export async function createScriptedSession(
+  url: string,
+  steps: object[],
+  agent: object = {},
+  session: object = {},
+): Promise<string> {
   const system_prompt = `Play the script.\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
-  return createSession(url, { system_prompt, default_model_id: await modelId(url, 'llmsim-script') })
+  return createSession(url, { system_prompt, default_model_id: await modelId(url, 'llmsim-script'), ...agent }, session)
 }
 
 /** All events of a session, as the list tells them. */

@@ -1,5 +1,6 @@
 import { Runtime } from '@temporalio/worker'
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
+import type { Capability } from '../../domain/capabilities/capability.ts'
 import { buildPlatform, type Platform } from '../../platform/build.ts'
 import { type Config, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
@@ -24,6 +25,8 @@ export type TestOptions = {
   /** Default true: a worker in this process. */
   worker?: boolean
   sse?: Partial<ApiOptions['sse']>
+  /** Besides the service's own; only in this process. */
+  capabilities?: Capability[]
 }
 
 let number = 0
@@ -56,6 +59,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   const stops: (() => Promise<void>)[] = [closeRuntime, database.drop]
   const build = async () => {
     const platform = await buildPlatform(config, createLog(config.LOG_LEVEL, name))
+    platform.deps.capabilities = [...platform.deps.capabilities, ...(options.capabilities ?? [])]
     const api = await startApi(platform.deps, apiOptions(config, platform, options))
     stops.push(platform.close, api.close)
     return { platform, api, url: `http://127.0.0.1:${api.port}` }

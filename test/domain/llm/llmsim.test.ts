@@ -1,4 +1,5 @@
 import { llmsim } from '../../../domain/llm/llmsim.ts'
+import { estimateTokens } from '../../../domain/llm/token-estimate.ts'
 import { ask, messageOf, requestOf, userSays } from './ask.ts'
 
 describe('llmsim-default', () => {
@@ -41,7 +42,7 @@ describe('llmsim-echo', () => {
     const asked = await ask(echo, { messages })
     expect(asked.text).toBe(text)
     expect(asked.textDeltas.length).toBeGreaterThan(3)
-    expect(asked.finish?.usage.output_tokens).toBe(Math.ceil(text.length / 4))
+    expect(asked.finish?.usage.output_tokens).toBe(estimateTokens(text))
   })
 
   it('never cuts a character in two', async () => {

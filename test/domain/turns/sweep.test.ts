@@ -52,7 +52,7 @@ describe('the sweeper', () => {
   it('starts the head of each queue, and nothing behind it', async () => {
     const [first, second] = [await createTurns(3), await createTurns(2)]
     expect(await sweep()).toEqual(idsOf(first[0], second[0]))
-    await failTurn(deps, first[0] as TurnInput, 'reason:1', 'timeout')
+    await failTurn(deps, first[0] as TurnInput, 1, 'timeout')
     expect(await sweep()).toEqual(idsOf(first[1], second[0]))
   })
 
@@ -64,7 +64,7 @@ describe('the sweeper', () => {
 
   it('starts nothing that has ended', async () => {
     const turns = await createTurns(1)
-    await failTurn(deps, turns[0] as TurnInput, 'reason:1', 'timeout')
+    await failTurn(deps, turns[0] as TurnInput, 1, 'timeout')
     expect(await sweep()).toEqual([])
   })
 

@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { listOf } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { ToolDefinition } from './tools.ts'
+
+export const CapabilityInfo = z
+  .object({
+    /** What agents and sessions name as `ref`. */
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    /** Only an available one adds something; the others may be named already. */
+    status: z.enum(['available', 'coming_soon']),
+    category: z.string().nullish(),
+    dependencies: z.array(z.string()),
+    features: z.array(z.enum(['file_system', 'secrets', 'key_value', 'schedules', 'sql_database'])),
+    icon: z.string().nullish(),
+    is_mcp: z.boolean(),
+    is_skill: z.boolean(),
+    system_prompt: z.string().nullish(),
+    tool_definitions: z.array(ToolDefinition),
+  })
+  .meta({ id: 'CapabilityInfo' })
+export type CapabilityInfo = z.infer<typeof CapabilityInfo>
+
+export const capabilityEndpoints = {
+  list: defineEndpoint({
+    method: 'GET',
+    path: '/v1/capabilities',
+    tag: 'capabilities',
+    summary: 'Lists the capabilities that agents and sessions may name',
+    responses: { 200: listOf(CapabilityInfo) },
+  }),
+  get: defineEndpoint({
+    method: 'GET',
+    path: '/v1/capabilities/{capability_id}',
+    tag: 'capabilities',
+    summary: 'Gets a capability',
+    params: z.object({ capability_id: z.string().max(255, { error: 'must be at most 255 characters' }) }),
+    responses: { 200: CapabilityInfo },
+    errors: [400, 404],
+  }),
+} satisfies Record<string, Endpoint>

@@ -1,0 +1,67 @@
+import type { ToolDefinition, ToolPolicy } from '../../contract/tools.ts'
+import type { ToolSpec } from '../llm/model.ts'
+import type { Tool } from './capability.ts'
+import type { ResolvedCapability } from './resolve.ts'
+
+export type OfferedTool = {
+  spec: ToolSpec
+  displayName: string
+  /** Who runs it: the service, the service once a person has agreed, or the client. */
+  policy: ToolPolicy
+  /** What the service runs; absent for a client's tool. */
+  tool?: Tool
+  /** What the agent configured for the capability that the tool belongs to. */
+  config?: unknown
+}
+
+/** What a model is offered, by name. */
+export type Toolset = Map<string, OfferedTool>
+
+/** The capabilities' tools, then those that agent and session define; the session's win over the agent's. */
+export function buildToolset(
+  capabilities: ResolvedCapability[],
+  agentTools: ToolDefinition[],
+  sessionTools: ToolDefinition[],
+): Toolset {
+  const toolset: Toolset = new Map()
+  for (const { capability, config } of capabilities) {
+    for (const tool of capability.tools) {
+      if (!toolset.has(tool.name)) toolset.set(tool.name, offerTool(tool, config))
+    }
+  }
+  const definitions = new Map([...agentTools, ...sessionTools].map((definition) => [definition.name, definition]))
+  for (const [name, definition] of definitions) {
+    const offered = isClientRun(definition) ? offerClientTool(definition) : adapt(toolset.get(name), definition)
+    if (offered !== undefined) toolset.set(name, offered)
+  }
+  return toolset
+}
+
+const offerTool = (tool: Tool, config: unknown): OfferedTool => ({
+  spec: { name: tool.name, description: tool.description, parameters: tool.parameters },
+  displayName: tool.displayName,
+  policy: 'auto',
+  tool,
+  config,
+})
+
+const isClientRun = (definition: ToolDefinition): boolean =>
+  definition.type === 'client_side' || definition.policy === 'client_side'
+
+const offerClientTool = ({ name, description, parameters, display_name }: ToolDefinition): OfferedTool => ({
+  // Providers insist on both, which a JSON Schema may leave out.
+  spec: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
+  displayName: display_name || name,
+  policy: 'client_side',
+})
+
+/** A capability's tool in the words of a definition; undefined when no capability provides it. */
+function adapt(offered: OfferedTool | undefined, definition: ToolDefinition): OfferedTool | undefined {
+  if (offered === undefined || definition.type !== 'builtin') return undefined
+  return {
+    ...offered,
+    spec: { ...offered.spec, description: definition.description || offered.spec.description },
+    displayName: definition.display_name || offered.displayName,
+    policy: definition.policy ?? 'auto',
+  }
+}

@@ -1,0 +1,55 @@
+import type { WireEvent } from '../../contract/events.ts'
+import type { Prisma, SessionStatus } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { type Appended, type NewEvent, recordEvents } from './append.ts'
+import { publishEvents } from './relay.ts'
+
+/** A session whose record nobody else writes until the transaction ends. */
+export type LockedSession = {
+  id: string
+  agentId: string | null
+  status: SessionStatus
+  db: Prisma.TransactionClient
+  /** As `appendEvents`; the events are published when the transaction has been committed. */
+  append(turnId: string, events: NewEvent[]): Promise<Appended>
+  /** Publishes events with the others that were recorded by other means. */
+  publish(turnId: string, events: WireEvent[]): void
+}
+
+const TIMEOUT_MS = 15_000
+const MAX_WAIT_MS = 5_000
+
+/**
+ * For decisions that need to see the record stand still: locks the session, as every append does, and commits with
+ * whatever `work` does. Undefined when the organization has no such session.
+ */
+export async function withLockedSession<T>(
+  deps: Deps,
+  where: { organizationId: string; sessionId: string },
+  work: (session: LockedSession) => Promise<T>,
+): Promise<T | undefined> {
+  const published: [turnId: string, events: WireEvent[]][] = []
+  const result = await deps.db.$transaction(
+    async (db) => {
+      const rows = await db.$queryRaw<{ agentId: string | null; status: SessionStatus }[]>`
+        SELECT agent_id AS "agentId", status::text FROM sessions
+        WHERE id = ${where.sessionId}::uuid AND organization_id = ${where.organizationId}::uuid FOR NO KEY UPDATE`
+      const row = rows[0]
+      if (row === undefined) return undefined
+      return work({
+        ...row,
+        id: where.sessionId,
+        db,
+        publish: (turnId, events) => void published.push([turnId, events]),
+        append: async (turnId, events) => {
+          const appended = await recordEvents(deps, db, { sessionId: where.sessionId, turnId }, events)
+          if (appended.outcome === 'appended') published.push([turnId, appended.events])
+          return appended
+        },
+      })
+    },
+    { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS },
+  )
+  for (const [turnId, events] of published) publishEvents(deps, where.sessionId, turnId, events)
+  return result
+}

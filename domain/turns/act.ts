@@ -1,0 +1,56 @@
+import { checkArguments } from '../capabilities/arguments.ts'
+import type { NewEvent } from '../events/append.ts'
+import { newUuid } from '../ids.ts'
+import type { ModelToolCall } from '../llm/model.ts'
+import { type ActPlan, actStep, type Call, callCompleted, callStarted, planRuns } from './calls.ts'
+import type { TurnContext } from './load.ts'
+
+/** As many as a provider allows in one answer; the rest of a longer list is refused. */
+const MAX_CALLS = 128
+const MAX_NAMES_SHOWN = 50
+
+/**
+ * Decides for each call of an answer who runs it. A call that cannot be run has its result at once, an error for the
+ * model to read; the others are planned.
+ */
+export function beginAct(
+  context: TurnContext,
+  iteration: number,
+  toolCalls: ModelToolCall[],
+): { events: NewEvent[]; plan: ActPlan } {
+  const execId = newUuid()
+  const wrong: NewEvent[] = []
+  const calls = toolCalls.map((toolCall, position): Call => {
+    const offered = context.toolset.get(toolCall.name)
+    const named = { ...toolCall, position, displayName: offered?.displayName ?? null }
+    const error = position < MAX_CALLS ? findProblem(context, toolCall) : `Only ${MAX_CALLS} calls can be made at once.`
+    if (error === undefined) return { ...named, policy: offered?.policy ?? 'auto', state: 'open' }
+    const result = { status: 'error', error, durationMs: 0 } as const
+    const own = newUuid()
+    wrong.push(callStarted(iteration, own, named), callCompleted(iteration, own, named, result))
+    return { ...named, policy: 'auto', state: 'completed' }
+  })
+  const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
+  const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data: { tool_calls: summaries } }
+  const asks = calls.some(({ policy, state }) => policy !== 'auto' && state === 'open')
+  return { events: [began, ...wrong], plan: { runs: planRuns(context.toolset, calls), asks } }
+}
+
+/** Why a call cannot be run, in words that help the model to do better. */
+function findProblem({ toolset }: TurnContext, call: ModelToolCall): string | undefined {
+  const offered = toolset.get(call.name)
+  if (offered === undefined) {
+    const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)
+    return `There is no tool "${call.name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
+  }
+  return call.argumentsError ?? checkArguments(offered.spec.parameters, call.arguments)
+}
+
+/** The results of calls that are made with the turn's last model call: nobody would read others. */
+export function refuseCalls(context: TurnContext, iteration: number, toolCalls: ModelToolCall[]): NewEvent[] {
+  const error = `The turn has reached its limit of ${iteration} model calls.`
+  return toolCalls.map((call) => {
+    const displayName = context.toolset.get(call.name)?.displayName ?? null
+    return callCompleted(iteration, newUuid(), { ...call, displayName }, { status: 'cancelled', error })
+  })
+}

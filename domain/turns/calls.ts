@@ -1,0 +1,159 @@
+import type { ContentPart } from '../../contract/messages.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Toolset } from '../capabilities/toolset.ts'
+import type { NewEvent } from '../events/append.ts'
+
+/** Who runs a call: the service, the service once the user agrees, or the client. */
+export type CallPolicy = 'auto' | 'requires_approval' | 'client_side'
+
+/** A call that the model made in one of a turn's steps, as the record has it. */
+export type Call = {
+  /** Its place among the calls of the step, which is how workflows name it: a model's id may be anything. */
+  position: number
+  id: string
+  name: string
+  displayName: string | null
+  arguments: Record<string, unknown>
+  policy: CallPolicy
+  state: 'open' | 'started' | 'completed'
+}
+
+/** The calls of one reason step. `execId` is that of act.started. */
+export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[] }
+
+export const actStep = (iteration: number): string => `act:${iteration}`
+export const callStep = (iteration: number, callId: string): string => `tool:${iteration}:${callId}`
+
+type Row = {
+  iteration: number
+  execId: string
+  startedAt: Date
+  summaries: { id: string; name: string; display_name: string | null; policy: CallPolicy }[]
+  content: { type: string; arguments?: Record<string, unknown> }[]
+  started: string[]
+  completed: string[]
+}
+
+/** The calls of a step, or of the turn's latest step that has any; undefined when there are none. */
+export async function readAct(
+  db: Prisma.TransactionClient,
+  turnId: string,
+  iteration?: number,
+): Promise<Act | undefined> {
+  const step = iteration === undefined ? Prisma.empty : Prisma.sql`AND step = ${actStep(iteration)}`
+  const steps = (type: string) => Prisma.sql`ARRAY(
+    SELECT step FROM events
+    WHERE turn_id = ${turnId}::uuid AND type = ${type} AND step LIKE 'tool:' || act.iteration || ':%')`
+  const rows = await db.$queryRaw<Row[]>`
+    SELECT act.iteration::int, act.exec_id AS "execId", act.ts AS "startedAt", act.data -> 'tool_calls' AS summaries,
+      (SELECT data #> '{message,content}' FROM events
+        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = 'reason:' || act.iteration) AS content,
+      ${steps('tool.started')} AS started, ${steps('tool.completed')} AS completed
+    FROM (
+      SELECT *, split_part(step, ':', 2) AS iteration FROM events
+      WHERE turn_id = ${turnId}::uuid AND type = 'act.started' ${step} ORDER BY sequence DESC LIMIT 1
+    ) AS act`
+  const row = rows[0]
+  return row && { iteration: row.iteration, execId: row.execId, startedAt: row.startedAt, calls: toCalls(row) }
+}
+
+/** act.started and the message name the same calls in the same order. */
+function toCalls({ iteration, summaries, content, started, completed }: Row): Call[] {
+  const parts = content.filter((part) => part.type === 'tool_call')
+  return summaries.map(({ id, name, display_name, policy }, position) => {
+    const step = callStep(iteration, id)
+    const state = completed.includes(step) ? 'completed' : started.includes(step) ? 'started' : 'open'
+    return { position, id, name, displayName: display_name, arguments: parts[position]?.arguments ?? {}, policy, state }
+  })
+}
+
+/** What a workflow needs to know of a call that it is to run. */
+export type PlannedRun = { position: number; tool: string; timeoutMs: number }
+
+/** The calls that the service runs now; `asks`: others wait for the client first. */
+export type ActPlan = { runs: PlannedRun[]; asks: boolean }
+
+export function planRuns(toolset: Toolset, calls: Call[]): PlannedRun[] {
+  const isDue = ({ policy, state }: Call) =>
+    policy === 'auto' ? state !== 'completed' : policy === 'requires_approval' && state === 'started'
+  return calls.filter(isDue).map(({ position, name }) => {
+    const tool = toolset.get(name)?.tool
+    // Gone since the model called it; the run will find that out and tell the model.
+    if (tool === undefined) return { position, tool: 'unknown', timeoutMs: 0 }
+    return { position, tool: tool.name, timeoutMs: tool.timeoutMs }
+  })
+}
+
+export const awaitsClient = (call: Call): boolean => call.policy !== 'auto' && call.state === 'open'
+
+export type CallResult = {
+  status: 'success' | 'error' | 'timeout' | 'cancelled'
+  /** The result's parts; only a success has them. */
+  parts?: ContentPart[]
+  error?: string
+  durationMs?: number
+}
+
+type CallName = Pick<Call, 'id' | 'name' | 'displayName'>
+
+export const callStarted = (iteration: number, execId: string, call: CallName & Pick<Call, 'arguments'>): NewEvent => ({
+  type: 'tool.started',
+  step: callStep(iteration, call.id),
+  execId,
+  data: { tool_call: { id: call.id, name: call.name, arguments: call.arguments }, display_name: call.displayName },
+})
+
+export const callCompleted = (iteration: number, execId: string, call: CallName, result: CallResult): NewEvent => ({
+  type: 'tool.completed',
+  step: callStep(iteration, call.id),
+  execId,
+  data: {
+    tool_call_id: call.id,
+    tool_name: call.name,
+    display_name: call.displayName,
+    status: result.status,
+    success: result.status === 'success',
+    result: result.parts ?? null,
+    error: result.error ?? null,
+    duration_ms: result.durationMs ?? null,
+  },
+})
+
+export type ActOutcome = Pick<Act, 'iteration' | 'execId' | 'startedAt'> & { successes: number; failures: number }
+
+/** How the calls of a step went; undefined when the step had none. */
+export async function readActOutcome(
+  db: Prisma.TransactionClient,
+  turnId: string,
+  iteration: number,
+): Promise<ActOutcome | undefined> {
+  const rows = await db.$queryRaw<Omit<ActOutcome, 'iteration'>[]>`
+    SELECT act.exec_id AS "execId", act.ts AS "startedAt",
+      (count(*) FILTER (WHERE (call.data ->> 'success')::boolean))::int AS successes,
+      (count(*) FILTER (WHERE NOT (call.data ->> 'success')::boolean))::int AS failures
+    FROM events act LEFT JOIN events call
+      ON call.turn_id = act.turn_id AND call.type = 'tool.completed' AND call.step LIKE ${`tool:${iteration}:%`}
+    WHERE act.turn_id = ${turnId}::uuid AND act.type = 'act.started' AND act.step = ${actStep(iteration)}
+    GROUP BY act.exec_id, act.ts`
+  return rows[0] && { ...rows[0], iteration }
+}
+
+export const actCompleted = (act: ActOutcome): NewEvent => ({
+  type: 'act.completed',
+  step: actStep(act.iteration),
+  execId: act.execId,
+  data: {
+    completed: true,
+    success_count: act.successes,
+    error_count: act.failures,
+    duration_ms: Math.max(0, Date.now() - act.startedAt.getTime()),
+  },
+})
+
+/** Results for the calls of a turn that have none and will have none. */
+export async function endOpenCalls(db: Prisma.TransactionClient, turnId: string, error: string): Promise<NewEvent[]> {
+  const act = await readAct(db, turnId)
+  if (act === undefined) return []
+  const open = act.calls.filter(({ state }) => state !== 'completed')
+  return open.map((call) => callCompleted(act.iteration, act.execId, call, { status: 'cancelled', error }))
+}

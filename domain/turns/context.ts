@@ -1,0 +1,187 @@
+import { hash } from 'node:crypto'
+import type { ContentPart, Message } from '../../contract/messages.ts'
+import { toId } from '../ids.ts'
+import { estimateMessageTokens } from '../llm/token-estimate.ts'
+
+/**
+ * How a conversation was cut. Each is the sequence of one of its messages and means what stands before that message, in
+ * the order in which a model reads them: with queued messages that is not the order of sequences. 0 means nothing.
+ * `clearedBefore` cuts the content of tool results, `droppedBefore` whole messages.
+ */
+export type Thresholds = { clearedBefore: number; droppedBefore: number }
+
+export type Compaction = Thresholds & { inputTokensBefore: number; inputTokensAfter: number }
+
+/** The rest is for the answer, and for what the estimate is wrong by. */
+const INPUT_SHARE = 0.8
+/** Removed in portions of this share of the input, so that the beginning stays as it is for some steps: it is cached. */
+const PORTION_SHARE = 0.1
+
+const CLEARED_RESULT = '[This result was removed to save space. Call the tool again if it is needed.]'
+const LEFT_OUT = '[Earlier messages of this conversation were left out, because they no longer fit.]'
+
+/**
+ * Providers refuse a call without a result and a result without a call. So what is missing gets a cancelled result, and
+ * what answers no call of the message before it is left out. Models may use an id again: only that message counts.
+ */
+export function patchDanglingCalls(messages: Message[]): Message[] {
+  const patched: Message[] = []
+  let caller: Message | undefined
+  let open: string[] = []
+  const close = () => {
+    if (caller !== undefined) patched.push(...cancelledResults(caller, open))
+  }
+  for (const message of messages) {
+    if (message.role === 'tool_result') {
+      const answer = answersTo(message, open)
+      if (answer !== undefined) patched.push(answer)
+      continue
+    }
+    close()
+    caller = message
+    open = message.content.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))
+    patched.push(message)
+  }
+  close()
+  return patched
+}
+
+/** The message without the results that answer nothing; takes those that answer from `open`. */
+function answersTo(message: Message, open: string[]): Message | undefined {
+  let answered = 0
+  const content = message.content.filter((part) => {
+    if (part.type !== 'tool_result') return true
+    const index = open.indexOf(part.tool_call_id)
+    if (index === -1) return false
+    open.splice(index, 1)
+    answered++
+    return true
+  })
+  if (answered === 0) return undefined
+  return content.length === message.content.length ? message : { ...message, content }
+}
+
+const cancelledResults = (caller: Message, callIds: string[]): Message[] =>
+  callIds.map((callId, index) => ({
+    id: derivedId(caller.id, `${callIds.indexOf(callId) === index ? '' : index}/${callId}`),
+    sequence: caller.sequence,
+    role: 'tool_result',
+    content: [{ type: 'tool_result', tool_call_id: callId, result: null, error: 'cancelled' }],
+    created_at: caller.created_at,
+  }))
+
+const derivedId = (messageId: string, what: string): string =>
+  toId('message', hash('sha256', `${messageId}/${what}`).slice(0, 32))
+
+/**
+ * How a patched conversation is made to fit: first the results of older steps lose their content, oldest first, never
+ * those that the model has not answered yet; then the oldest exchanges go, never the last one. Undefined when it fits,
+ * or when nothing can be done about it; what cannot be made to fit is cut as far as it goes.
+ * `fixedTokens` are those of system prompt and tools.
+ */
+export function planCompaction(
+  messages: Message[],
+  { fixedTokens, contextTokens }: { fixedTokens: number; contextTokens: number },
+): Compaction | undefined {
+  const costs = messages.map(estimateMessageTokens)
+  const inputTokensBefore = costs.reduce((sum, cost) => sum + cost, fixedTokens)
+  const budget = Math.floor(contextTokens * INPUT_SHARE)
+  if (inputTokensBefore <= budget) return undefined
+  const portion = Math.max(1, Math.floor(budget * PORTION_SHARE))
+  const target = inputTokensBefore - Math.ceil((inputTokensBefore - budget) / portion) * portion
+
+  const cleared = planClearing(messages, costs, inputTokensBefore - target)
+  const clearedTokens = inputTokensBefore - cleared.saved
+  const dropped =
+    clearedTokens <= budget ? undefined : planDropping(messages, cleared.costs, { tokens: clearedTokens, target })
+  if (cleared.saved === 0 && dropped === undefined) return undefined
+  const start = dropped?.index ?? 0
+  return {
+    clearedBefore: cleared.index > start ? sequenceAt(messages, cleared.index) : 0,
+    droppedBefore: start > 0 ? sequenceAt(messages, start) : 0,
+    inputTokensBefore,
+    inputTokensAfter: dropped?.tokens ?? clearedTokens,
+  }
+}
+
+const sequenceAt = (messages: Message[], index: number): number => messages[index]?.sequence ?? 0
+
+/** A step's results are cleared together: `index` is that of the first message behind the last step of them. */
+function planClearing(messages: Message[], costs: number[], needed: number) {
+  const lastAnswer = messages.findLastIndex(({ role }) => role === 'agent')
+  const after = [...costs]
+  let saved = 0
+  let index = 0
+  for (const [at, message] of messages.entries()) {
+    if (message.role === 'tool_result') {
+      if (at > lastAnswer) break
+      const cost = estimateMessageTokens(clearResult(message))
+      saved += (costs[at] ?? 0) - cost
+      after[at] = cost
+      index = at + 1
+    } else if (saved >= needed) {
+      break
+    }
+  }
+  return { costs: after, saved, index }
+}
+
+/** The first exchange from which on the rest fits, or else the last one. */
+function planDropping(messages: Message[], costs: number[], { tokens, target }: { tokens: number; target: number }) {
+  const notice = estimateMessageTokens(leftOutNotice(messages, 0))
+  let left = tokens
+  let best: { index: number; tokens: number } | undefined
+  for (const [index, message] of messages.entries()) {
+    const withNotice = left + notice
+    if (message.role === 'user' && index > 0 && withNotice < tokens) best = { index, tokens: withNotice }
+    if (best !== undefined && best.tokens <= target) break
+    left -= costs[index] ?? 0
+  }
+  return best
+}
+
+/** The conversation as it was planned; of one that is cut already, the same. */
+export function applyCompaction(messages: Message[], { clearedBefore, droppedBefore }: Thresholds): Message[] {
+  const cleared = indexOf(messages, clearedBefore)
+  const start = indexOf(messages, droppedBefore)
+  const kept = messages
+    .slice(start)
+    .map((message, index) =>
+      start + index < cleared && message.role === 'tool_result' ? clearResult(message) : message,
+    )
+  return start === 0 ? kept : [leftOutNotice(messages, start), ...kept]
+}
+
+/** A patched result has the sequence of its call's message, which stands before it and is the one meant. */
+function indexOf(messages: Message[], sequence: number): number {
+  return sequence === 0
+    ? 0
+    : Math.max(
+        0,
+        messages.findIndex((message) => message.sequence === sequence),
+      )
+}
+
+/** What is shorter than the notice stays. */
+function clearResult(message: Message): Message {
+  const cleared = { ...message, content: message.content.flatMap(clearPart) }
+  return estimateMessageTokens(cleared) < estimateMessageTokens(message) ? cleared : message
+}
+
+function clearPart(part: ContentPart): ContentPart[] {
+  if (part.type !== 'tool_result') return []
+  const { type, tool_call_id } = part
+  const failed = part.error !== undefined && part.error !== null
+  return [{ type, tool_call_id, ...(failed ? { result: null, error: CLEARED_RESULT } : { result: CLEARED_RESULT }) }]
+}
+
+/** Stands in the place of the first message that is left out before `start`. */
+function leftOutNotice(messages: Message[], start: number): Message {
+  return {
+    id: derivedId(messages[start]?.id ?? '', 'left-out'),
+    sequence: messages[0]?.sequence ?? 0,
+    role: 'user',
+    content: [{ type: 'text', text: LEFT_OUT }],
+    created_at: messages[0]?.created_at ?? '',
+  }
+}

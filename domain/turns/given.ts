@@ -1,0 +1,39 @@
+import type { Message } from '../../contract/messages.ts'
+import { estimateInputTokens } from '../llm/token-estimate.ts'
+import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './context.ts'
+import type { TurnContext } from './load.ts'
+
+/** What a model is given of the conversation. */
+export type Given = {
+  messages: Message[]
+  /** Where the conversation was cut, so that a later reader of llm.generation cuts it alike. */
+  thresholds?: Thresholds
+  compaction?: {
+    compacted: boolean
+    duration_ms: number
+    input_tokens_before: number
+    input_tokens_after: number
+  }
+}
+
+/** The conversation with a result for every call, made to fit into the model's context. */
+export function giveConversation(context: Pick<TurnContext, 'messages' | 'systemPrompt' | 'toolset' | 'model'>): Given {
+  const startedAt = Date.now()
+  const messages = patchDanglingCalls(context.messages)
+  const specs = [...context.toolset.values()].map(({ spec }) => spec)
+  const fixedTokens = estimateInputTokens(context.systemPrompt, [], specs)
+  const plan = planCompaction(messages, { fixedTokens, contextTokens: context.model.contextTokens })
+  if (plan === undefined) return { messages }
+  const { clearedBefore, droppedBefore, inputTokensBefore, inputTokensAfter } = plan
+  const thresholds = { clearedBefore, droppedBefore }
+  return {
+    messages: applyCompaction(messages, thresholds),
+    thresholds,
+    compaction: {
+      compacted: true,
+      duration_ms: Date.now() - startedAt,
+      input_tokens_before: inputTokensBefore,
+      input_tokens_after: inputTokensAfter,
+    },
+  }
+}

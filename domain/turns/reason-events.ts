@@ -1,0 +1,96 @@
+import type { NewEvent } from '../events/append.ts'
+import { withoutImages } from '../events/read.ts'
+import { newUuid, toId, toUuid } from '../ids.ts'
+import { cut } from '../preview.ts'
+import type { Answer } from './answer.ts'
+import type { TurnContext } from './load.ts'
+import type { ModelCall } from './reason.ts'
+
+const modelMetadata = ({ model }: TurnContext) => ({
+  model: model.name,
+  model_id: toUuid(model.id),
+  provider_id: toUuid(model.providerId),
+})
+
+export const started = ({ context }: ModelCall): NewEvent => ({
+  type: 'reason.started',
+  data: {
+    harness_id: toId('harness', context.harnessId),
+    agent_id: context.agentId && toId('agent', context.agentId),
+    metadata: modelMetadata(context),
+  },
+})
+
+export const answerStarted = ({ context }: ModelCall): NewEvent => ({
+  type: 'output.message.started',
+  data: { turn_id: toId('turn', context.turnId), model: context.model.name },
+})
+
+export function generation(call: ModelCall, answer: Answer | { error: string }): NewEvent {
+  const { context, given } = call
+  const success = !('error' in answer)
+  const { failures, waitedMs } = context.attempts
+  const retried = success ? failures : failures + 1
+  return {
+    type: 'llm.generation',
+    parts: { messages: given.messages.map(withoutImages) },
+    data: {
+      ...(given.thresholds === undefined ? {} : { thresholds: given.thresholds }),
+      tools: [...context.toolset.values()].map(({ spec, displayName }) => ({
+        name: spec.name,
+        description: spec.description,
+        display_name: displayName,
+      })),
+      output: success ? { text: answer.text, tool_calls: answer.toolCalls.map(toWireCall) } : {},
+      metadata: {
+        model: context.model.name,
+        provider: context.model.providerType,
+        success,
+        duration_ms: Date.now() - call.startedAt,
+        ...(retried > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
+        ...(given.compaction === undefined ? {} : { compaction: given.compaction }),
+        ...(success ? outcome(answer) : { error: answer.error }),
+      },
+    },
+  }
+}
+
+const outcome = (answer: Answer) => ({
+  time_to_first_token_ms: answer.firstPartMs,
+  finish_reasons: [answer.finishReason],
+  response_id: answer.responseId ?? null,
+  usage: answer.usage,
+})
+
+const toWireCall = (call: Answer['toolCalls'][number]) => ({ id: call.id, name: call.name, arguments: call.arguments })
+
+export function completed(call: ModelCall, answer: Answer): NewEvent[] {
+  const { context } = call
+  const message = {
+    id: toId('message', newUuid()),
+    role: 'agent',
+    content: [
+      ...(answer.text === '' ? [] : [{ type: 'text', text: answer.text }]),
+      ...answer.toolCalls.map((toolCall) => ({ type: 'tool_call', ...toWireCall(toolCall) })),
+    ],
+    ...(answer.thinking === '' ? {} : { thinking: answer.thinking, thinking_signature: answer.thinkingSignature }),
+    metadata: {
+      model: context.model.name,
+      ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
+    },
+  }
+  return [
+    { type: 'output.message.completed', data: { message, metadata: modelMetadata(context), usage: answer.usage } },
+    {
+      type: 'reason.completed',
+      data: {
+        success: true,
+        has_tool_calls: answer.toolCalls.length > 0,
+        tool_call_count: answer.toolCalls.length,
+        text_preview: cut(answer.text),
+        duration_ms: Date.now() - call.startedAt,
+        usage: answer.usage,
+      },
+    },
+  ]
+}

@@ -1,0 +1,35 @@
+import type { Deps } from '../deps.ts'
+import { toId } from '../ids.ts'
+import { failTurn } from './lifecycle.ts'
+import type { StartedTurn } from './start.ts'
+
+const GRACE_MS = 10_000
+const PAGE = 100
+const AT_ONCE = 10
+
+type Begun = StartedTurn & { iterations: number }
+
+/**
+ * Ends turns as failed that have begun and whose workflow is gone: somebody terminated it, or Temporal lost it. Looks
+ * at one page of them after `cursor`; returns where to go on, null at the end. Temporal closes a workflow only after
+ * the record has its turn's end, so one that is closed while the turn is unfinished will not come back.
+ */
+export async function reconcileTurns(deps: Deps, cursor: string | null): Promise<string | null> {
+  const turns = await deps.db.$queryRaw<Begun[]>`
+    SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", t.iterations,
+      s.agent_id AS "agentId"
+    FROM turns t JOIN sessions s ON s.id = t.session_id
+    WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${GRACE_MS / 1000})
+      AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid)
+    ORDER BY t.id LIMIT ${PAGE}`
+  for (let at = 0; at < turns.length; at += AT_ONCE) {
+    await Promise.all(turns.slice(at, at + AT_ONCE).map((turn) => endOrphan(deps, turn)))
+  }
+  return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
+}
+
+async function endOrphan(deps: Deps, turn: Begun): Promise<void> {
+  if (await deps.turns.isTurnRunning(turn.turnId)) return
+  deps.log.warn({ turn: toId('turn', turn.turnId) }, 'the workflow of an unfinished turn is gone; the turn fails')
+  await failTurn(deps, turn, Math.max(1, turn.iterations), 'internal_error')
+}

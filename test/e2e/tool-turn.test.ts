@@ -1,0 +1,200 @@
+import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import { createLab, type LabRun } from '../support/lab.ts'
+import { answerOf, compactTypes, expectSoundRecord, turnsOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+const lab = createLab()
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ capabilities: [lab.capability] })
+})
+afterAll(() => service.stop())
+
+type ScriptedCall = { id?: string; name: string; arguments: object | string }
+
+/** The record of a session whose model makes these calls and then answers. */
+async function runCalls(calls: ScriptedCall[], more: object = {}): Promise<{ id: string; events: Json[] }> {
+  const steps = [{ text: 'Let me see.', tool_calls: calls }, { text: 'done' }]
+  const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }], ...more })
+  await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+  const events = await waitUntilIdle(service.url, id)
+  expectSoundRecord(events)
+  expect(answerOf(events)).toBe('Let me see.')
+  expect(events.find((event) => event.type === 'turn.completed').data.iterations).toBe(2)
+  return { id, events }
+}
+
+const completedCalls = (events: Json[]): Json[] =>
+  events.filter((event) => event.type === 'tool.completed').map((event) => event.data)
+
+const resultOf = async (name: string, args: object | string = {}): Promise<Json> => {
+  const { events } = await runCalls([{ name, arguments: args }])
+  return completedCalls(events)[0]
+}
+
+const parsed = (result: Json): Json => JSON.parse(result.result[0].text)
+const runsOf = (callId: string): LabRun[] => lab.runs.filter((run) => run.callId === callId)
+
+describe('a turn whose model calls tools', () => {
+  it('runs them in parallel, tells all of it once and in order, and lets the model go on', async () => {
+    const waits = ['a', 'b', 'c'].map((id) => ({ id, name: 'wait', arguments: { ms: 700 } }))
+    const { events } = await runCalls(waits)
+    expect(compactTypes(events).filter((type) => !type.startsWith('tool.'))).toEqual([
+      ...['input.message', 'session.started', 'session.activated', 'turn.started'],
+      ...['reason.started', 'output.message.started', 'output.message.delta', 'llm.generation'],
+      ...['output.message.completed', 'reason.completed', 'act.started', 'act.completed'],
+      ...['reason.started', 'output.message.started', 'output.message.delta', 'llm.generation'],
+      ...['output.message.completed', 'reason.completed', 'turn.completed', 'session.idled'],
+    ])
+    const acting = events.filter((event) => /^(act|tool)\./.test(event.type))
+    expect(acting.map((event) => event.type)).toEqual([
+      'act.started',
+      ...Array(3).fill('tool.started'),
+      ...Array(3).fill('tool.completed'),
+      'act.completed',
+    ])
+    expect(acting[0].data.tool_calls).toEqual(
+      ['a', 'b', 'c'].map((id) => ({ id, name: 'wait', display_name: 'The wait tool', policy: 'auto' })),
+    )
+    expect(acting.at(-1).data).toMatchObject({ completed: true, success_count: 3, error_count: 0 })
+    const took = Date.parse(acting.at(-1).ts) - Date.parse(acting[0].ts)
+    expect(took).toBeLessThan(3 * 700)
+  })
+
+  it('gives the model each result, whose message says whose call it answers', async () => {
+    const { id, events } = await runCalls([
+      { id: 'one', name: 'echo', arguments: { text: 'a "quoted" ü' } },
+      { id: 'two', name: 'fail', arguments: { text: 'why' } },
+    ])
+    const [, second] = events.filter((event) => event.type === 'llm.generation')
+    expect(second.data.messages.map((message: Json) => message.role)).toEqual([
+      ...['user', 'agent', 'tool_result', 'tool_result'],
+    ])
+    const parts = second.data.messages.slice(2).map((message: Json) => message.content[0])
+    expect(parts).toEqual(
+      expect.arrayContaining([
+        { type: 'tool_result', tool_call_id: 'one', result: { text: 'a "quoted" ü' }, error: null },
+        { type: 'tool_result', tool_call_id: 'two', result: null, error: 'failed as asked: why' },
+      ]),
+    )
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/messages?order=asc`)
+    expect(body.data.map((message: Json) => message.role)).toEqual([
+      ...['user', 'agent', 'tool_result', 'tool_result', 'agent'],
+    ])
+  })
+
+  it('links each event to the span it belongs to', async () => {
+    const { events } = await runCalls([{ name: 'echo', arguments: {} }])
+    const [turn] = turnsOf(events)
+    const span = (type: string, nth = 0): Json => events.filter((event) => event.type === type)[nth].context
+    expect(span('act.started').parent_span_id).toBe(span('reason.started').parent_span_id)
+    expect(span('tool.started').parent_span_id).toBe(span('act.started').span_id)
+    expect(span('tool.completed').span_id).toBe(span('tool.started').span_id)
+    expect(span('act.completed').span_id).toBe(span('act.started').span_id)
+    expect(span('reason.started', 1).span_id).not.toBe(span('reason.started', 0).span_id)
+    for (const type of ['act.started', 'tool.started', 'tool.completed', 'act.completed']) {
+      expect(span(type)).toMatchObject({ turn_id: turn, trace_id: turn, exec_id: expect.stringMatching(/^exec_/) })
+    }
+  })
+
+  it('tells the tool its call id, the same for the model and the tool', async () => {
+    const id = `unique-${Date.now()}`
+    await runCalls([{ id, name: 'echo', arguments: { text: 'x' } }])
+    expect(runsOf(id)).toEqual([{ tool: 'echo', args: { text: 'x' }, callId: id, mayHaveRun: false, aborted: false }])
+  })
+
+  it('offers the tools and the prompt of its capabilities', async () => {
+    const { events } = await runCalls([{ name: 'echo', arguments: {} }])
+    const [generation] = events.filter((event) => event.type === 'llm.generation')
+    expect(generation.data.tools).toEqual(
+      expect.arrayContaining([{ name: 'echo', description: 'Does echo.', display_name: 'The echo tool' }]),
+    )
+  })
+})
+
+describe('a tool that misbehaves never fails the turn', () => {
+  it('a failure goes back to the model', async () => {
+    expect(await resultOf('fail', { text: 'x' })).toMatchObject({
+      status: 'error',
+      success: false,
+      tool_name: 'fail',
+      error: 'failed as asked: x',
+    })
+  })
+
+  it('a crash is told in general words', async () => {
+    const result = await resultOf('crash')
+    expect(result).toMatchObject({ status: 'error', error: expect.stringContaining('error in the service') })
+    expect(JSON.stringify(result)).not.toContain('SECRET-INNER-CAUSE')
+  })
+
+  it('one that hangs is stopped when its time is over', async () => {
+    expect(await resultOf('hang')).toMatchObject({ status: 'timeout', error: expect.stringContaining('1 s') })
+    expect(lab.runs.findLast((run) => run.tool === 'hang')?.aborted).toBe(true)
+  })
+
+  it('one that does not heed its signal is left alone', async () => {
+    expect(await resultOf('deaf')).toMatchObject({ status: 'timeout' })
+  })
+
+  it('a result that is too large is an error', async () => {
+    expect(await resultOf('flood')).toMatchObject({ status: 'error', error: expect.stringContaining('1048578 bytes') })
+  })
+
+  it('a result that Postgres cannot store is mended', async () => {
+    expect(parsed(await resultOf('nul'))).toEqual({ text: 'a\ufffdb\ufffdc', '\ufffdkey': 1 })
+  })
+})
+
+describe('a model that calls tools wrongly', () => {
+  it('is told which tools there are when it calls one that does not exist', async () => {
+    const result = await resultOf('no such\0tool', {})
+    expect(result).toMatchObject({ status: 'error', tool_name: 'no such\ufffdtool' })
+    expect(result.error).toMatch(/There is no tool .* The tools are: echo, wait/)
+  })
+
+  it('is told so when the arguments are not JSON', async () => {
+    expect(await resultOf('echo', '{"text": ')).toMatchObject({ error: expect.stringContaining('not JSON') })
+  })
+
+  it('is told so when the arguments are not what the schema says', async () => {
+    expect(await resultOf('echo', { text: 5 })).toMatchObject({
+      status: 'error',
+      error: expect.stringContaining('text'),
+    })
+  })
+
+  it('makes 200 calls at once: as many are run as an answer may have, the others refused', async () => {
+    const calls = Array.from({ length: 200 }, (_, index) => ({ name: 'echo', arguments: { text: `${index}` } }))
+    const results = completedCalls((await runCalls(calls)).events)
+    expect(results).toHaveLength(200)
+    expect(results.filter(({ success }) => success)).toHaveLength(128)
+    expect(results.find(({ success }) => !success).error).toContain('Only 128 calls')
+  })
+
+  it('uses one id twice, or ids that are none: each call gets an id of its own', async () => {
+    const ids = ['same', 'same', 'x'.repeat(500), 'ü', ' ']
+    const { events } = await runCalls(ids.map((id) => ({ id, name: 'echo', arguments: { text: id } })))
+    const results = completedCalls(events)
+    expect(new Set(results.map(({ tool_call_id }) => tool_call_id)).size).toBe(ids.length)
+    expect(results.map((result) => parsed(result).text).sort()).toEqual([...ids].sort())
+    expect(results.map(({ tool_call_id }) => tool_call_id)).toContain('same')
+  })
+
+  it('has arguments with what Postgres cannot store', async () => {
+    expect(parsed(await resultOf('echo', { text: 'a\0b' }))).toEqual({ text: 'a\ufffdb' })
+  })
+})
+
+describe('an agent whose capability has gone', () => {
+  it('goes on without its tools', async () => {
+    const { url } = service
+    const steps = [{ tool_calls: [{ name: 'echo', arguments: {} }] }, { text: 'done' }]
+    const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
+    await service.platform.deps.db.agent.updateMany({ data: { capabilities: [{ ref: 'gone' }, { ref: 'mcp:gone' }] } })
+    await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+    const events = await waitUntilIdle(url, id)
+    expect(completedCalls(events)[0].error).toContain('There are no tools.')
+    expect(events.at(-2).type).toBe('turn.completed')
+  })
+})

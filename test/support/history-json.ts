@@ -1,0 +1,39 @@
+import { createRequire } from 'node:module'
+
+type ProtoType = { fromObject(value: object): object }
+type ProtoJson = { toJson(type: ProtoType, message: object): unknown; fromJson(type: ProtoType, json: unknown): object }
+
+/**
+ * Temporal's own `historyToJSON` and `historyFromJSON` throw "type must be a Type" where npm has installed protobufjs
+ * more than once, as here: they take theirs from @temporalio/common, and the types come from @temporalio/proto's.
+ */
+const requireHere = createRequire(import.meta.url)
+const requireInCommon = createRequire(requireHere.resolve('@temporalio/common'))
+const requireInProto = createRequire(requireInCommon.resolve('@temporalio/proto'))
+const { toJson, fromJson }: ProtoJson = requireInProto('protobufjs/ext/protojson')
+const HISTORY: ProtoType = requireInCommon('@temporalio/proto').lookupType('temporal.api.history.v1.History')
+
+/** Temporal's proto JSON of a history, without what belongs to the machine that made it. */
+export const toHistoryFile = (history: object): string =>
+  `${JSON.stringify(neutralise(toJson(HISTORY, HISTORY.fromObject(history))), null, 2)}\n`
+
+export const fromHistoryFile = (text: string): object => fromJson(HISTORY, JSON.parse(text))
+
+const NEUTRAL: Record<string, string> = { identity: 'worker', stackTrace: '', requestId: 'request' }
+const QUEUES: Record<string, string> = {
+  TASK_QUEUE_KIND_NORMAL: 'agent-sessions',
+  TASK_QUEUE_KIND_STICKY: 'agent-sessions-sticky',
+}
+
+/** Processes, folders and names of task queues say where a history was made; a replay reads none of them. */
+function neutralise(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(neutralise)
+  if (typeof value !== 'object' || value === null) return value
+  const neutral = Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, NEUTRAL[key] ?? neutralise(inner)]),
+  )
+  const queue = typeof neutral.kind === 'string' ? QUEUES[neutral.kind] : undefined
+  if (queue !== undefined) neutral.name = queue
+  if (typeof neutral.normalName === 'string') neutral.normalName = QUEUES.TASK_QUEUE_KIND_NORMAL
+  return neutral
+}

@@ -1,0 +1,80 @@
+import { type Capability, type Tool, ToolError, type ToolRun } from '../../domain/capabilities/capability.ts'
+
+/** Every run of a lab tool in this process, oldest first. */
+export type LabRun = {
+  tool: string
+  args: Record<string, unknown>
+  callId: string
+  mayHaveRun: boolean
+  aborted: boolean
+}
+
+const anything = { type: 'object', properties: { text: { type: 'string' }, ms: { type: 'integer' } } }
+
+const abortable = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms)
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+  })
+
+/** A capability of tools that misbehave in every way that the service has to live with. */
+export function createLab(): { capability: Capability; runs: LabRun[] } {
+  const runs: LabRun[] = []
+  const tool = (
+    name: string,
+    run: (args: Record<string, unknown>, run: ToolRun) => Promise<unknown>,
+    more: Partial<Tool> = {},
+  ): Tool => ({
+    name,
+    displayName: `The ${name} tool`,
+    description: `Does ${name}.`,
+    parameters: anything,
+    timeoutMs: 30_000,
+    mayRunAgain: true,
+    run: async (args, context) => {
+      const entry = { tool: name, args, callId: context.callId, mayHaveRun: context.mayHaveRun, aborted: false }
+      runs.push(entry)
+      context.signal.addEventListener('abort', () => {
+        entry.aborted = true
+      })
+      return { value: await run(args, context) }
+    },
+    ...more,
+  })
+  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => abortable(Number(ms ?? 50), signal)
+  const tools = [
+    tool('echo', async (args) => args),
+    tool('wait', async (args, run) => {
+      await wait(args, run)
+      return { waited: args.ms }
+    }),
+    tool('fail', async ({ text }) => {
+      throw new ToolError(`failed as asked: ${text}`)
+    }),
+    tool('crash', async () => {
+      throw new Error('SECRET-INNER-CAUSE')
+    }),
+    tool('hang', (args, run) => wait({ ms: 60_000, ...args }, run), { timeoutMs: 700 }),
+    tool('deaf', () => new Promise(() => {}), { timeoutMs: 700 }),
+    tool('flood', async () => 'x'.repeat(1024 * 1024)),
+    tool('nul', async () => ({ text: 'a\0b\ud800c', '\0key': 1 })),
+    tool('once', async (args, run) => wait(args, run), { mayRunAgain: false }),
+  ]
+  const capability: Capability = {
+    id: 'lab',
+    name: 'Lab',
+    description: 'Tools for tests.',
+    status: 'available',
+    category: 'test',
+    dependencies: [],
+    features: [],
+    systemPrompt: 'You are in the lab.',
+    tools,
+  }
+  return { capability, runs }
+}
