@@ -61,7 +61,7 @@ export const conversationEndpoints = {
     tag: 'messages',
     summary: 'Posts a user message; a turn answers it',
     description:
-      'Answers 201 at once. With ?wait=<seconds> it answers 200 with the finished turn, or 202 when the turn is not finished by then. ' +
+      'Answers 201 at once. With ?wait=<seconds> it answers 200 with the finished turn, or 202 when the turn is not finished by then, or waits for its client. ' +
       "With Accept: text/event-stream it streams the events of this message's turn. A client that goes away changes nothing for the turn.",
     params,
     query: z.object({

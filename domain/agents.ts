@@ -1,6 +1,7 @@
 import type { Agent, CreateAgentRequest } from '../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../contract/tools.ts'
 import type { Agent as AgentRow, Prisma } from '../prisma/generated/client.ts'
+import { checkSchema } from './capabilities/arguments.ts'
 import type { Deps, Scope } from './deps.ts'
 import { invalid, notFound } from './errors.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
@@ -29,8 +30,8 @@ export async function listAgents(deps: Deps, scope: Scope, search?: string): Pro
 const likeText = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 /**
- * `id` in the input names an agent to update, or to create when there is none. Throws `invalid` for a model or a
- * script that cannot work.
+ * `id` in the input names an agent to update, or to create when there is none. Throws `invalid` for a model, a
+ * capability, a tool or a script that cannot work.
  */
 export async function createAgent(
   deps: Deps,
@@ -69,6 +70,7 @@ const writableFields = (input: CreateAgentRequest) => ({
 function checkAgent(deps: Deps, input: CreateAgentRequest): void {
   checkModel(deps, input.default_model_id, 'default_model_id')
   checkCapabilities(deps, input.capabilities)
+  checkTools(input.tools)
   const scriptProblem = checkScript(input.system_prompt)
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
 }
@@ -80,12 +82,20 @@ export function checkModel(deps: Deps, modelId: string | null | undefined, field
   }
 }
 
-/** Throws `invalid` for a reference to a capability that does not exist. */
+/** Throws `invalid` for a capability that does not exist; one that is coming soon may be named already. */
 export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfig[] | undefined): void {
   const known = new Set(deps.capabilities.map(({ id }) => id))
   const unknown = capabilities?.find(({ ref }) => !known.has(ref))
   if (unknown === undefined) return
   throw invalid(`capabilities: there is no capability "${unknown.ref.slice(0, 100)}"; GET /v1/capabilities lists them`)
+}
+
+/** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
+export function checkTools(tools: ToolDefinition[] | undefined): void {
+  for (const [index, { parameters }] of (tools ?? []).entries()) {
+    const problem = checkSchema(parameters)
+    if (problem !== undefined) throw invalid(`tools.${index}.parameters: ${problem}`)
+  }
 }
 
 export async function getAgent(deps: Deps, scope: Scope, id: string): Promise<Agent> {

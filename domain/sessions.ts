@@ -1,16 +1,17 @@
 import type { CreateSessionRequest, Session } from '../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../contract/tools.ts'
 import type { Prisma, Session as SessionRow } from '../prisma/generated/client.ts'
-import { checkCapabilities, checkModel } from './agents.ts'
+import { checkCapabilities, checkModel, checkTools } from './agents.ts'
 import type { Deps, Scope } from './deps.ts'
 import { invalid, notFound } from './errors.ts'
 import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from './ids.ts'
 import { presentUsage } from './usage.ts'
 
-/** Throws `invalid` for an agent or a model that the organization does not have. */
+/** Throws `invalid` for an agent, a model or a capability that does not exist, and for a tool that cannot work. */
 export async function createSession(deps: Deps, scope: Scope, input: CreateSessionRequest): Promise<Session> {
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
+  checkTools(input.tools)
   const agentId = input.agent_id ? await findAgent(deps, scope, input.agent_id) : null
   const row = await deps.db.session.create({
     data: {

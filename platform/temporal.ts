@@ -3,6 +3,7 @@ import {
   Connection,
   isGrpcServiceError,
   ServiceError,
+  type WorkflowHandle,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
@@ -15,7 +16,7 @@ import { toId } from '../domain/ids.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/start.ts'
 import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
-import { registerTurnAttributes } from './search-attributes.ts'
+import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
 
 const CALL_TIMEOUT_MS = 5000
 /** How long a dead worker holds up the first step of a turn that it had taken. */
@@ -44,52 +45,14 @@ export function connectTemporal(
   const attributes = registerTurnAttributes(connection, namespace, log)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
-  let starting = 0
-
-  /** Every call to Temporal about a turn. */
-  const ask = <T>(work: (client: Client) => Promise<T>): Promise<T> => {
+  const ask: Ask = (work) => {
     const client = eagerClient ?? lazyClient
     return client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client))
   }
-  const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
-    client.workflow.start(TURN_WORKFLOW, {
-      ...startOptions(turn),
-      taskQueue,
-      requestEagerStart: client === eagerClient,
-      ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-    })
-  const start = (turn: StartedTurn) =>
-    ask(async (client) => {
-      const searchAttributes = attributes.of(turn)
-      try {
-        await startWith(client, turn, searchAttributes)
-      } catch (error) {
-        // One of Temporal's servers may not know the attributes yet, or somebody has removed them.
-        if (searchAttributes === undefined || !isRefused(error)) throw error
-        attributes.refused(error)
-        await startWith(client, turn, undefined)
-      }
-    })
-  const workflowOf = (client: Client, turnId: string) => client.workflow.getHandle(toId('turn', turnId))
 
   return {
-    startTurn: async (turn) => {
-      if (starting >= MAX_STARTS) throw new Error(`${MAX_STARTS} starts are waiting for Temporal`)
-      starting++
-      try {
-        await start(turn)
-      } finally {
-        starting--
-      }
-    },
-    resumeTurn: (turnId) => ask((client) => unlessGone(workflowOf(client, turnId).signal(RESUME_SIGNAL))),
-    cancelTurn: async (turnId) => {
-      await ask((client) => unlessGone(workflowOf(client, turnId).cancel()))
-    },
-    isTurnRunning: async (turnId) => {
-      const description = await ask((client) => unlessGone(workflowOf(client, turnId).describe()))
-      return description !== undefined && OPEN.includes(description.status.name)
-    },
+    startTurn: createStarter(ask, attributes, (client) => ({ taskQueue, requestEagerStart: client === eagerClient })),
+    ...createControl(ask),
     ping: async (timeoutMs) => {
       await connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({}))
     },
@@ -97,6 +60,55 @@ export function connectTemporal(
       eagerClient = native === undefined ? undefined : new Client({ connection: native, namespace })
     },
     close: () => connection.close(),
+  }
+}
+
+/** Every call to Temporal about a turn: on the connection of the moment, and with the time limit. */
+type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
+type Place = { taskQueue: string; requestEagerStart: boolean }
+
+function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {
+  let starting = 0
+  const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
+    client.workflow.start(TURN_WORKFLOW, {
+      ...startOptions(turn),
+      ...placeOn(client),
+      ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+    })
+  const start = async (client: Client, turn: StartedTurn) => {
+    const searchAttributes = attributes.of(turn)
+    try {
+      await startWith(client, turn, searchAttributes)
+    } catch (error) {
+      // One of Temporal's servers may not know the attributes yet, or somebody has removed them.
+      if (searchAttributes === undefined || !isRefused(error)) throw error
+      attributes.refused(error)
+      await startWith(client, turn, undefined)
+    }
+  }
+  return async (turn) => {
+    if (starting >= MAX_STARTS) throw new Error(`${MAX_STARTS} starts are waiting for Temporal`)
+    starting++
+    try {
+      await ask((client) => start(client, turn))
+    } finally {
+      starting--
+    }
+  }
+}
+
+function createControl(ask: Ask): TurnControl {
+  const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
+    ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
+  return {
+    resumeTurn: (turnId) => askOf(turnId, (workflow) => workflow.signal(RESUME_SIGNAL)),
+    cancelTurn: async (turnId) => {
+      await askOf(turnId, (workflow) => workflow.cancel())
+    },
+    isTurnRunning: async (turnId) => {
+      const description = await askOf(turnId, (workflow) => workflow.describe())
+      return description !== undefined && OPEN.includes(description.status.name)
+    },
   }
 }
 

@@ -3,8 +3,7 @@
 /** The input of the workflow `turn`; all ids are plain uuids. Its workflow id is the turn's wire id. */
 export type TurnInput = { organizationId: string; sessionId: string; turnId: string }
 
-/** `ended` by somebody else: cancelled, or its session deleted. */
-export type TurnOutcome = 'completed' | 'failed' | 'ended'
+export type TurnOutcome = 'completed' | 'failed'
 
 export const TURN_WORKFLOW = 'turn'
 
@@ -14,7 +13,7 @@ export const RESUME_SIGNAL = 'resume'
 /** A call that the service runs: its place among the calls of its step, the tool's name, and the tool's time in ms. */
 export type ToolRun = { position: number; tool: string; timeoutMs: number }
 
-/** How a reason step ended. `act`: the model called tools; `asks`: some calls wait for the client. */
+/** How a reason step ended. `ended`: the turn was, by somebody else. `act`: the model called tools; `asks`: some calls wait for the client. */
 export type ReasonOutcome =
   | { outcome: 'answered' }
   | { outcome: 'ended' }

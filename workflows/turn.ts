@@ -2,6 +2,7 @@ import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
+  CancelledFailure,
   ContinueAsNew,
   continueAsNew,
   isCancellation,
@@ -46,20 +47,14 @@ const MAX_HISTORY_EVENTS = 2000
 /**
  * One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them.
  * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it. `iteration` is
- * where to go on when a long turn continues in a new run.
+ * where to go on when a long turn continues in a new run. Ends as cancelled when the turn was ended from outside.
  */
 export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
-  const steps = createSteps(input)
+  const progress = { iteration }
   try {
-    for (; ; iteration++) {
-      const reasoned = await steps.reason(iteration)
-      if (reasoned.outcome === 'answered') return 'completed'
-      if (reasoned.outcome === 'ended' || !(await steps.act(iteration, reasoned))) return 'ended'
-      const { continueAsNewSuggested, historyLength } = workflowInfo()
-      if (continueAsNewSuggested || historyLength > MAX_HISTORY_EVENTS) {
-        await continueAsNew<typeof turn>(input, iteration + 1)
-      }
-    }
+    const outcome = await takeSteps(input, progress)
+    if (outcome === 'ended') throw new CancelledFailure('the turn was cancelled, or its session deleted')
+    return outcome
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error
     // Whatever happens to the workflow, no turn may stay without an end.
@@ -67,8 +62,21 @@ export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome
       await CancellationScope.nonCancellable(() => cancelTurn(input))
       throw error
     }
-    await CancellationScope.nonCancellable(() => failTurn(input, iteration, errorCode(error)))
+    await CancellationScope.nonCancellable(() => failTurn(input, progress.iteration, errorCode(error)))
     return 'failed'
+  }
+}
+
+async function takeSteps(input: TurnInput, progress: { iteration: number }): Promise<'completed' | 'ended'> {
+  const steps = createSteps(input)
+  for (; ; progress.iteration++) {
+    const reasoned = await steps.reason(progress.iteration)
+    if (reasoned.outcome === 'answered') return 'completed'
+    if (reasoned.outcome === 'ended' || !(await steps.act(progress.iteration, reasoned))) return 'ended'
+    const { continueAsNewSuggested, historyLength } = workflowInfo()
+    if (continueAsNewSuggested || historyLength > MAX_HISTORY_EVENTS) {
+      await continueAsNew<typeof turn>(input, progress.iteration + 1)
+    }
   }
 }
 

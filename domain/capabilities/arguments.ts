@@ -5,6 +5,8 @@ import { BudgetSpent, createWorkBudget, type WorkBudget } from './work-budget.ts
 /** Schemas and arguments are a tenant's and a model's: neither may take time, memory or the process. */
 
 const MAX_PROBLEMS = 5
+/** Ajv may find a hundred thousand, most of them alike. */
+const MAX_ERRORS_READ = 100
 const MAX_PROBLEM_LENGTH = 300
 /** To find all problems is worth less work than to find out whether there is one. */
 const LISTING_BUDGET = 20_000
@@ -125,14 +127,10 @@ function schemaProblem(error: unknown): string {
 const sentence = (errors: ErrorObject[]): string => `The arguments are not what the tool takes: ${listText(errors)}.`
 
 function listText(errors: ErrorObject[]): string {
-  // Ajv tells that anyOf failed after telling why each branch did.
-  const problems = new Set<string>()
-  for (const error of errors) {
-    problems.add(describe(error).slice(0, MAX_PROBLEM_LENGTH))
-    if (problems.size > MAX_PROBLEMS) break
-  }
-  const listed = [...problems].slice(0, MAX_PROBLEMS)
-  return problems.size > MAX_PROBLEMS ? `${listed.join('; ')}; and more` : listed.join('; ')
+  const read = errors.slice(0, MAX_ERRORS_READ).map((error) => describe(error).slice(0, MAX_PROBLEM_LENGTH))
+  const problems = [...new Set(read)]
+  const listed = problems.slice(0, MAX_PROBLEMS).join('; ')
+  return problems.length > MAX_PROBLEMS || errors.length > MAX_ERRORS_READ ? `${listed}; and more` : listed
 }
 
 function describe(error: ErrorObject): string {

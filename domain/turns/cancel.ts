@@ -113,8 +113,9 @@ export async function cancelUnfinished(
 
 /** What clients have seen of an answer that was cut off becomes a message, so that it is not lost to the conversation. */
 async function interrupted({ db, id: sessionId }: LockedSession, turnId: string): Promise<NewEvent[]> {
-  const [row] = await db.$queryRaw<{ step: string; execId: string; model: string; text: string | null }[]>`
-    SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model,
+  const [row] = await db.$queryRaw<Interrupted[]>`
+    SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model, reason.data -> 'metadata' AS "modelMetadata",
+      (SELECT controls #>> '{reasoning,effort}' FROM turns WHERE id = ${turnId}::uuid) AS effort,
       (SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FROM events
         WHERE session_id = ${sessionId}::uuid AND sequence > last.sequence AND exec_id = last.exec_id
           AND type = 'output.message.delta') AS text
@@ -123,13 +124,23 @@ async function interrupted({ db, id: sessionId }: LockedSession, turnId: string)
       WHERE session_id = ${sessionId}::uuid AND turn_id = ${turnId}::uuid AND type = 'output.message.started'
       ORDER BY sequence DESC LIMIT 1
     ) AS last
+    JOIN events reason ON reason.turn_id = ${turnId}::uuid AND reason.type = 'reason.started' AND reason.step = last.step
     WHERE NOT EXISTS (
       SELECT FROM events
       WHERE turn_id = ${turnId}::uuid AND type IN ('output.message.completed', 'reason.completed') AND step = last.step
     )`
   if (!row?.text) return []
-  const { step, execId, model, text } = row
-  const content = [{ type: 'text', text }]
-  const message = { id: toId('message', newUuid()), role: 'agent', content, metadata: { model, interrupted: true } }
-  return [{ type: 'output.message.completed', step, execId, data: { message, metadata: { model } } }]
+  const { step, execId, model, modelMetadata, effort, text } = row
+  const metadata = { model, ...(effort === null ? {} : { reasoning_effort: effort }), interrupted: true }
+  const message = { id: toId('message', newUuid()), role: 'agent', content: [{ type: 'text', text }], metadata }
+  return [{ type: 'output.message.completed', step, execId, data: { message, metadata: modelMetadata } }]
+}
+
+type Interrupted = {
+  step: string
+  execId: string
+  model: string
+  modelMetadata: Record<string, unknown>
+  effort: string | null
+  text: string | null
 }

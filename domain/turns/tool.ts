@@ -87,6 +87,8 @@ async function withTimeLimit(
   signal: AbortSignal,
   run: (limited: AbortSignal) => Promise<CallResult>,
 ): Promise<CallResult> {
+  // An abort that came before would not be heard below.
+  signal.throwIfAborted()
   const late = new AbortController()
   const limited = AbortSignal.any([signal, late.signal])
   const timer = setTimeout(() => late.abort(new Error('the tool took too long')), tool.timeoutMs)

@@ -37,15 +37,19 @@ export async function* followTurn(
 
 export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
 
-/** Waits for a turn's end until the signal aborts. A caller that goes away changes nothing for the turn. */
+/**
+ * Waits for a turn's end until the signal aborts. A turn that asks its client is not waited for any longer: who waits
+ * here may be the one to answer. A caller that goes away changes nothing for the turn.
+ */
 export async function waitForTurn(
   deps: Deps,
   scope: Scope,
   accepted: AcceptedMessage,
   signal: AbortSignal,
 ): Promise<WaitedTurn> {
-  const events = followTurn(deps, accepted, signal)
-  for (let next = await events.next(); !next.done; next = await events.next());
+  for await (const events of followTurn(deps, accepted, signal)) {
+    if (events.some(({ type }) => type === 'tool.call_requested')) break
+  }
   const turn = await getTurn(deps, scope, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
   const hasEnded = turn.finished_at !== null
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }

@@ -19,12 +19,18 @@ const DYNAMIC_CONFIG = [
 /** The default file mode of SQLite halves the throughput. */
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL']
 
-function temporalArguments(dataDir: string, port: number, uiPort: number): string[] {
+type TemporalOptions = ServiceOptions & {
+  uiPort: number
+  /** More of the server's settings, each as name=value. */
+  dynamicConfig?: string[]
+}
+
+function temporalArguments({ dataDir, port, uiPort, dynamicConfig = [] }: TemporalOptions): string[] {
   const place = ['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)]
   return [
     ...['server', 'start-dev', ...place, '--log-level', 'warn'],
     ...['--db-filename', path.join(dataDir, 'temporal.db')],
-    ...DYNAMIC_CONFIG.flatMap((value) => ['--dynamic-config-value', value]),
+    ...[...DYNAMIC_CONFIG, ...dynamicConfig].flatMap((value) => ['--dynamic-config-value', value]),
     ...SQLITE_PRAGMAS.flatMap((value) => ['--sqlite-pragma', value]),
   ]
 }
@@ -42,13 +48,13 @@ async function probeTemporal(address: string): Promise<void> {
 }
 
 /** Starts Temporal's development server and its web interface on the loopback interface. */
-export async function startTemporal(options: ServiceOptions & { uiPort: number }): Promise<TemporalService> {
+export async function startTemporal(options: TemporalOptions): Promise<TemporalService> {
   const { dataDir, port, uiPort, log } = options
   const address = `127.0.0.1:${port}`
   const service = await startProcess({
     name: 'temporal',
     command: await findTemporal(log),
-    args: temporalArguments(dataDir, port, uiPort),
+    args: temporalArguments(options),
     dataDir,
     url: address,
     stopSignal: 'SIGTERM',

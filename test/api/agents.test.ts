@@ -51,6 +51,16 @@ describe('creating an agent', () => {
     expect((await call(service.url, 'GET', `/v1/agents/${body.id}`)).body).toEqual(body)
   })
 
+  it('takes capabilities that are there and that are coming soon, with what is configured for them', async () => {
+    const capabilities = [
+      { ref: 'test_math', config: { any: ['thing'] } },
+      { ref: 'virtual_bash' },
+      { ref: 'noop', config: null },
+    ]
+    const { status, body } = await create(agent({ capabilities }))
+    expect([status, body.capabilities]).toEqual([201, capabilities])
+  })
+
   it('ignores fields it does not know', async () => {
     const { status, body } = await create(agent({ colour: 'green' }))
     expect(status).toBe(201)
@@ -102,7 +112,26 @@ describe('creating an agent', () => {
       agent({ default_model_id: unknownId('model') }),
       /^default_model_id: there is no model model_/,
     ],
-    ['a capability that does not exist', agent({ capabilities: [{ ref: 'flying' }] }), /capabilit.*flying/],
+    [
+      'a capability that does not exist',
+      agent({ capabilities: [{ ref: 'noop' }, { ref: 'flying' }] }),
+      /^capabilities: there is no capability "flying"; GET \/v1\/capabilities lists them$/,
+    ],
+    [
+      'a tool whose parameters are no JSON Schema',
+      agent({ tools: [tool(1), tool(2, { parameters: { properties: { a: { type: 'text' } } } })] }),
+      /^tools\.1\.parameters: it is no JSON Schema .*properties\.a\.type/,
+    ],
+    [
+      'a tool whose parameters are those of a list',
+      agent({ tools: [tool(1, { type: 'builtin', parameters: { type: 'array' } })] }),
+      /^tools\.0\.parameters: type must be "object"/,
+    ],
+    [
+      'a tool with a pattern that cannot be used',
+      agent({ tools: [tool(1, { parameters: { properties: { a: { pattern: '(?<!a)b' } } } })] }),
+      /^tools\.0\.parameters: the pattern "\(\?<!a\)b" cannot be used/,
+    ],
     ['a tool of no known type', agent({ tools: [tool(1, { type: 'magic' })] }), /^tools\.0\.type: .*client_side/],
     [
       'a tool with a space in its name',

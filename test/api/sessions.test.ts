@@ -63,6 +63,7 @@ describe('creating a session', () => {
       model_id: await modelId(service.url, 'llmsim-echo'),
       title: 'Title',
       tags: ['one', 'two'],
+      capabilities: [{ ref: 'current_time', config: { zone: 'UTC' } }, { ref: 'session_storage' }],
       tools: [{ type: 'builtin', name: 'b', description: '', parameters: {}, policy: 'requires_approval' }],
     }
     const { status, body } = await create(given)
@@ -77,7 +78,16 @@ describe('creating a session', () => {
     ['a malformed harness id', { harness_id: 'h' }, /^harness_id: must be harness_/],
     ['a title that is a number', { title: 7 }, /^title: .*string/],
     ['a title over 2 KB', { title: 't'.repeat(2049) }, /^title: must be at most 2048 bytes/],
-    ['an unknown capability', { capabilities: [{ ref: 'flying' }] }, /flying/],
+    [
+      'an unknown capability',
+      { capabilities: [{ ref: 'flying' }] },
+      /^capabilities: there is no capability "flying"; GET \/v1\/capabilities lists them$/,
+    ],
+    [
+      'a tool whose parameters are no JSON Schema',
+      { tools: [{ type: 'client_side', name: 'a', description: '', parameters: { required: 'x' } }] },
+      /^tools\.0\.parameters: it is no JSON Schema .*required must be array/,
+    ],
     ['a list', [], /^The request body: .*object/],
     ['a number', 5, /^The request body: .*object/],
   ])('refuses %s', async (_, body, sentence) => {

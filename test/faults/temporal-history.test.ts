@@ -1,35 +1,110 @@
-import { call, createScriptedSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
+import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { withClient } from '../support/temporal.ts'
 
-const SECRETS = ['PROMPT-4711', 'QUESTION-4712', 'THOUGHT-4713', 'ANSWER-4714', 'FAILURE-4715', 'sk-KEY-4716']
-const [PROMPT, QUESTION, THOUGHT, ANSWER, FAILURE, KEY = ''] = SECRETS
+/** Words that stand in every place where a caller, a model or a tool may put something that is nobody else's. */
+const SECRETS = {
+  prompt: 'PROMPT-4711',
+  question: 'QUESTION-4712',
+  thought: 'THOUGHT-4713',
+  answer: 'ANSWER-4714',
+  failure: 'FAILURE-4715',
+  key: 'sk-KEY-4716',
+  argument: 'ARGUMENT-4717',
+  toolError: 'TOOLERROR-4718',
+  unknownTool: 'UNKNOWN-TOOL-4719',
+  callId: 'CALL-ID-4720',
+  clientArgument: 'CLIENT-ARGUMENT-4721',
+  clientResult: 'CLIENT-RESULT-4722',
+  description: 'DESCRIPTION-4723',
+  crash: 'SECRET-INNER-CAUSE',
+}
 
 let service: TestService
+let sessionId: string
+let agentId: string
 let turnIds: string[]
-beforeAll(async () => {
-  service = await startService({ environment: { DEFAULT_OPENAI_API_KEY: KEY } })
-  // The script is the system prompt, so its third step is text that only the prompt holds.
-  const answered = { thinking: `hm ${THOUGHT}`, text: `so ${ANSWER}`, error: failing(1) }
-  const id = await createScriptedSession(service.url, [answered, { error: failing() }, { text: `later ${PROMPT}` }])
-  // The second one queues behind the first, whose end starts it.
-  for (let turn = 0; turn < 2; turn++) {
-    await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage(`why ${QUESTION}`))
-  }
-  await waitUntilIdle(service.url, id)
-  const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/turns`)
-  turnIds = body.data.map((turn: { id: string }) => turn.id).reverse()
-  expect(turnIds).toHaveLength(2)
-})
-afterAll(() => service.stop())
 
 const failing = (times?: number) => ({
   status: 503,
-  message: `no ${FAILURE}`,
+  message: `no ${SECRETS.failure}`,
   retry_after_ms: 10,
   times,
   after_text: true,
 })
+const steps = [
+  // The script is the system prompt, so what only a later step holds is text of the prompt.
+  { thinking: `hm ${SECRETS.thought}`, text: `so ${SECRETS.answer}`, error: failing(1) },
+  {
+    tool_calls: [
+      { id: SECRETS.callId, name: 'echo', arguments: { text: SECRETS.argument } },
+      { name: 'fail', arguments: { text: SECRETS.toolError } },
+      { name: 'crash', arguments: {} },
+      { name: 'once', arguments: { ms: 1 } },
+      { name: SECRETS.unknownTool, arguments: {} },
+      { name: 'ask_client', arguments: { question: SECRETS.clientArgument } },
+    ],
+  },
+  { text: `so ${SECRETS.answer}` },
+  { text: `slowly ${SECRETS.answer}`, delay_ms: 60_000 },
+  { error: failing() },
+  { text: `later ${SECRETS.prompt}` },
+]
+const definition = (name: string, more: object) => ({
+  name,
+  description: SECRETS.description,
+  parameters: { type: 'object', description: SECRETS.description },
+  ...more,
+})
+
+const post = () =>
+  call(service.url, 'POST', `/v1/sessions/${sessionId}/messages`, textMessage(`why ${SECRETS.question}`))
+const statusIs = (status: string) =>
+  waitFor(async () => {
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${sessionId}`)
+    return body.status === status
+  }, `the session to be ${status}`)
+
+/** One turn of each kind: answered after a failure, with tools and a client, cancelled, failed. */
+beforeAll(async () => {
+  service = await startService({
+    environment: { DEFAULT_OPENAI_API_KEY: SECRETS.key },
+    capabilities: [createLab().capability],
+  })
+  const tools = [
+    definition('ask_client', { type: 'client_side' }),
+    definition('once', { type: 'builtin', policy: 'requires_approval' }),
+  ]
+  sessionId = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }], tools })
+  agentId = (await call(service.url, 'GET', `/v1/sessions/${sessionId}`)).body.agent_id
+  await post()
+  await waitUntilIdle(service.url, sessionId)
+  await post()
+  await statusIs('waitingfortoolresults')
+  const { body } = await call(service.url, 'GET', `/v1/sessions/${sessionId}/turns?status=waiting`)
+  const tool_results = body.data[0].pending_tool_calls.map(({ id, name }: Json) => ({
+    tool_call_id: id,
+    result: name === 'once' ? { approved: true } : { secret: SECRETS.clientResult },
+  }))
+  expect(tool_results).toHaveLength(2)
+  await call(service.url, 'POST', `/v1/sessions/${sessionId}/tool-results`, { tool_results })
+  await statusIs('idle')
+  await post()
+  await statusIs('active')
+  await call(service.url, 'POST', `/v1/sessions/${sessionId}/cancel`)
+  await post()
+  await waitFor(async () => {
+    const turns = (await call(service.url, 'GET', `/v1/sessions/${sessionId}/turns`)).body.data
+    turnIds = turns.map((turn: { id: string }) => turn.id).reverse()
+    return turns[0].status === 'failed'
+  }, 'the last turn to fail')
+  const { body: session } = await call(service.url, 'GET', `/v1/sessions/${sessionId}/turns`)
+  expect(session.data.map((turn: Json) => turn.status).reverse()).toEqual([
+    ...['completed', 'completed', 'cancelled', 'failed'],
+  ])
+}, 60_000)
+afterAll(() => service.stop())
 
 /** All that Temporal keeps of a turn when it has ended, as text; payloads decoded. */
 async function readHistory(turnId: string) {
@@ -40,7 +115,8 @@ async function readHistory(turnId: string) {
       return found.status.name !== 'RUNNING' && found
     }, 'the workflow to end')
     const { events } = await handle.fetchHistory()
-    return { status: description.status.name, events: events ?? [], text: readable([events, description.raw]) }
+    const text = readable([events, description.raw])
+    return { status: description.status.name, memo: description.memo, description, events: events ?? [], text }
   })
 }
 
@@ -54,29 +130,47 @@ function readable(value: unknown): string {
 }
 
 describe("Temporal's history of a turn", () => {
-  it('holds no prompt, message, answer, error text or key, however the turn went', async () => {
+  it('holds no prompt, message, argument, result, answer, error text or key, however the turn went', async () => {
+    const statuses: string[] = []
     for (const turnId of turnIds) {
       const { text, status } = await readHistory(turnId)
-      expect(status).toBe('COMPLETED')
+      statuses.push(status)
       // So it is the history that was searched, decoded.
       expect(text).toContain(`"sessionId":"`)
-      for (const secret of SECRETS) expect(text).not.toContain(secret)
+      for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret)
     }
+    expect(statuses).toEqual(['COMPLETED', 'COMPLETED', 'CANCELLED', 'COMPLETED'])
   })
 
   it('says what happened in words', async () => {
-    const [answered = ''] = turnIds
+    const [answered = '', withTools = ''] = turnIds
     const { text } = await readHistory(answered)
     expect(text).toContain('turn of session_')
     expect(text).toContain('reason · iteration 1')
     expect(text).toContain('the model failed; it is asked again')
+    const tools = await readHistory(withTools)
+    for (const name of ['echo', 'fail', 'crash', 'once']) expect(tools.text).toContain(`tool · ${name}`)
+    expect(tools.text).toContain('reason · llmsim-script · iteration 2')
+  })
+
+  it('is found by session, agent and organization', async () => {
+    const [turnId = ''] = turnIds
+    const { memo } = await readHistory(turnId)
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${sessionId}`)
+    const labels = { session_id: sessionId, agent_id: agentId, organization_id: body.organization_id }
+    expect(memo).toEqual(labels)
+    const query = `SessionId = '${sessionId}' AND AgentId = '${agentId}' AND OrganizationId = '${body.organization_id}'`
+    await waitFor(
+      () => withClient(service, async (client) => (await client.workflow.count(query)).count === turnIds.length),
+      'all turns to be found',
+    )
   })
 
   it('is short', async () => {
-    for (const turnId of turnIds) {
+    for (const [index, turnId] of turnIds.entries()) {
       const { events, text } = await readHistory(turnId)
-      expect(events.length).toBeLessThanOrEqual(15)
-      expect(text.length).toBeLessThan(20_000)
+      expect(events.length).toBeLessThanOrEqual(index === 1 ? 60 : 16)
+      expect(text.length).toBeLessThan(index === 1 ? 60_000 : 20_000)
     }
   })
 })

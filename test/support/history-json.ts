@@ -14,8 +14,11 @@ const { toJson, fromJson }: ProtoJson = requireInProto('protobufjs/ext/protojson
 const HISTORY: ProtoType = requireInCommon('@temporalio/proto').lookupType('temporal.api.history.v1.History')
 
 /** Temporal's proto JSON of a history, without what belongs to the machine that made it. */
-export const toHistoryFile = (history: object): string =>
-  `${JSON.stringify(neutralise(toJson(HISTORY, HISTORY.fromObject(history))), null, 2)}\n`
+export function toHistoryFile(history: object): string {
+  const text = JSON.stringify(neutralise(toJson(HISTORY, HISTORY.fromObject(history))), null, 2)
+  // As the formatter of this repository wants lists of numbers.
+  return `${text.replace(/\[\s+([\d,\s]+?)\s+\]/g, (_, numbers: string) => `[${numbers.replace(/\s+/g, ' ')}]`)}\n`
+}
 
 export const fromHistoryFile = (text: string): object => fromJson(HISTORY, JSON.parse(text))
 

@@ -9,7 +9,10 @@ export type LabRun = {
   aborted: boolean
 }
 
-const anything = { type: 'object', properties: { text: { type: 'string' }, ms: { type: 'integer' } } }
+const anything = {
+  type: 'object',
+  properties: { text: { type: 'string' }, ms: { type: 'integer' }, times: { type: 'integer' } },
+}
 
 const abortable = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -49,6 +52,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
   const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => abortable(Number(ms ?? 50), signal)
   const tools = [
     tool('echo', async (args) => args),
+    tool('repeat', async ({ text, times }) => String(text).repeat(Number(times))),
     tool('wait', async (args, run) => {
       await wait(args, run)
       return { waited: args.ms }

@@ -17,7 +17,12 @@ export type ServiceProcess = {
 }
 
 /** The log line by which each entry point says that it works. */
-const READY = { 'worker/main.ts': 'worker polls', 'api/main.ts': 'API listens', 'main.ts': 'worker polls' } as const
+const READY = {
+  'worker/main.ts': 'worker polls',
+  'api/main.ts': 'API listens',
+  'main.ts': 'worker polls',
+  'test/support/lab-worker.ts': 'worker polls',
+} as const
 type EntryPoint = keyof typeof READY
 
 const running = new Set<ServiceProcess>()
@@ -31,6 +36,10 @@ export const startWorkerProcess = async (
   service: TestService,
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('worker/main.ts', service, environment)).process
+
+/** A worker that also has the lab's tools; the service needs `capabilities: [createLab().capability]` to offer them. */
+export const startLabWorkerProcess = async (service: TestService): Promise<ServiceProcess> =>
+  (await startProcess('test/support/lab-worker.ts', service, {})).process
 
 /** An API in a process of its own, or with `main.ts` API and worker in one. */
 export async function startApiProcess(

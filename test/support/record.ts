@@ -61,9 +61,10 @@ function expectSoundAnswers(events: Json[]): void {
   }
 }
 
-/** Between two turns' own events lies the end of the first one. */
+/** Between two turns' own events lies the end of the first one. One that is cancelled in the queue never runs. */
 function expectOneTurnAtATime(events: Json[]): void {
-  const own = events.filter((event) => event.type !== 'input.message').map(turnOf)
+  const started = events.filter((event) => event.type === 'turn.started').map(turnOf)
+  const own = events.filter((event) => event.type !== 'input.message' && started.includes(turnOf(event))).map(turnOf)
   const order = own.filter((turnId, index) => turnId !== own[index - 1])
   expect(order).toEqual([...new Set(order)])
 }
@@ -97,4 +98,23 @@ export const compactTypes = (events: Json[]): string[] =>
 export function answerOf(events: Json[], turnId = turnsOf(events)[0]): string | undefined {
   const own = events.find((event) => event.type === 'output.message.completed' && turnOf(event) === turnId)
   return own && textOf(own.data.message)
+}
+
+/** The longest that a turn stood still after `since`, apart from the time in which it waited for its client. */
+export function standstillMs(events: Json[], since: number): number {
+  const waitsForClient = new Set<string>()
+  let longest = 0
+  let before = since
+  for (const event of events) {
+    if (event.type === 'tool.call_requested') for (const { id } of event.data.tool_calls) waitsForClient.add(id)
+    // An approved call starts with its answer, any other one ends with it.
+    const isAnswer =
+      (event.type === 'tool.started' && waitsForClient.delete(event.data.tool_call.id)) ||
+      (event.type === 'tool.completed' && waitsForClient.delete(event.data.tool_call_id))
+    const at = Date.parse(event.ts)
+    if (at <= since) continue
+    if (!isAnswer) longest = Math.max(longest, at - before)
+    before = at
+  }
+  return longest
 }

@@ -1,0 +1,135 @@
+import { type Dispatcher, fetch, type Response } from 'undici'
+import { addressOf, isPublicAddress } from './address.ts'
+import { createGuardedAgent, type GuardOptions } from './guarded-agent.ts'
+import { OutgoingError, privateAddress } from './outgoing-error.ts'
+
+const MiB = 1024 * 1024
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+export type OutgoingRequest = {
+  method?: string
+  headers?: Record<string, string>
+  signal?: AbortSignal
+  /** Of the body as it is read, so after it is unpacked; what is over is cut off. Default 5 MiB. */
+  maxBytes?: number
+  /** Default 5. */
+  maxRedirects?: number
+  /** For everything, redirects and body too. Default 30 s. */
+  timeoutMs?: number
+}
+
+/** `url` is where the redirects ended; `contentType` is the header as it came, or ''. */
+export type OutgoingAnswer = { status: number; url: string; contentType: string; body: Buffer; truncated: boolean }
+
+/**
+ * Fetches an address that a stranger may have written. Throws OutgoingError; when `signal` aborts, its reason.
+ * Headers are sent to whatever host a redirect names, so they must hold no secret.
+ */
+export async function fetchSafely(
+  options: GuardOptions,
+  url: string,
+  request: OutgoingRequest = {},
+): Promise<OutgoingAnswer> {
+  const { signal, timeoutMs = 30_000 } = request
+  signal?.throwIfAborted()
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const limited = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
+  // One for each request: nothing is left open, and no connection is shared between tenants.
+  const agent = createGuardedAgent(options)
+  try {
+    return await follow(options, parseUrl(url), { ...request, signal: limited }, agent)
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!timeout.aborted) throw error
+    throw new OutgoingError('timeout', `There was no whole answer within ${timeoutMs / 1000} s.`, { cause: error })
+  } finally {
+    await agent.destroy()
+  }
+}
+
+async function follow(
+  options: GuardOptions,
+  start: URL,
+  { method: startMethod = 'GET', headers = {}, signal, maxBytes = 5 * MiB, maxRedirects = 5 }: OutgoingRequest,
+  dispatcher: Dispatcher,
+): Promise<OutgoingAnswer> {
+  let url = start
+  let method = startMethod
+  for (let redirects = 0; ; redirects++) {
+    checkAddress(options, url)
+    const answer = await send(url, { method, headers, signal, dispatcher, redirect: 'manual' })
+    const location = answer.headers.get('location')
+    if (location === null || !REDIRECTS.includes(answer.status)) return readAnswer(url, answer, maxBytes)
+    await answer.body?.cancel()
+    if (redirects === maxRedirects) {
+      throw new OutgoingError('too_many_redirects', `The address redirects more than ${maxRedirects} times.`)
+    }
+    url = parseUrl(location, url)
+    if (answer.status === 303 && method !== 'HEAD') method = 'GET'
+  }
+}
+
+function parseUrl(text: string, base?: URL): URL {
+  const url = URL.parse(text, base?.href)
+  if (url === null) throw invalidUrl('The address is no URL')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw invalidUrl('Only http and https addresses are called')
+  if (url.username !== '' || url.password !== '')
+    throw invalidUrl('An address with a user name or password is not called')
+  return url
+}
+
+const invalidUrl = (problem: string) => new OutgoingError('invalid_url', `${problem}.`)
+
+function checkAddress({ allowPrivateNetwork }: GuardOptions, url: URL): void {
+  const address = addressOf(url)
+  if (allowPrivateNetwork || address === undefined || isPublicAddress(address)) return
+  throw privateAddress(url.hostname)
+}
+
+async function send(url: URL, init: Parameters<typeof fetch>[1]): Promise<Response> {
+  try {
+    return await fetch(url, init)
+  } catch (error) {
+    throw connectionError(url.hostname, error)
+  }
+}
+
+async function readAnswer(url: URL, answer: Response, maxBytes: number): Promise<OutgoingAnswer> {
+  const { body, truncated } = await readBody(answer, maxBytes)
+  return {
+    status: answer.status,
+    url: url.href,
+    contentType: answer.headers.get('content-type') ?? '',
+    body,
+    truncated,
+  }
+}
+
+async function readBody(answer: Response, maxBytes: number): Promise<{ body: Buffer; truncated: boolean }> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of answer.body ?? []) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > maxBytes) break
+    }
+  } catch (error) {
+    throw new OutgoingError('unreadable', 'The answer broke off or could not be unpacked.', { cause: error })
+  }
+  return { body: Buffer.concat(chunks).subarray(0, maxBytes), truncated: length > maxBytes }
+}
+
+/** fetch hides what happened in the cause of a TypeError. */
+function connectionError(host: string, error: unknown): unknown {
+  const cause = error instanceof TypeError ? error.cause : undefined
+  if (cause instanceof OutgoingError) return cause
+  if (typeof cause !== 'object' || cause === null) return error
+  const code = 'code' in cause ? String(cause.code) : ''
+  if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) {
+    return new OutgoingError('unknown_host', `There is no host ${host}.`, { cause })
+  }
+  const detail = code === '' ? '' : ` (${code})`
+  return new OutgoingError('unreachable', `The connection to ${host} failed${detail}.`, { cause })
+}

@@ -1,0 +1,22 @@
+export type OutgoingReason =
+  | 'invalid_url'
+  | 'private_address'
+  | 'unknown_host'
+  | 'unreachable'
+  | 'unreadable'
+  | 'too_many_redirects'
+  | 'timeout'
+
+/** A request that was not made or had no usable answer. The message is a sentence fit for a user and for a model. */
+export class OutgoingError extends Error {
+  override name = 'OutgoingError'
+  readonly reason: OutgoingReason
+
+  constructor(reason: OutgoingReason, message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+export const privateAddress = (host: string) =>
+  new OutgoingError('private_address', `${host} is not on the public internet, and other addresses are not called.`)

@@ -1,0 +1,87 @@
+/**
+ * npm run record-histories: plays turns of every kind against services of its own and keeps their Temporal histories in
+ * test/workflows/histories, for test/workflows/replay.test.ts. Those of a release, `first-release-…`, stay as they are.
+ */
+import { rm, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Client } from '@temporalio/client'
+import { applyMigrations } from '../platform/migrate.ts'
+import { toHistoryFile } from '../test/support/history-json.ts'
+import { waitFor } from '../test/support/http.ts'
+import { createLab } from '../test/support/lab.ts'
+import { startService } from '../test/support/service.ts'
+import { withClient } from '../test/support/temporal.ts'
+import { type Scenario, scenarios } from '../test/workflows/scenarios.ts'
+import { ROOT, serviceEnvironment } from './development.ts'
+import { createTemplateDatabase } from './services/postgres.ts'
+import { freePorts, type RunningServices, startServices, startTemporal } from './services.ts'
+import { print } from './terminal.ts'
+
+/** Low enough for a turn of some steps to continue as new, which keeps that history short. */
+const CONTINUE_AFTER = 'limit.historyCount.suggestContinueAsNew=40'
+const TEMPLATE_DATABASE = 'agent_sessions_histories'
+
+const folder = path.join(ROOT, 'test', 'workflows', 'histories')
+// Named as the tests' folders are: what a killed run leaves is removed by the next npm test.
+const dataDir = path.join(ROOT, '.data', `test-${process.pid}`)
+
+/** All runs of a workflow, the first one first. */
+async function fetchRuns(client: Client, workflowId: string): Promise<string[]> {
+  const runs: string[] = []
+  let runId: string | undefined
+  do {
+    const history = await client.workflow.getHandle(workflowId, runId).fetchHistory()
+    runs.unshift(toHistoryFile(history))
+    runId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined
+  } while (runId !== undefined)
+  return runs
+}
+
+async function record({ name, play, environment = {} }: Scenario): Promise<void> {
+  const service = await startService({ environment, capabilities: [createLab().capability] })
+  try {
+    const turnId = await play(service.url)
+    const runs = await withClient(service, async (client) => {
+      const ended = async () => (await client.workflow.getHandle(turnId).describe()).status.name !== 'RUNNING'
+      await waitFor(async () => (await ended().catch(() => false)) || undefined, `the end of ${name}`)
+      return fetchRuns(client, turnId)
+    })
+    for (const [index, run] of runs.entries()) {
+      const file = runs.length === 1 ? `${name}.json` : `${name}-run-${index + 1}.json`
+      await writeFile(path.join(folder, file), run)
+      print(`${file}: ${run.split('"eventId"').length - 1} events`)
+    }
+  } finally {
+    await service.stop()
+  }
+}
+
+async function startAll(): Promise<RunningServices> {
+  const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0] = await freePorts(4)
+  const log = () => {}
+  const place = { dataDir: path.join(dataDir, 'temporal'), port: temporal, uiPort: temporalUi, log }
+  const server = await startTemporal({ ...place, dynamicConfig: [CONTINUE_AFTER] })
+  const env = { TEMPORAL_ADDRESS: server.url }
+  const ports = { postgres, redis, temporal, temporalUi }
+  const services = await startServices({ dataDir, ports, env, log, durability: 'none' })
+  return { ...services, stop: async () => void (await Promise.all([services.stop(), server.stop()])) }
+}
+
+async function recordAll(): Promise<void> {
+  const services = await startAll()
+  try {
+    const template = await createTemplateDatabase(services.databaseUrl, TEMPLATE_DATABASE)
+    await applyMigrations(template)
+    Object.assign(process.env, serviceEnvironment(services), { TEST_TEMPLATE_DATABASE_URL: template })
+    for (const scenario of scenarios) await record(scenario)
+  } finally {
+    await services.stop()
+  }
+}
+
+try {
+  await recordAll()
+} finally {
+  await rm(dataDir, { recursive: true, force: true })
+}
+process.exit()

@@ -1,0 +1,114 @@
+import type { ToolDefinition } from '../../../contract/tools.ts'
+import type { Capability, Tool } from '../../../domain/capabilities/capability.ts'
+import { testMath } from '../../../domain/capabilities/test-math.ts'
+import { buildToolset } from '../../../domain/capabilities/toolset.ts'
+
+const [add] = testMath.tools as [Tool]
+const math = { capability: testMath, config: { precision: 2 } }
+const builtin = (name: string, more: object = {}): ToolDefinition => ({
+  type: 'builtin',
+  name,
+  description: '',
+  parameters: {},
+  ...more,
+})
+const client = (name: string, more: object = {}): ToolDefinition => ({
+  type: 'client_side',
+  name,
+  description: 'The client does it.',
+  parameters: { type: 'object', properties: { x: { type: 'string' } } },
+  ...more,
+})
+
+describe('the tools that a model is offered', () => {
+  it("are the capabilities', run by the service", () => {
+    const toolset = buildToolset([math], [], [])
+    expect([...toolset.keys()]).toEqual(['add', 'subtract', 'multiply', 'divide'])
+    expect(toolset.get('add')).toEqual({
+      spec: { name: 'add', description: add.description, parameters: add.parameters },
+      displayName: 'Add',
+      policy: 'auto',
+      tool: add,
+      config: { precision: 2 },
+    })
+  })
+
+  it("and the client's, with what a provider insists on", () => {
+    const toolset = buildToolset([], [client('ask'), client('bare', { parameters: {}, display_name: 'Bare' })], [])
+    expect(toolset.get('ask')).toEqual({
+      spec: { name: 'ask', description: 'The client does it.', parameters: client('ask').parameters },
+      displayName: 'ask',
+      policy: 'client_side',
+    })
+    expect(toolset.get('bare')).toMatchObject({
+      spec: { parameters: { type: 'object', properties: {} } },
+      displayName: 'Bare',
+    })
+  })
+
+  it("are the session's where agent and session have one of a name", () => {
+    const toolset = buildToolset(
+      [],
+      [client('a', { description: 'agent' }), client('b')],
+      [client('a', { description: 'session' })],
+    )
+    expect([...toolset].map(([name, { spec }]) => [name, spec.description])).toEqual([
+      ['a', 'session'],
+      ['b', 'The client does it.'],
+    ])
+  })
+
+  it("are the first capability's where two provide one of a name", () => {
+    const other: Capability = { ...testMath, id: 'other', tools: [{ ...add, description: 'other' }] }
+    expect(buildToolset([math, { capability: other, config: 1 }], [], []).get('add')?.config).toEqual({ precision: 2 })
+  })
+})
+
+describe('a builtin definition', () => {
+  it('changes policy and words of the tool that it names, and not its parameters', () => {
+    const parameters = { type: 'object', properties: { other: {} } }
+    const more = { policy: 'requires_approval', description: 'Sums.', display_name: 'Sum', parameters }
+    expect(buildToolset([math], [builtin('add', more)], []).get('add')).toEqual({
+      spec: { name: 'add', description: 'Sums.', parameters: add.parameters },
+      displayName: 'Sum',
+      policy: 'requires_approval',
+      tool: add,
+      config: { precision: 2 },
+    })
+  })
+
+  it('leaves the words that it does not give', () => {
+    expect(buildToolset([math], [], [builtin('add', { display_name: null })]).get('add')).toMatchObject({
+      spec: { description: add.description },
+      displayName: 'Add',
+      policy: 'auto',
+    })
+  })
+
+  it('of the session undoes what the agent has set', () => {
+    const agent = [builtin('add', { policy: 'requires_approval' })]
+    expect(buildToolset([math], agent, [builtin('add', { policy: 'auto' })]).get('add')?.policy).toBe('auto')
+  })
+
+  it("of a tool that no capability provides is offered only as the client's", () => {
+    const toolset = buildToolset(
+      [],
+      [builtin('fly'), builtin('swim', { policy: 'requires_approval' })],
+      [builtin('run', { policy: 'client_side' })],
+    )
+    expect([...toolset].map(([name, { policy, tool }]) => [name, policy, tool])).toEqual([
+      ['run', 'client_side', undefined],
+    ])
+  })
+})
+
+it.each([
+  ['client_side', client('add')],
+  ['builtin with the policy client_side', builtin('add', { ...client('add'), type: 'builtin', policy: 'client_side' })],
+])("a %s definition wins over a capability's tool of its name", (_, definition) => {
+  expect(buildToolset([math], [definition], []).get('add')).toEqual({
+    spec: { name: 'add', description: 'The client does it.', parameters: definition.parameters },
+    displayName: 'add',
+    policy: 'client_side',
+  })
+})

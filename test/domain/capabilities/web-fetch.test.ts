@@ -1,0 +1,183 @@
+import type { RequestListener } from 'node:http'
+import { ToolError } from '../../../domain/capabilities/capability.ts'
+import { convertWebPage, WebPageError } from '../../../domain/capabilities/web-page.ts'
+import { startWebServer, type WebServer } from '../outgoing/web-server.ts'
+import { runTool } from './run-tool.ts'
+
+const PAGE = `<!doctype html><html><head><title> A
+  page </title><style>p { color: red }</style><script>throw new Error('run')</script></head>
+<body><nav>Menu</nav><svg><title>Icon</title></svg><h1>Heading</h1>
+<p>Some <b>bold</b> text, a <a href="/there?a=(1)">link</a> and a <a href="javascript:steal()">trap</a>.</p>
+<ul><li>one<li>two</ul><img src="cat.png" alt="A cat"><img src="data:image/png;base64,AAAA" alt="Dot">
+<pre><code>x = 1</code></pre></body></html>`
+
+const answer =
+  (contentType: string | undefined, body: string | Buffer, status = 200): RequestListener =>
+  (_, response) =>
+    response.writeHead(status, contentType === undefined ? {} : { 'content-type': contentType }).end(body)
+
+const routes: Record<string, RequestListener> = {
+  '/page': answer('text/html; charset=utf-8', PAGE),
+  '/moved': (_, response) => response.writeHead(301, { location: '/page' }).end(),
+  '/json': answer('application/json', '{"a": [1, 2]}'),
+  '/problem': answer('application/problem+json; charset=UTF-8', '{"a":1}', 422),
+  '/feed': answer('application/rss+xml', '<rss/>'),
+  '/text': answer('Text/Plain', 'as  it\n is'),
+  '/missing': answer('text/html', '<h1>Not here</h1>', 404),
+  '/empty': answer(undefined, '', 204),
+  '/image': answer('image/png', Buffer.from([1, 2, 3])),
+  '/untyped': answer(undefined, 'x', 500),
+  '/latin': answer('text/plain; charset="ISO-8859-1"', Buffer.from('caf\xe9', 'latin1')),
+  '/meta': answer('text/html', Buffer.from('<meta charset=windows-1251><p>\xcf\xf0\xe8', 'latin1')),
+  '/odd-charset': answer('text/plain; charset=klingon', 'é'),
+  '/nul': answer('text/plain', 'a\0b'),
+  '/long': answer('text/plain', `${'a'.repeat(99_999)}🦉`),
+  '/huge': answer('text/plain', 'a'.repeat(6_000_000)),
+  '/long-page': answer('text/html', `<p>${'word '.repeat(30_000)}`),
+  '/hostile': answer('text/html', '<b>'.repeat(1_000_000)),
+  '/silent': () => {},
+}
+
+let server: WebServer
+beforeAll(async () => {
+  server = await startWebServer((request, response) => {
+    routes[request.url ?? '']?.(request, response)
+  })
+})
+afterAll(() => server.stop())
+
+type Page = { url: string; status: number; content_type: string; title?: string; content: string; truncated: boolean }
+const fetchPage = async (path: string, options: object = {}): Promise<Page> =>
+  (await runTool('web_fetch', { url: server.url + path }, { allowPrivateNetwork: true, ...options })) as Page
+
+describe('web_fetch', () => {
+  it('brings a web page as Markdown, without its machinery, with whole addresses', async () => {
+    expect(await fetchPage('/page')).toEqual({
+      url: `${server.url}/page`,
+      status: 200,
+      content_type: 'text/html; charset=utf-8',
+      title: 'A page',
+      content: [
+        '# Heading',
+        `Some **bold** text, a [link](${server.url}/there?a=%281%29) and a trap.`,
+        '-   one\n-   two',
+        `![A cat](${server.url}/cat.png)Dot`,
+        '```\nx = 1\n```',
+      ].join('\n\n'),
+      truncated: false,
+    })
+  })
+
+  it('tells where the redirects ended', async () => {
+    expect(await fetchPage('/moved')).toMatchObject({ url: `${server.url}/page`, status: 200, title: 'A page' })
+  })
+
+  it.each([
+    ['/json', 200, '{"a": [1, 2]}'],
+    ['/problem', 422, '{"a":1}'],
+    ['/feed', 200, '<rss/>'],
+    ['/text', 200, 'as  it\n is'],
+    ['/empty', 204, ''],
+  ])('brings text as it is: %s', async (path, status, content) => {
+    const page = await fetchPage(path)
+    expect(page).toMatchObject({ status, content, truncated: false })
+    expect(page).not.toHaveProperty('title')
+  })
+
+  it("brings a server's refusal, which may say what to do", async () => {
+    expect(await fetchPage('/missing')).toMatchObject({ status: 404, content: '# Not here' })
+  })
+
+  it('reads the character set of the header, then of the page, else UTF-8', async () => {
+    expect((await fetchPage('/latin')).content).toBe('café')
+    expect((await fetchPage('/meta')).content).toBe('При')
+    expect((await fetchPage('/odd-charset')).content).toBe('é')
+  })
+
+  it('brings nothing that cannot be stored', async () => {
+    expect((await fetchPage('/nul')).content).toBe('a\ufffdb')
+    expect(await fetchPage('/long')).toMatchObject({ content: `${'a'.repeat(99_999)}\ufffd`, truncated: true })
+  })
+
+  it('brings the beginning of what is too long', async () => {
+    for (const path of ['/huge', '/long-page']) {
+      const { content, truncated } = await fetchPage(path)
+      expect([content.length, truncated]).toEqual([100_000, true])
+    }
+  })
+
+  it('sends the id of the call, whatever the model put into it', async () => {
+    const { requests } = server
+    await fetchPage('/text', { callId: 'call_Ab1' })
+    expect(requests.at(-1)?.headers).toMatchObject({
+      'idempotency-key': 'call_Ab1',
+      'user-agent': expect.stringContaining('agent-session-service'),
+    })
+    await fetchPage('/text', { callId: 'a b\r\nx: y\ud800' })
+    expect(requests.at(-1)?.headers['idempotency-key']).toBe('a%20b%0D%0Ax%3A%20y%EF%BF%BD')
+  })
+
+  it.each([
+    ['/image', 'The answer (status 200) has the content type image/png; only text'],
+    ['/untyped', 'The answer (status 500) has no content type'],
+    ['/hostile', 'The answer cannot be read: the page'],
+  ])('tells the model what it cannot read: %s', async (path, sentence) => {
+    const failure = fetchPage(path)
+    await expect(failure).rejects.toBeInstanceOf(ToolError)
+    await expect(failure).rejects.toThrow(sentence)
+  })
+
+  it.each([
+    ['a private address', 'http://127.0.0.1:1/', 'not on the public internet'],
+    ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data', 'not on the public internet'],
+    ['another protocol', 'file:///etc/passwd', 'Only http and https'],
+    ['no address', 'the news', 'no URL'],
+  ])('tells the model that it does not fetch %s', async (_, url, sentence) => {
+    const failure = runTool('web_fetch', { url })
+    await expect(failure).rejects.toBeInstanceOf(ToolError)
+    await expect(failure).rejects.toThrow(sentence)
+  })
+
+  it('stops when the turn is cancelled', async () => {
+    const caller = new AbortController()
+    const fetching = fetchPage('/silent', { signal: caller.signal })
+    setTimeout(() => caller.abort(new Error('cancelled')), 100)
+    await expect(fetching).rejects.toThrow('cancelled')
+  })
+})
+
+describe('converting a page', () => {
+  const page = (html: string) => ({ html, url: 'http://example.com/', maxCharacters: 100 })
+  const never = new AbortController().signal
+
+  it('blocks nothing, however long it takes, and ends in time', async () => {
+    let longestMs = 0
+    let lastAt = performance.now()
+    const watch = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - lastAt)
+      lastAt = performance.now()
+    }, 10)
+    const converting = convertWebPage(page('<div>'.repeat(1_000_000)), never, 4000)
+    await expect(converting).rejects.toThrow(new WebPageError('the page takes too long to convert'))
+    clearInterval(watch)
+    expect(longestMs).toBeLessThan(2000)
+  })
+
+  it('ends when it is aborted, running or waiting', async () => {
+    const caller = new AbortController()
+    const converting = Array.from({ length: 40 }, () => convertWebPage(page('<div>'.repeat(500_000)), caller.signal))
+    setTimeout(() => caller.abort(new Error('cancelled')), 200)
+    const ends = await Promise.allSettled(converting)
+    expect(ends.map((end) => (end.status === 'rejected' ? end.reason.message : 'done'))).toEqual(
+      Array(40).fill('cancelled'),
+    )
+    expect((await convertWebPage(page('<p>after'), never)).markdown).toBe('after')
+  })
+
+  it('works for many at once', async () => {
+    const pages = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => convertWebPage(page(`<p>${index}`), never)),
+    )
+    expect(pages.map(({ markdown }) => markdown)).toEqual(Array.from({ length: 12 }, (_, index) => `${index}`))
+  })
+})

@@ -1,0 +1,46 @@
+import type { Json } from './http.ts'
+import { listEvents, waitFor } from './http.ts'
+import { eventsOfTurn, expectSoundRecord, typesOf } from './record.ts'
+import type { TestService } from './service.ts'
+import { openStream } from './stream.ts'
+import { withClient } from './temporal.ts'
+import { cancel } from './turns.ts'
+
+/** How long a cancelled session may take to its last event: a second, and what a busy machine adds. */
+const LIMIT_MS = 3000
+
+/** Cancels a session's turns; all has ended in time, on an open stream as in the record. Returns the events. */
+export async function cancelInTime(url: string, id: string, body?: object): Promise<Json[]> {
+  const before = (await listEvents(url, id)).length
+  const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+  const startedAt = performance.now()
+  const answer = await cancel(url, id, body)
+  expect([answer.status, answer.body]).toEqual([
+    200,
+    { status: 'cancelled', message: expect.stringMatching(/cancelled/) },
+  ])
+  await stream.until((frame) => frame.event === 'session.idled' && frame.data.sequence > before)
+  const tookMs = Math.round(performance.now() - startedAt)
+  process.stdout.write(`${expect.getState().currentTestName}: ${tookMs} ms\n`)
+  expect(tookMs).toBeLessThan(LIMIT_MS)
+  const events = await listEvents(url, id)
+  expectSoundRecord(events)
+  expect(events.at(-1).type).toBe('session.idled')
+  expect(stream.events()).toEqual(events)
+  stream.close()
+  return events
+}
+
+/** The types of a turn's events from the one on that its cancellation begins with. */
+export function typesAtEnd(events: Json[], turnId: string, count: number): string[] {
+  return typesOf(eventsOfTurn(events, turnId)).slice(-count)
+}
+
+/** Waits until a turn's workflow has ended; returns how, and what it said of itself. */
+export const workflowEnd = (service: TestService, turnId: string): Promise<string> =>
+  withClient(service, (client) =>
+    waitFor(async () => {
+      const { status } = await client.workflow.getHandle(turnId).describe()
+      return status.name !== 'RUNNING' && status.name
+    }, `the workflow of ${turnId} to end`),
+  )

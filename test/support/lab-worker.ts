@@ -1,0 +1,13 @@
+/** A worker process that has the lab's tools besides the service's own. */
+import { run } from '../../platform/run.ts'
+import { workerRole } from '../../worker/main.ts'
+import { createLab } from './lab.ts'
+
+const { capability } = createLab()
+
+await run('worker', [
+  (platform, config, log) => {
+    platform.deps.capabilities = [...platform.deps.capabilities, capability]
+    return workerRole(platform, config, log)
+  },
+])

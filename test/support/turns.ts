@@ -1,0 +1,64 @@
+import { type Answer, call, type Json, listEvents, textMessage, waitFor } from './http.ts'
+
+/** What clients do to a session's turns, and how they see where these stand. */
+
+export const post = (url: string, id: string, text = 'Go', more: object = {}, query = ''): Promise<Answer> =>
+  call(url, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text, { ...more }))
+
+export const cancel = (url: string, id: string, body?: object): Promise<Answer> =>
+  call(url, 'POST', `/v1/sessions/${id}/cancel`, body)
+
+export const submit = (url: string, id: string, tool_results: object[]): Promise<Answer> =>
+  call(url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
+
+export const statusOf = async (url: string, id: string): Promise<string> =>
+  (await call(url, 'GET', `/v1/sessions/${id}`)).body.status
+
+/** Oldest first. */
+export async function listTurns(url: string, id: string, query = '?limit=100'): Promise<Json[]> {
+  const { status, body } = await call(url, 'GET', `/v1/sessions/${id}/turns${query}`)
+  if (status !== 200) throw new Error(`turns: ${status} ${JSON.stringify(body)}`)
+  return body.data.reverse()
+}
+
+export async function getTurn(url: string, id: string, turnId: string): Promise<Json> {
+  return (await call(url, 'GET', `/v1/sessions/${id}/turns/${turnId}`)).body
+}
+
+/** The turn that a posted message got. */
+export const turnIdOf = (answer: Answer): string => String(answer.body.id).replace('message_', 'turn_')
+
+/** Posts a message and waits until its turn waits for the client; returns the turn. */
+export async function postAndAsk(url: string, id: string, text?: string): Promise<Json> {
+  const turnId = turnIdOf(await post(url, id, text))
+  return waitFor(async () => {
+    const turn = await getTurn(url, id, turnId)
+    return turn.status === 'waiting' && turn
+  }, `${turnId} to wait for its client`)
+}
+
+/** Waits until the record has the nth event of a type; returns all events. */
+export const waitForEvent = (url: string, id: string, type: string, nth = 1): Promise<Json[]> =>
+  waitFor(async () => {
+    const events = await listEvents(url, id)
+    return events.filter((event) => event.type === type).length >= nth && events
+  }, `${type} of ${id}`)
+
+export const clientTool = (name: string, properties: object = {}, more: object = {}) => ({
+  type: 'client_side',
+  name,
+  description: `Does ${name}.`,
+  parameters: { type: 'object', properties },
+  ...more,
+})
+
+/** A capability's tool that somebody has to approve. */
+export const guardedTool = (name: string) => ({
+  type: 'builtin',
+  name,
+  description: `Does ${name}.`,
+  parameters: {},
+  policy: 'requires_approval',
+})
+
+export const callsOf = (...names: string[]): Json[] => names.map((name) => ({ id: name, name, arguments: {} }))

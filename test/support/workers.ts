@@ -1,0 +1,42 @@
+import { waitFor } from './http.ts'
+import { type ServiceProcess, startLabWorkerProcess } from './process.ts'
+import type { TestService } from './service.ts'
+import { runnerPid } from './temporal.ts'
+
+/** Worker processes of a service, with the lab's tools, of which a test kills some. */
+export type WorkerPool = {
+  /** Starts as many as are missing. */
+  fill(): Promise<void>
+  /** The one that runs a step of the turn now, if that can be told. */
+  findRunner(turnId: string): Promise<ServiceProcess | undefined>
+  /** Waits for a worker to run a step of the turn, and kills it. */
+  killRunner(turnId: string): Promise<void>
+  killAll(): Promise<void>
+  kill(worker: ServiceProcess): Promise<void>
+  list(): ServiceProcess[]
+}
+
+export function createWorkerPool(service: TestService, size: number): WorkerPool {
+  const workers = new Set<ServiceProcess>()
+  const kill = async (worker: ServiceProcess) => {
+    workers.delete(worker)
+    await worker.kill()
+  }
+  const findRunner = async (turnId: string) => {
+    const pid = await runnerPid(service, turnId)
+    return [...workers].find((worker) => worker.pid === pid)
+  }
+  return {
+    fill: async () => {
+      const missing = Array.from({ length: size - workers.size }, () => startLabWorkerProcess(service))
+      for (const worker of await Promise.all(missing)) workers.add(worker)
+    },
+    findRunner,
+    killRunner: async (turnId) => kill(await waitFor(() => findRunner(turnId), 'a worker to run a step')),
+    killAll: async () => {
+      await Promise.all([...workers].map(kill))
+    },
+    kill,
+    list: () => [...workers],
+  }
+}

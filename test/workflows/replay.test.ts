@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import {
+  bundleWorkflowCode,
+  makeTelemetryFilterString,
+  type ReplayWorkerOptions,
+  Runtime,
+  Worker,
+} from '@temporalio/worker'
+import { DeterminismViolationError } from '@temporalio/workflow'
+import { bundleWorkflows } from '../../worker/bundle.ts'
+import { fromHistoryFile } from '../support/history-json.ts'
+
+const folder = new URL('./histories/', import.meta.url)
+const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+const read = (name: string) => fromHistoryFile(readFileSync(new URL(name, folder), 'utf8'))
+const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+
+type Bundle = NonNullable<ReplayWorkerOptions['workflowBundle']>
+
+beforeAll(() => {
+  // The core tells each nondeterminism; here they are wanted.
+  const logging = { filter: makeTelemetryFilterString({ core: 'ERROR' }) }
+  Runtime.install({ shutdownSignals: [], logger: silent, telemetryOptions: { logging } })
+})
+afterAll(() => Runtime.instance().shutdown())
+
+/** What a replay of each history says: undefined when the workflows do the same again. */
+async function replay(workflowBundle: Bundle, names: string[]): Promise<Record<string, Error | undefined>> {
+  const histories = names.map((name) => ({ workflowId: name, history: read(name) }))
+  const errors: Record<string, Error | undefined> = {}
+  for await (const { workflowId, error } of Worker.runReplayHistories({ workflowBundle }, histories)) {
+    errors[workflowId] = error
+  }
+  return errors
+}
+
+/** A workflow `turn` that is not ours. */
+const bundleOther = (name: string): Promise<Bundle> =>
+  bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL(name, import.meta.url)), logger: silent })
+
+describe('the workflows of this version', () => {
+  it('go on with every turn that an earlier one has started', async () => {
+    expect(files.filter((name) => name.startsWith('first-release-')).length).toBeGreaterThanOrEqual(3)
+    const codePath = process.env.WORKFLOW_BUNDLE
+    const errors = await replay(codePath === undefined ? await bundleWorkflows() : { codePath }, files)
+    expect(errors).toEqual(Object.fromEntries(files.map((name) => [name, undefined])))
+  })
+})
+
+describe('other workflows', () => {
+  it.each(['./turn-with-a-timer.ts', './turn-without-steps.ts'])('%s cannot', async (other) => {
+    const errors = await replay(await bundleOther(other), files)
+    expect(Object.keys(errors)).toEqual(files)
+    for (const error of Object.values(errors)) expect(error).toBeInstanceOf(DeterminismViolationError)
+  })
+})

@@ -1,0 +1,93 @@
+import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
+
+/** A turn of which a history is kept: `play` returns its id as soon as nothing more has to be done for it to end. */
+export type Scenario = { name: string; play(url: string): Promise<string>; environment?: Record<string, string> }
+
+const schema = { type: 'object', properties: { text: { type: 'string' } } }
+const clientTool = { type: 'client_side', name: 'ask_user', description: 'Asks the user.', parameters: schema }
+const guardedTool = { type: 'builtin', name: 'echo', description: 'Says it.', parameters: schema }
+const lab = { capabilities: [{ ref: 'lab' }] }
+const guarded = { ...lab, tools: [{ ...guardedTool, policy: 'requires_approval' }] }
+const asking = { ...lab, tools: [clientTool] }
+
+const done = { text: 'Done.' }
+const calls = (...names: string[]) => ({
+  text: 'Let me see.',
+  tool_calls: names.map((name, index) => ({ id: `call_${index}`, name, arguments: { text: name } })),
+})
+
+/** With the limit that the recorder gives Temporal, enough to go on in a second run. */
+const LONG_TURN_STEPS = 6
+
+export const scenarios: Scenario[] = [
+  { name: 'plain-turn', play: (url) => playAlone(url, [done]) },
+  { name: 'failed-turn', play: (url) => playAlone(url, [{ error: { status: 401, message: 'no' } }]) },
+  {
+    name: 'retried-model-call',
+    play: (url) => playAlone(url, [{ ...done, error: { status: 503, message: 'no', times: 1 } }]),
+  },
+  { name: 'parallel-tools', play: (url) => playAlone(url, [calls('echo', 'wait', 'fail'), done], lab) },
+  { name: 'client-tool-answered', play: (url) => playAnswered(url, asking, ['echo', 'ask_user'], { text: 'yes' }) },
+  {
+    name: 'client-tool-timed-out',
+    environment: { CLIENT_TOOL_TIMEOUT: '1' },
+    play: (url) => playAlone(url, [calls('ask_user'), done], asking),
+  },
+  { name: 'approval-granted', play: (url) => playAnswered(url, guarded, ['echo'], { approved: true }) },
+  { name: 'approval-denied', play: (url) => playAnswered(url, guarded, ['echo'], { approved: false }) },
+  {
+    name: 'cancelled-model-call',
+    play: (url) => playCancelled(url, [{ text: 'la '.repeat(500), tokens_per_second: 20 }]),
+  },
+  { name: 'cancelled-tool', play: (url) => playCancelled(url, [calls('hang')], lab) },
+  { name: 'superseded-while-waiting', play: playSuperseded },
+  { name: 'long-turn', play: (url) => playAlone(url, [...Array(LONG_TURN_STEPS).fill(calls('echo')), done], lab) },
+]
+
+type Started = { sessionId: string; turnId: string }
+
+async function post(url: string, sessionId: string): Promise<string> {
+  await call(url, 'POST', `/v1/sessions/${sessionId}/messages`, textMessage('Go'))
+  const { body } = await call(url, 'GET', `/v1/sessions/${sessionId}/turns`)
+  return body.data[0].id
+}
+
+async function start(url: string, steps: object[], agent: object = {}): Promise<Started> {
+  const sessionId = await createScriptedSession(url, steps, agent)
+  return { sessionId, turnId: await post(url, sessionId) }
+}
+
+async function playAlone(url: string, steps: object[], agent: object = {}): Promise<string> {
+  return (await start(url, steps, agent)).turnId
+}
+
+const untilEvent = (url: string, sessionId: string, type: string): Promise<Json> =>
+  waitFor(async () => (await listEvents(url, sessionId)).find((event) => event.type === type), type)
+
+/** The last of the calls is the client's. */
+async function playAnswered(url: string, agent: object, names: string[], result: object): Promise<string> {
+  const { sessionId, turnId } = await start(url, [calls(...names), done], agent)
+  const asked = await untilEvent(url, sessionId, 'tool.call_requested')
+  const tool_results = asked.data.tool_calls.map(({ id }: Json) => ({ tool_call_id: id, result }))
+  await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/tool-results`, { tool_results }))
+  return turnId
+}
+
+async function playCancelled(url: string, steps: object[], agent: object = {}): Promise<string> {
+  const { sessionId, turnId } = await start(url, steps, agent)
+  await untilEvent(url, sessionId, agent === lab ? 'tool.started' : 'output.message.delta')
+  await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/cancel`, {}))
+  return turnId
+}
+
+async function playSuperseded(url: string): Promise<string> {
+  const { sessionId, turnId } = await start(url, [calls('ask_user'), done], asking)
+  await untilEvent(url, sessionId, 'tool.call_requested')
+  await post(url, sessionId)
+  return turnId
+}
+
+async function expectOk(answering: Promise<{ status: number; body: Json }>): Promise<void> {
+  const { status, body } = await answering
+  if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
+}
