@@ -124,10 +124,17 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
       `${field}.tool_call_id: ${result.tool_call_id.slice(0, 200)} is not pending; pending are: ${pending.join(', ').slice(0, 2000)}`,
     )
   }
-  const isApproval = call.policy === 'requires_approval' && !result.error
+  const error = errorOf(result)
+  const isApproval = call.policy === 'requires_approval' && error === undefined
   // Approved: that it has started is how the record says so.
   if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
-  return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result))
+  return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
+}
+
+/** Some clients send an empty error beside each result; alone it is the message of an error that has none. */
+function errorOf({ result, error }: SubmittedResult): string | undefined {
+  if (error === '' && result === undefined) return 'The client reported an error and gave no reason.'
+  return error || undefined
 }
 
 const DENIED: CallResult = { status: 'error', error: 'The user did not approve this call.' }
@@ -140,8 +147,8 @@ function isApproved(result: unknown, field: string): boolean {
   )
 }
 
-const toResult = ({ result, error }: SubmittedResult): CallResult =>
-  error
+const toResult = ({ result }: SubmittedResult, error: string | undefined): CallResult =>
+  error !== undefined
     ? { status: 'error', error }
     : { status: 'success', parts: [{ type: 'text', text: JSON.stringify(result ?? null) }] }
 

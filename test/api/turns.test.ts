@@ -7,8 +7,11 @@ import {
   textMessage,
   unknownId,
   waitFor,
+  waitUntilIdle,
 } from '../support/http.ts'
+import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { callsOf, cancel, clientTool, getTurn, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -77,5 +80,92 @@ describe('turns', () => {
     expectError(await turns(id, '?limit=-1'), 400, /^limit: /)
     expectError(await turns('session_1'), 400, /^session_id: /)
     expectError(await call(service.url, 'GET', `/v1/sessions/${id}/turns/${unknownId('message')}`), 400, /^turn_id: /)
+  })
+})
+
+describe('a turn that asks its client', () => {
+  const steps = [{ tool_calls: callsOf('a', 'b') }, { text: 'done' }]
+  const tools = [clientTool('a'), clientTool('b')]
+  const idsOf = (turn: Json): string[] => turn.pending_tool_calls.map((pending: Json) => pending.id)
+
+  it('waits, with the calls that are left, and is found by that status', async () => {
+    const id = await createScriptedSession(service.url, steps, { tools })
+    const turn = await postAndAsk(service.url, id)
+    await post(id.replace('session_', 'sess_'), '?wait=20')
+    const other = await createScriptedSession(service.url, steps, { tools })
+    const waiting = await postAndAsk(service.url, other)
+    expect(idsOf(waiting)).toEqual(['a', 'b'])
+    await submit(service.url, other, [{ tool_call_id: 'a' }])
+    const { body } = await turns(other, '?status=waiting')
+    expect(body.data.map(idsOf)).toEqual([['b']])
+    expect(body.data[0]).toMatchObject({ id: waiting.id, finished_at: null, error: null })
+    expect((await turns(other, '?status=active')).body.data).toEqual([])
+
+    // The message came while the turn waited, and took its place.
+    expect(statuses((await turns(id)).body)).toEqual(['completed', 'cancelled'])
+    const { data: cancelled } = (await turns(id, '?status=cancelled')).body
+    expect(cancelled).toEqual([
+      expect.objectContaining({ id: turn.id, pending_tool_calls: [], finished_at: expect.stringMatching(/Z$/) }),
+    ])
+  })
+
+  it('is active again when it has its results, and sums up its steps in the end', async () => {
+    const id = await createScriptedSession(service.url, [steps[0] ?? {}, { text: 'slow', delay_ms: 800 }], { tools })
+    const { id: turnId } = await postAndAsk(service.url, id)
+    await submit(service.url, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+    expect(await getTurn(service.url, id, turnId)).toMatchObject({ status: 'active', pending_tool_calls: [] })
+    const events = await waitUntilIdle(service.url, id)
+    const turn = await getTurn(service.url, id, turnId)
+    const ends = events.filter((event) => event.type === 'reason.completed')
+    const sum = (field: string): number => ends.reduce((total, event) => total + event.data.usage[field], 0)
+    expect(turn).toMatchObject({ status: 'completed', iterations: 2, error: null, pending_tool_calls: [] })
+    expect(turn.usage).toMatchObject({ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') })
+    expect(ends[0].data.usage.output_tokens * ends[1].data.usage.output_tokens).toBeGreaterThan(0)
+    expect(events.at(-2).data.usage).toEqual(turn.usage)
+    const [session, agent] = [
+      await call(service.url, 'GET', `/v1/sessions/${id}`),
+      await call(service.url, 'GET', '/v1/agents'),
+    ]
+    expect(session.body.usage).toEqual(turn.usage)
+    expect(agent.body.data.find((one: Json) => one.id === session.body.agent_id).usage).toEqual(turn.usage)
+    const startedAt = Date.parse(turn.started_at)
+    expect(startedAt).toBeGreaterThanOrEqual(Date.parse(turn.created_at))
+    expect(Date.parse(turn.finished_at)).toBeGreaterThanOrEqual(startedAt + 800)
+  })
+
+  it('is not waited for by who posted its message', async () => {
+    const id = await createScriptedSession(service.url, steps, { tools })
+    const { status, body } = await post(id, '?wait=20')
+    expect([status, body.turn.status, idsOf(body.turn)]).toEqual([202, 'waiting', ['a', 'b']])
+  })
+
+  it('with a queue behind it keeps its place, and those that queue keep theirs', async () => {
+    const slow = { tool_calls: callsOf('a', 'b'), delay_ms: 500 }
+    for (const how of ['answer', 'cancel', 'message'] as const) {
+      const id = await createScriptedSession(service.url, [slow, { text: 'one' }, { text: 'two' }, { text: 'three' }], {
+        tools,
+      })
+      const waiting = postAndAsk(service.url, id)
+      await waitForEvent(service.url, id, 'output.message.started')
+      await post(id)
+      const { id: turnId } = await waiting
+      expect(statuses((await turns(id)).body)).toEqual(['queued', 'waiting'])
+      if (how === 'answer') await submit(service.url, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+      if (how === 'cancel') await cancel(service.url, id, { turn_id: turnId })
+      if (how === 'message') await post(id)
+      const events = await waitUntilIdle(service.url, id)
+      expectSoundRecord(events)
+      const queued = how === 'message' ? ['completed', 'completed'] : ['completed']
+      expect(statuses((await turns(id)).body)).toEqual([...queued, how === 'answer' ? 'completed' : 'cancelled'])
+      const own = turnsOf(events).slice(how === 'answer' ? 0 : 1)
+      const texts = ['one', 'two'].slice(0, own.length)
+      expect(
+        own.map(
+          (turnId) =>
+            events.findLast((event) => event.type === 'reason.completed' && turnOf(event) === turnId).data.text_preview,
+        ),
+      ).toEqual(texts)
+      expect(events.filter((event) => event.type === 'session.idled')).toHaveLength(1)
+    }
   })
 })

@@ -1,4 +1,4 @@
-import { type Answer, call, type Json, listEvents, textMessage, waitFor } from './http.ts'
+import { type Answer, call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from './http.ts'
 
 /** What clients do to a session's turns, and how they see where these stand. */
 
@@ -62,3 +62,19 @@ export const guardedTool = (name: string) => ({
 })
 
 export const callsOf = (...names: string[]): Json[] => names.map((name) => ({ id: name, name, arguments: {} }))
+
+/** A model call that says nothing for longer than any test takes. */
+export const MUTE = { text: 'never said', delay_ms: 60_000 }
+
+/** A session whose first turn is in its model call, with others in the queue; the turns' ids are in that order. */
+export async function createBusySession(
+  url: string,
+  queued: number,
+  steps: object[] = [MUTE],
+): Promise<{ id: string; turns: string[] }> {
+  const id = await createScriptedSession(url, steps)
+  const turns = [turnIdOf(await post(url, id))]
+  await waitForEvent(url, id, 'output.message.started')
+  for (let index = 0; index < queued; index++) turns.push(turnIdOf(await post(url, id)))
+  return { id, turns }
+}

@@ -1,0 +1,62 @@
+import { cancelInTime, workflowEnd } from '../support/cancelling.ts'
+import { createScriptedSession, createSession, listEvents } from '../support/http.ts'
+import { killProcesses, startWorkerProcess } from '../support/process.ts'
+import { expectSoundRecord, textOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { listTurns, post, statusOf, turnIdOf, waitForEvent } from '../support/turns.ts'
+
+let service: TestService
+let url: string
+beforeEach(async () => {
+  service = await startService({ worker: false })
+  url = service.url
+})
+afterEach(async () => {
+  await killProcesses()
+  await service.stop()
+})
+
+describe('cancelling with no worker there', () => {
+  it('settles at once what has not begun; a worker that comes later adds nothing', async () => {
+    const id = await createSession(url)
+    const turns = [turnIdOf(await post(url, id)), turnIdOf(await post(url, id))]
+    const events = await cancelInTime(url, id)
+    expect(events.map((event) => event.type)).toEqual([
+      ...['input.message', 'input.message', 'turn.cancelled', 'turn.cancelled', 'session.idled'],
+    ])
+    expect(await statusOf(url, id)).toBe('idle')
+    service.startWorker()
+    // The second had no workflow, or one that would find its turn ended.
+    await workflowEnd(service, turns[0] ?? '')
+    const next = await post(url, id, 'Now?', {}, '?wait=20')
+    expect(next.body.turn.status).toBe('completed')
+    const all = await listEvents(url, id)
+    expectSoundRecord(all)
+    expect(all.slice(0, events.length)).toEqual(events)
+    expect(all.slice(events.length, events.length + 4).map((event) => event.type)).toEqual([
+      ...['input.message', 'session.started', 'session.activated', 'turn.started'],
+    ])
+    expect((await listTurns(url, id)).map((turn) => turn.started_at === null)).toEqual([true, true, false])
+  }, 60_000)
+
+  it('settles at once what had begun when the worker was killed', async () => {
+    const text = Array.from({ length: 200 }, (_, index) => `word${index}`).join(' ')
+    const id = await createScriptedSession(url, [{ text, tokens_per_second: 20 }])
+    const worker = await startWorkerProcess(service)
+    const turnId = turnIdOf(await post(url, id))
+    await waitForEvent(url, id, 'output.message.delta', 3)
+    await worker.kill()
+    const queued = turnIdOf(await post(url, id))
+    const events = await cancelInTime(url, id)
+    const kept = events.find((event) => event.type === 'output.message.completed').data.message
+    expect(kept.metadata).toMatchObject({ interrupted: true })
+    expect(textOf(kept)).toBe(events.findLast((event) => event.type === 'output.message.delta').data.accumulated)
+    await startWorkerProcess(service)
+    expect(await workflowEnd(service, turnId)).toMatch(/^(CANCELLED|COMPLETED)$/)
+    expect(await listEvents(url, id)).toEqual(events)
+    expect((await listTurns(url, id)).map(({ id, status }) => [id, status])).toEqual([
+      [turnId, 'cancelled'],
+      [queued, 'cancelled'],
+    ])
+  }, 60_000)
+})

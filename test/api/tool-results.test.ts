@@ -1,0 +1,284 @@
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  type Json,
+  listEvents,
+  unknownId,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { compactTypes, expectSoundRecord } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+import {
+  callsOf,
+  cancel,
+  clientTool,
+  getTurn,
+  listTurns,
+  post,
+  postAndAsk,
+  statusOf,
+  submit,
+  turnIdOf,
+  waitForEvent,
+} from '../support/turns.ts'
+
+let service: TestService
+let url: string
+beforeAll(async () => {
+  service = await startService()
+  url = service.url
+})
+afterAll(() => service.stop())
+
+const RESULT = { tool_call_id: 'a', result: 1 }
+const OTHER = { tool_call_id: 'b', result: 2 }
+
+/** A session whose client owes the results of `a` and `b`. */
+async function createWaitingSession(...more: object[]): Promise<{ id: string; turnId: string }> {
+  const steps = [{ tool_calls: callsOf('a', 'b') }, ...more, { text: 'done' }]
+  const id = await createScriptedSession(url, steps, { tools: [clientTool('a'), clientTool('b')] })
+  return { id, turnId: (await postAndAsk(url, id)).id }
+}
+
+/** Nothing of a refused request was taken: the turn still waits for both, and goes on with them. */
+async function expectUntouched(id: string, turnId: string): Promise<void> {
+  const turn = await getTurn(url, id, turnId)
+  expect(turn.status).toBe('waiting')
+  expect(turn.pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
+  expect((await submit(url, id, [RESULT, OTHER])).body).toEqual({ accepted: 2, status: 'active' })
+  expectSoundRecord(await waitUntilIdle(url, id))
+}
+
+describe('tool results that are refused', () => {
+  const mistakes: [string, object[], RegExp][] = [
+    ['an empty list', [], /^tool_results: must have at least one result$/],
+    ['an id that nothing has', [{ tool_call_id: 'x', result: 1 }], /^tool_results\.0\.tool_call_id: x is not pending/],
+    [
+      'one that fits and one that does not',
+      [RESULT, { tool_call_id: 'x' }],
+      /^tool_results\.1\.tool_call_id: x is not/,
+    ],
+    [
+      'more than are pending',
+      [RESULT, OTHER, { tool_call_id: 'c', result: 3 }],
+      /^tool_results\.2\.tool_call_id: c is/,
+    ],
+    ['one id twice', [RESULT, RESULT], /a is given twice/],
+    ['one id twice beside another', [RESULT, OTHER, { ...RESULT, result: 3 }], /a is given twice/],
+    ['an id in another case', [{ tool_call_id: 'A' }], /A is not pending; pending are: a, b/],
+    ['an empty id', [{ tool_call_id: '' }], /is not pending/],
+    ['an id with a wildcard', [{ tool_call_id: '%' }], /% is not pending/],
+    ['no id', [{ result: 1 }], /^tool_results\.0\.tool_call_id: /],
+    ['a number for an id', [{ tool_call_id: 1 }], /^tool_results\.0\.tool_call_id: /],
+    ['a list for an error', [{ tool_call_id: 'a', error: [] }], /^tool_results\.0\.error: /],
+    ['129 results', Array.from({ length: 129 }, (_, index) => ({ tool_call_id: `${index}` })), /at most 128 results/],
+    [
+      'a result of 101 KB',
+      [{ tool_call_id: 'a', result: 'x'.repeat(101 * 1024) }],
+      /^tool_results\.0\.result: .*102400/,
+    ],
+    [
+      'one of 100 KB and a byte',
+      [{ tool_call_id: 'a', result: 'x'.repeat(102_399) }],
+      /^tool_results\.0\.result: .*102400/,
+    ],
+    [
+      'an error of 101 KB',
+      [OTHER, { tool_call_id: 'a', error: 'ü'.repeat(51_201) }],
+      /^tool_results\.1\.error: .*102400/,
+    ],
+    ['a NUL', [{ tool_call_id: 'a', result: { deep: ['\0'] } }], /NUL/],
+    ['half a character', [{ tool_call_id: 'a', error: '\ud83e' }], /surrogate/],
+  ]
+  it.each(mistakes)('%s', async (_name, results, sentence) => {
+    const { id, turnId } = await createWaitingSession()
+    expectError(await submit(url, id, results), 400, sentence)
+    await expectUntouched(id, turnId)
+  })
+
+  it('a body that is none', async () => {
+    const { id, turnId } = await createWaitingSession()
+    const path = `/v1/sessions/${id}/tool-results`
+    expectError(await call(url, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
+    expectError(await call(url, 'POST', path), 400, 'body is needed')
+    for (const body of ['null', '[]', '"x"', '{}', '{"tool_results":{}}', '{"tool_results":[null]}']) {
+      expectError(await call(url, 'POST', path, body), 400)
+    }
+    const text = { 'Content-Type': 'text/plain' }
+    expectError(await call(url, 'POST', path, JSON.stringify({ tool_results: [RESULT] }), text), 415)
+    await expectUntouched(id, turnId)
+  })
+
+  it('a body that is too large', async () => {
+    const { id, turnId } = await createWaitingSession()
+    const body = JSON.stringify({ tool_results: [{ tool_call_id: 'a', result: 'x'.repeat(16 * 1024 * 1024) }] })
+    expectError(await call(url, 'POST', `/v1/sessions/${id}/tool-results`, body), 413, '16777216 bytes')
+    await expectUntouched(id, turnId)
+  })
+
+  it('an id that was answered before', async () => {
+    const { id, turnId } = await createWaitingSession()
+    await submit(url, id, [RESULT])
+    expectError(await submit(url, id, [RESULT]), 400, 'a is not pending; pending are: b')
+    expectError(await submit(url, id, [OTHER, RESULT]), 400, 'a is not pending; pending are: b')
+    expect((await getTurn(url, id, turnId)).pending_tool_calls).toHaveLength(1)
+    await submit(url, id, [OTHER])
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    const results = events.filter((event) => event.type === 'tool.completed')
+    expect(results.map((event) => event.data.result[0].text)).toEqual(['1', '2'])
+  })
+
+  it('an id of another session, which goes on waiting', async () => {
+    const { id, turnId } = await createWaitingSession()
+    const steps = [{ tool_calls: callsOf('c') }, { text: 'done' }]
+    const other = await createScriptedSession(url, steps, { tools: [clientTool('c')] })
+    await postAndAsk(url, other)
+    expectError(await submit(url, id, [{ tool_call_id: 'c', result: 1 }]), 400, 'c is not pending')
+    expectError(await submit(url, other, [RESULT]), 400, 'a is not pending')
+    expect(await statusOf(url, other)).toBe('waitingfortoolresults')
+    await expectUntouched(id, turnId)
+  })
+})
+
+describe('tool results for a session', () => {
+  it('that is not there are not found', async () => {
+    expectError(await submit(url, unknownId('session'), [RESULT]), 404, 'Session not found')
+    expectError(await submit(url, 'session_1', [RESULT]), 400, /^session_id: /)
+  })
+
+  it("that is another organization's are not found, with the same words", async () => {
+    const { db } = service.platform.deps
+    const { id, turnId } = await createWaitingSession()
+    const organizationId = '0193aaaa-bbbb-7ccc-8ddd-000000000002'
+    await db.organization.create({ data: { id: organizationId, name: 'Other' } })
+    const uuid = id.replace(/^session_(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+    const own = await db.session.findUniqueOrThrow({ where: { id: uuid } })
+    const move = async (to: string) => {
+      await db.session.update({ where: { id: uuid }, data: { organizationId: to } })
+      await db.turn.updateMany({ where: { sessionId: uuid }, data: { organizationId: to } })
+    }
+    await move(organizationId)
+    const missing = unknownId('session')
+    expect((await submit(url, id, [RESULT])).body).toEqual((await submit(url, missing, [RESULT])).body)
+    expectError(await submit(url, id, [RESULT]), 404, 'Session not found')
+    expectError(await cancel(url, id), 404, 'Session not found')
+    expectError(await cancel(url, id, { turn_id: turnId }), 404, 'not found')
+    expectError(await post(url, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
+    expectError(await post(url, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
+    await move(own.organizationId)
+    await expectUntouched(id, turnId)
+  })
+
+  it('that is fresh, active or idle conflict', async () => {
+    const id = await createScriptedSession(url, [{ text: 'slow', delay_ms: 1500 }])
+    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
+    await post(url, id)
+    await waitForEvent(url, id, 'output.message.started')
+    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
+    expectSoundRecord(await waitUntilIdle(url, id))
+    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
+  })
+
+  it('that has all of them conflict', async () => {
+    const { id } = await createWaitingSession({ text: 'slow', delay_ms: 1000 })
+    await submit(url, id, [RESULT, OTHER])
+    expectError(await submit(url, id, [RESULT, OTHER]), 409)
+    expectSoundRecord(await waitUntilIdle(url, id))
+  })
+
+  it('whose waiting turn was cancelled conflict', async () => {
+    const { id } = await createWaitingSession()
+    await submit(url, id, [RESULT])
+    await cancel(url, id)
+    expectError(await submit(url, id, [OTHER]), 409)
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    expect(events.at(-2).type).toBe('turn.cancelled')
+  })
+
+  it.each([2, 8])('%i times at once are taken once', async (times) => {
+    const { id } = await createWaitingSession()
+    const answers = await Promise.all(
+      Array.from({ length: times }, (_, index) =>
+        submit(url, id, [
+          { ...RESULT, result: index },
+          { ...OTHER, result: index },
+        ]),
+      ),
+    )
+    const won = answers.findIndex(({ status }) => status === 200)
+    const statuses = answers.map(({ status }) => status).sort()
+    expect(statuses).toEqual([200, ...Array(times - 1).fill(409)])
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    const results = events.filter((event) => event.type === 'tool.completed')
+    expect(results.map((event) => event.data.result[0].text)).toEqual([`${won}`, `${won}`])
+  })
+})
+
+describe('a message while the turn waits for tool results', () => {
+  it('takes its place: its calls are cancelled, and the session goes on without idling', async () => {
+    const { id, turnId } = await createWaitingSession({ text: 'slow', delay_ms: 500 })
+    await submit(url, id, [RESULT])
+    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+    const answer = await post(url, id, 'Never mind')
+    expect(answer.status).toBe(201)
+    expect(await statusOf(url, id)).toBe('active')
+    expectError(await submit(url, id, [OTHER]), 409)
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    const asked = events.findIndex((event) => event.type === 'tool.call_requested')
+    expect(compactTypes(events.slice(asked))).toEqual([
+      ...['tool.call_requested', 'tool.completed', 'tool.completed', 'turn.cancelled', 'input.message'],
+      ...['session.activated', 'turn.started', 'reason.started', 'output.message.started', 'output.message.delta'],
+      ...['llm.generation', 'output.message.completed', 'reason.completed', 'turn.completed', 'session.idled'],
+    ])
+    expect(events[asked + 2].data).toMatchObject({ tool_call_id: 'b', tool_name: 'b', status: 'cancelled' })
+    const { data } = events[asked + 3]
+    expect(data).toEqual({ turn_id: turnId, reason: 'superseded by a new message', usage: expect.any(Object) })
+    await stream.until((frame) => frame.event === 'session.idled')
+    stream.close()
+    expect(stream.events()).toEqual(events)
+    const [old, next] = await listTurns(url, id)
+    expect(old).toMatchObject({ id: turnId, status: 'cancelled', pending_tool_calls: [] })
+    expect(next).toMatchObject({ id: turnIdOf(answer), status: 'completed' })
+  })
+
+  it('and its last results at the same moment: one of both comes first, and nothing is lost', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id } = await createWaitingSession()
+      const [submitted, posted] = await Promise.all([submit(url, id, [RESULT, OTHER]), post(url, id, 'Never mind')])
+      expect(posted.status).toBe(201)
+      expect([200, 409]).toContain(submitted.status)
+      const events = await waitUntilIdle(url, id)
+      expectSoundRecord(events)
+      const first = submitted.status === 200 ? 'completed' : 'cancelled'
+      expect((await listTurns(url, id)).map((turn) => turn.status)).toEqual([first, 'completed'])
+      expect((await listEvents(url, id, '?types=session.idled')).length).toBeLessThanOrEqual(2)
+    }
+  })
+
+  it('gives the model a cancelled result for what was not answered', async () => {
+    const { id } = await createWaitingSession()
+    await post(url, id, 'Never mind')
+    const events = await waitUntilIdle(url, id)
+    const { messages } = events.findLast((event) => event.type === 'llm.generation').data
+    expect(messages.map((message: Json) => message.role)).toEqual([
+      'user',
+      'agent',
+      'tool_result',
+      'tool_result',
+      'user',
+    ])
+  })
+
+  it('does nothing to another session', async () => {
+    const { id, turnId } = await createWaitingSession()
+    await post(url, await createSession(url), 'Hello', {}, '?wait=20')
+    await expectUntouched(id, turnId)
+  })
+})
