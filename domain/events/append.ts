@@ -56,12 +56,33 @@ export async function recordEvents(
   writer: Writer,
   events: NewEvent[],
 ): Promise<Appended> {
-  const stored = JSON.stringify(events.map((e) => ({ type: e.type, step: e.step, exec_id: e.execId, data: e.data })))
+  const stored = toStored(events)
   const { step, fence } = writer.attempt ?? { step: null, fence: null }
   const rows = await db.$queryRaw<{ result: Row }[]>`
     SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
       AS result`
-  const row = rows[0]?.result ?? { outcome: 'session_gone' }
+  return toAppended(deps, writer, events, rows[0]?.result)
+}
+
+/** The same for several turns of one session, in their order and with one round trip. */
+export async function recordEventsOf(
+  deps: Deps,
+  db: Prisma.TransactionClient,
+  sessionId: string,
+  turns: { turnId: string; events: NewEvent[] }[],
+): Promise<Appended[]> {
+  const ids = turns.map(({ turnId }) => turnId)
+  const stored = turns.map(({ events }) => toStored(events))
+  const rows = await db.$queryRaw<{ result: Row }[]>`
+    SELECT append_events(${sessionId}::uuid, turn.id, NULL, NULL, turn.events::jsonb) AS result
+    FROM unnest(${ids}::uuid[], ${stored}::text[]) WITH ORDINALITY AS turn (id, events, place) ORDER BY turn.place`
+  return turns.map(({ turnId, events }, index) => toAppended(deps, { sessionId, turnId }, events, rows[index]?.result))
+}
+
+const toStored = (events: NewEvent[]): string =>
+  JSON.stringify(events.map((e) => ({ type: e.type, step: e.step, exec_id: e.execId, data: e.data })))
+
+function toAppended(deps: Deps, writer: Writer, events: NewEvent[], row: Row = { outcome: 'session_gone' }): Appended {
   const nextTurnId = row.next_turn_id ?? null
   if (row.outcome === 'fenced' || row.outcome === 'session_gone') return { outcome: row.outcome }
   if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId }

@@ -1,7 +1,7 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { Prisma, SessionStatus } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { type Appended, type NewEvent, recordEvents } from './append.ts'
+import { type Appended, type NewEvent, recordEvents, recordEventsOf } from './append.ts'
 import { publishEvents } from './relay.ts'
 
 /** A session whose record nobody else writes until the transaction ends. */
@@ -12,6 +12,8 @@ export type LockedSession = {
   db: Prisma.TransactionClient
   /** As `appendEvents`; the events are published when the transaction has been committed. */
   append(turnId: string, events: NewEvent[]): Promise<Appended>
+  /** The same for many turns, in their order. */
+  appendOf(turns: { turnId: string; events: NewEvent[] }[]): Promise<Appended[]>
   /** Publishes events with the others that were recorded by other means. */
   publish(turnId: string, events: WireEvent[]): void
 }
@@ -44,6 +46,14 @@ export async function withLockedSession<T>(
         append: async (turnId, events) => {
           const appended = await recordEvents(deps, db, { sessionId: where.sessionId, turnId }, events)
           if (appended.outcome === 'appended') published.push([turnId, appended.events])
+          return appended
+        },
+        appendOf: async (turns) => {
+          const appended = await recordEventsOf(deps, db, where.sessionId, turns)
+          for (const [index, { turnId }] of turns.entries()) {
+            const one = appended[index]
+            if (one?.outcome === 'appended') published.push([turnId, one.events])
+          }
           return appended
         },
       })

@@ -95,21 +95,35 @@ export async function cancelUnfinished(
     where: { sessionId: session.id, finishedAt: null, ...(turnId === undefined ? {} : { id: turnId }) },
     orderBy: { inputSequence: 'asc' },
   })
-  const cancelled: Cancelled[] = []
-  for (const turn of turns) {
-    const wasRunning = turn.status !== 'queued'
-    const usage = presentUsage(turn)
-    const turn_id = toId('turn', turn.id)
-    const appended = await session.append(turn.id, [
-      ...(wasRunning ? await interrupted(session, turn.id) : []),
-      ...(wasRunning ? await endOpenCalls(session.db, turn.id, 'The turn was cancelled.') : []),
-      { type: 'turn.cancelled', data: { turn_id, reason, usage } },
-      ...(idles ? [{ type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } } as const] : []),
-    ])
-    if (appended.outcome === 'appended') cancelled.push({ turnId: turn.id, wasRunning, at: appended.at })
-  }
-  return cancelled
+  const endings = await Promise.all(
+    turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, reason, idles) })),
+  )
+  const appended = await session.appendOf(endings)
+  return turns.flatMap(({ id, status }, index) => {
+    const one = appended[index]
+    return one?.outcome === 'appended' ? [{ turnId: id, wasRunning: status !== 'queued', at: one.at }] : []
+  })
 }
+
+async function cancelling(
+  session: LockedSession,
+  turn: Unfinished,
+  reason: string,
+  idles: boolean,
+): Promise<NewEvent[]> {
+  const usage = presentUsage(turn)
+  const turn_id = toId('turn', turn.id)
+  // One that has not begun has nothing open.
+  const open = turn.status === 'queued' ? [] : await closeOpen(session, turn.id)
+  const cancelled: NewEvent = { type: 'turn.cancelled', data: { turn_id, reason, usage } }
+  if (!idles) return [...open, cancelled]
+  return [...open, cancelled, { type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } }]
+}
+
+const closeOpen = async (session: LockedSession, turnId: string): Promise<NewEvent[]> => [
+  ...(await interrupted(session, turnId)),
+  ...(await endOpenCalls(session.db, turnId, 'The turn was cancelled.')),
+]
 
 /** What clients have seen of an answer that was cut off becomes a message, so that it is not lost to the conversation. */
 async function interrupted({ db, id: sessionId }: LockedSession, turnId: string): Promise<NewEvent[]> {

@@ -1,10 +1,11 @@
 import type { TurnInput } from '../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../capabilities/capability.ts'
 import type { Deps } from '../deps.ts'
-import { appendEvents } from '../events/append.ts'
+import { appendEvents, type NewEvent } from '../events/append.ts'
 import { newUuid, toId } from '../ids.ts'
+import { pause } from '../pause.ts'
 import { storableJson, storableText } from '../storable.ts'
-import { type Attempt, appendAs, whileTurnRuns } from './attempt.ts'
+import { type Attempt, appendAs, RightLost, whileTurnRuns } from './attempt.ts'
 import { type CallResult, callCompleted, callStarted, callStep } from './calls.ts'
 import { type Configuration, configurationSql, configure } from './load.ts'
 
@@ -12,6 +13,9 @@ import { type Configuration, configurationSql, configure } from './load.ts'
 const MAX_RESULT_BYTES = 512 * 1024
 /** A tool that does not heed its signal is left alone this long after its time is over. */
 const UNHEEDED_MS = 1000
+/** Within what the workflow grants a tool beyond its time. */
+const RECORD_MS = 20_000
+const RECORD_AGAIN_MS = 500
 
 export type Ran = { outcome: 'done' | 'ended' }
 
@@ -33,10 +37,24 @@ export async function runTool(
     const { isRetry } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
     const result = await resultOf(deps, turn, call, isRetry, live.signal)
     const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
-    await appendAs(deps, turn, step, live, [recorded])
+    await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
   })
   return ran === 'ended' ? { outcome: 'ended' } : ran
+}
+
+/** A database that is away for a moment does not make the tool run again. Repeated, the event is recorded once. */
+async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: Attempt, result: NewEvent) {
+  const until = Date.now() + RECORD_MS
+  for (;;) {
+    try {
+      return await appendAs(deps, turn, step, attempt, [result])
+    } catch (error) {
+      if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
+      deps.log.warn({ err: error, turn: toId('turn', turn.turnId) }, 'result of a tool not recorded; trying again')
+      await pause(RECORD_AGAIN_MS, attempt.signal)
+    }
+  }
 }
 
 /** For a call whose runs have all failed for reasons of the service's own. */
