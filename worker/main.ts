@@ -6,6 +6,8 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
   // Signals are run's to handle: the worker stops after the API.
   Runtime.install({
     shutdownSignals: [],
+    // The native half of the library would write to the console by itself.
+    telemetryOptions: { logging: { forward: {} } },
     logger: new DefaultLogger('WARN', (entry) => log.warn(entry.meta, entry.message)),
   })
   return startWorker(deps, {

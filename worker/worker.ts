@@ -23,6 +23,11 @@ const SWEEP_MS = 1000
 const RECONCILE_MS = 5000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
+/**
+ * A machine that vanishes leaves its polls open at Temporal for a minute, and each one swallows a task until that times
+ * out. So an idle worker has few of them, and a busy one more.
+ */
+const POLLERS = { type: 'autoscaling', minimum: 1, initial: 1, maximum: 10 } as const
 
 /** Once a process: a worker that connects again needs no second bundle. */
 let bundle: ReturnType<typeof bundleWorkflows> | undefined
@@ -74,7 +79,9 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
     // Heartbeats are due each 4 s; the SDK would hold them back to 80 % of that, which leaves a busy worker no slack.
     maxHeartbeatThrottleInterval: '1500 milliseconds',
     // Another worker takes a turn over this soon after its own has died.
-    stickyQueueScheduleToStartTimeout: '2 seconds',
+    stickyQueueScheduleToStartTimeout: '1 second',
+    workflowTaskPollerBehavior: POLLERS,
+    activityTaskPollerBehavior: POLLERS,
     maxConcurrentActivityTaskExecutions: 200,
     maxConcurrentLocalActivityExecutions: 200,
     workflowBundle: options.workflowBundle === undefined ? await bundled() : { codePath: options.workflowBundle },

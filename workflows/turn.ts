@@ -21,6 +21,8 @@ import { inParallel } from './parallel.ts'
 const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
+  // While the record is away they wait on timers: a workflow task that is kept alive for them fills the history.
+  localRetryThreshold: '2 seconds',
 })
 
 /**
@@ -50,14 +52,18 @@ const MAX_HISTORY_EVENTS = 2000
  * where to go on when a long turn continues in a new run. Ends as cancelled when the turn was ended from outside.
  */
 export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
+  const outcome = await runTurn(input, iteration)
+  if (outcome === 'ended') throw new CancelledFailure('the turn was cancelled, or its session deleted')
+  return outcome
+}
+
+/** Whatever happens to the workflow, no turn may stay without an end. */
+async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome | 'ended'> {
   const progress = { iteration }
   try {
-    const outcome = await takeSteps(input, progress)
-    if (outcome === 'ended') throw new CancelledFailure('the turn was cancelled, or its session deleted')
-    return outcome
+    return await takeSteps(input, progress)
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error
-    // Whatever happens to the workflow, no turn may stay without an end.
     if (isCancellation(error)) {
       await CancellationScope.nonCancellable(() => cancelTurn(input))
       throw error

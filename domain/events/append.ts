@@ -22,11 +22,13 @@ export type Writer = {
 
 export type Appended =
   /**
-   * `events`: those that were not there yet. `at`: the time that they carry. `isRetry`: an earlier attempt of the step
-   * had begun. `nextTurnId`: when the turn ended, the one whose place it is now.
+   * `events`: those that were not there yet. `at`: the time that they carry. `claims`: how many attempts of
+   * the step have begun. `nextTurnId`: when the turn ended, the one whose place it is now.
    */
-  | { outcome: 'appended'; events: WireEvent[]; at: Date; isRetry: boolean; nextTurnId: string | null }
+  | { outcome: 'appended'; events: WireEvent[]; at: Date; claims: number; nextTurnId: string | null }
   | { outcome: 'turn_ended'; nextTurnId: string | null }
+  /** An earlier turn of the session is unfinished. */
+  | { outcome: 'not_next' }
   | { outcome: 'fenced' }
   | { outcome: 'session_gone' }
 
@@ -34,7 +36,7 @@ type Row = {
   outcome: Appended['outcome']
   events?: [ordinal: number, sequence: number][]
   ts?: string
-  is_retry?: boolean
+  claims?: number
   next_turn_id?: string | null
 }
 
@@ -84,11 +86,11 @@ const toStored = (events: NewEvent[]): string =>
 
 function toAppended(deps: Deps, writer: Writer, events: NewEvent[], row: Row = { outcome: 'session_gone' }): Appended {
   const nextTurnId = row.next_turn_id ?? null
-  if (row.outcome === 'fenced' || row.outcome === 'session_gone') return { outcome: row.outcome }
   if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId }
+  if (row.outcome !== 'appended') return { outcome: row.outcome }
   const at = new Date(row.ts ?? 0)
   const recorded = presentRecorded(deps, writer, events, row, at)
-  return { outcome: 'appended', events: recorded, at, isRetry: row.is_retry ?? false, nextTurnId }
+  return { outcome: 'appended', events: recorded, at, claims: row.claims ?? 0, nextTurnId }
 }
 
 function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row, ts: Date): WireEvent[] {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { EventContext, EventType, WireEvent } from '../../contract/events.ts'
-import type { Message } from '../../contract/messages.ts'
+import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
 
@@ -68,14 +68,18 @@ function presentToolResult(event: StoredEvent): Omit<Message, 'sequence' | 'crea
   const { tool_call_id, message_id, result, error } = event.data as {
     tool_call_id: string
     message_id?: string
-    result?: { type: string; text?: string }[]
+    result?: ContentPart[] | null
     error?: string | null
   }
   const text = result?.find((part) => part.type === 'text')?.text
+  const images = result?.filter((part) => part.type === 'image') ?? []
   return {
     id: message_id ?? toId('message', spanUuid(event.turnId, event.step)),
     role: 'tool_result',
-    content: [{ type: 'tool_result', tool_call_id, result: text === undefined ? null : parseJson(text), error }],
+    content: [
+      { type: 'tool_result', tool_call_id, result: text === undefined ? null : parseJson(text), error },
+      ...images,
+    ],
   }
 }
 

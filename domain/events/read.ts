@@ -1,8 +1,8 @@
 import type { EventType } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
-import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
+import { readConversation, withoutImages } from './conversation.ts'
 import { messageTypes, presentEvent, presentMessage, type ReadParts, type StoredEvent } from './present.ts'
 
 /** Which events a reader wants; undefined: all. */
@@ -108,40 +108,11 @@ async function textBefore(deps: Deps, event: StoredEvent): Promise<string> {
 
 /** What the model call of an llm.generation was given: nothing is stored twice for it. */
 async function messagesBefore(deps: Deps, event: StoredEvent): Promise<Message[]> {
-  const conversation = conversationSql(event.turnId, event.sequence)
-  const rows = await deps.db.$queryRaw<{ conversation: ConversationRow[] }[]>`SELECT ${conversation} AS conversation`
-  const messages = patchDanglingCalls(presentConversation(rows[0]?.conversation ?? [], event.sessionId))
+  const messages = patchDanglingCalls(await readConversation(deps, event.sessionId, event.turnId, event.sequence))
   // Written with the event, by the call that it tells of.
   const thresholds = event.data.thresholds as Thresholds | undefined
   return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
 }
-
-/** The bytes of images are in the events of their own messages; with each model call again they would be most of a session. */
-export const withoutImages = (message: Message): Message => ({
-  ...message,
-  content: message.content.map((part) => (part.type === 'image' && part.base64 ? { ...part, base64: null } : part)),
-})
-
-type ConversationRow = Omit<Row, 'ts'> & { ts: string }
-
-/**
- * The conversation as a turn sees it, as one JSON value, oldest first: earlier turns whole, then its own message and
- * what came of it before sequence `before`. Messages that queue behind the turn are not in it.
- */
-export const conversationSql = (turnId: string, before = 2 ** 31 - 1): Prisma.Sql => Prisma.sql`(
-  SELECT jsonb_agg(jsonb_build_object(
-    'sequence', e.sequence, 'type', e.type, 'ts', e.ts, 'turnId', e.turn_id, 'step', e.step, 'data', e.data
-  ) ORDER BY earlier.input_sequence, e.sequence)
-  FROM turns own
-  JOIN turns earlier ON earlier.session_id = own.session_id AND earlier.input_sequence <= own.input_sequence
-  JOIN events e ON e.session_id = own.session_id AND e.turn_id = earlier.id AND e.sequence < ${before}
-    AND e.type IN ('input.message', 'output.message.completed', 'tool.completed')
-  WHERE own.id = ${turnId}::uuid
-)`
-
-export const presentConversation = (rows: ConversationRow[], sessionId: string): Message[] =>
-  rows.map((row) => presentMessage({ ...row, ts: new Date(row.ts), sessionId }))
-export type { ConversationRow }
 
 const MESSAGES_PAGE = 20
 

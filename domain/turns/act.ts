@@ -2,7 +2,7 @@ import { checkArguments } from '../capabilities/arguments.ts'
 import type { NewEvent } from '../events/append.ts'
 import { newUuid } from '../ids.ts'
 import type { ModelToolCall } from '../llm/model.ts'
-import { type ActPlan, actStep, type Call, callCompleted, callStarted, planRuns } from './calls.ts'
+import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planRuns } from './calls.ts'
 import type { TurnContext } from './load.ts'
 
 /** As many as a provider allows in one answer; the rest of a longer list is refused. */
@@ -20,7 +20,7 @@ export function beginAct(
 ): { events: NewEvent[]; plan: ActPlan } {
   const execId = newUuid()
   const wrong: NewEvent[] = []
-  const calls = toolCalls.map((toolCall, position): Call => {
+  const calls = toolCalls.map((toolCall, position): PlannedCall => {
     const offered = context.toolset.get(toolCall.name)
     const named = { ...toolCall, position, displayName: offered?.displayName ?? null }
     const error = position < MAX_CALLS ? findProblem(context, toolCall) : `Only ${MAX_CALLS} calls can be made at once.`

@@ -114,14 +114,10 @@ function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCal
   }
 }
 
-/** The model's parts, with a limit on how long it may say nothing. */
+/** The model's parts, with limits on how long it may say nothing, how long it may talk, and how much it may say. */
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
   const { context, attempt, deps } = call
-  const silent = new AbortController()
-  const limitMs = deps.modelIdleTimeoutMs
-  const giveUp = () =>
-    silent.abort(new ModelError(`The model said nothing for ${Math.round(limitMs / 1000)} s.`, { retryable: true }))
-  let timer = setTimeout(giveUp, limitMs)
+  const limits = createLimits(deps.modelIdleTimeoutMs)
   const whole = createTextRepair()
   try {
     const parts = context.model.create()({
@@ -131,16 +127,49 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       reasoningEffort: context.reasoningEffort,
       callIndex: context.earlierCalls + call.iteration - 1,
       failures: context.attempts.failures,
-      signal: AbortSignal.any([attempt.signal, broken, silent.signal]),
+      signal: AbortSignal.any([attempt.signal, broken, limits.signal]),
     })
     for await (const part of parts) {
-      clearTimeout(timer)
-      timer = setTimeout(giveUp, limitMs)
+      limits.heard(part)
       yield* whole(part)
     }
   } finally {
-    clearTimeout(timer)
+    limits.clear()
   }
+}
+
+/** Less than the activity's own time, so that the failure is counted and told. */
+const MAX_CALL_MS = 25 * 60_000
+/** Far above what a model can say in one answer, and what one event can hold. */
+const MAX_ANSWER_CHARACTERS = 8 * 1024 * 1024
+
+function createLimits(idleMs: number) {
+  const over = new AbortController()
+  const giveUp = (message: string, retryable: boolean) => () => over.abort(new ModelError(message, { retryable }))
+  const silent = giveUp(`The model said nothing for ${Math.round(idleMs / 1000)} s.`, true)
+  const endless = giveUp(`The model did not finish its answer within ${MAX_CALL_MS / 60_000} minutes.`, false)
+  let idle = setTimeout(silent, idleMs)
+  const whole = setTimeout(endless, MAX_CALL_MS)
+  let characters = 0
+  return {
+    signal: over.signal,
+    heard: (part: ModelPart) => {
+      clearTimeout(idle)
+      idle = setTimeout(silent, idleMs)
+      characters += sizeOf(part)
+      if (characters > MAX_ANSWER_CHARACTERS)
+        throw new ModelError('The answer of the model is too long.', { retryable: false })
+    },
+    clear: () => {
+      clearTimeout(idle)
+      clearTimeout(whole)
+    },
+  }
+}
+
+function sizeOf(part: ModelPart): number {
+  if (part.type === 'text' || part.type === 'thinking') return part.delta.length
+  return part.type === 'tool_call' ? JSON.stringify(part.call.arguments).length : 0
 }
 
 /** Makes streamed text storable, and puts a pair together again that a provider has cut in two. */

@@ -12,7 +12,7 @@ export type Attempt = {
 type Granted = Extract<Appended, { outcome: 'appended' }>
 type LostRight = Exclude<Appended['outcome'], 'appended'>
 
-/** The attempt may not write any more: a newer one has begun, or the turn is over. */
+/** The attempt may not write: a newer one has begun, the turn is over, or it is not its turn yet. */
 export class RightLost extends Error {
   override name = 'RightLost'
   readonly outcome: LostRight
@@ -38,7 +38,7 @@ export async function appendAs(
 
 /**
  * Runs a step of a turn; its signal also aborts when the turn is ended by somebody else, which Redis tells at once and
- * Temporal by the next heartbeat. Resolves with 'ended' when the turn is over and nothing more may be written.
+ * Temporal by the next heartbeat. Resolves with 'ended' when nothing more may be written.
  */
 export async function whileTurnRuns<T>(
   deps: Deps,
@@ -60,3 +60,9 @@ export async function whileTurnRuns<T>(
     unwatch()
   }
 }
+
+/** An attempt that ends without a word has taken its worker with it; a step that does so each time is given up. */
+const MAX_CLAIMS = 20
+
+/** `failures`: attempts that ended with a recorded failure. */
+export const isHopeless = (claims: number, failures = 0): boolean => claims - failures > MAX_CLAIMS

@@ -1,5 +1,6 @@
 import type { ContentPart } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
+import type { ToolRun } from '../../workflows/messages.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 
@@ -15,8 +16,13 @@ export type Call = {
   displayName: string | null
   arguments: Record<string, unknown>
   policy: CallPolicy
+  /** That of its tool.started, or of the act when it has none. */
+  execId: string
   state: 'open' | 'started' | 'completed'
 }
+
+/** A call as its step plans it, before anything of it has run. */
+export type PlannedCall = Omit<Call, 'execId'>
 
 /** The calls of one reason step. `execId` is that of act.started. */
 export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[] }
@@ -30,7 +36,8 @@ type Row = {
   startedAt: Date
   summaries: { id: string; name: string; display_name: string | null; policy: CallPolicy }[]
   content: { type: string; arguments?: Record<string, unknown> }[]
-  started: string[]
+  /** By step; what a started call's own run is called. */
+  started: Record<string, string>
   completed: string[]
 }
 
@@ -41,14 +48,15 @@ export async function readAct(
   iteration?: number,
 ): Promise<Act | undefined> {
   const step = iteration === undefined ? Prisma.empty : Prisma.sql`AND step = ${actStep(iteration)}`
-  const steps = (type: string) => Prisma.sql`ARRAY(
-    SELECT step FROM events
-    WHERE turn_id = ${turnId}::uuid AND type = ${type} AND step LIKE 'tool:' || act.iteration || ':%')`
+  const ofAct = Prisma.sql`turn_id = ${turnId}::uuid AND step LIKE 'tool:' || act.iteration || ':%'`
   const rows = await db.$queryRaw<Row[]>`
     SELECT act.iteration::int, act.exec_id AS "execId", act.ts AS "startedAt", act.data -> 'tool_calls' AS summaries,
       (SELECT data #> '{message,content}' FROM events
-        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = 'reason:' || act.iteration) AS content,
-      ${steps('tool.started')} AS started, ${steps('tool.completed')} AS completed
+        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = 'reason:' || act.iteration)
+        AS content,
+      (SELECT coalesce(jsonb_object_agg(step, exec_id), '{}') FROM events WHERE ${ofAct} AND type = 'tool.started')
+        AS started,
+      ARRAY(SELECT step FROM events WHERE ${ofAct} AND type = 'tool.completed') AS completed
     FROM (
       SELECT *, split_part(step, ':', 2) AS iteration FROM events
       WHERE turn_id = ${turnId}::uuid AND type = 'act.started' ${step} ORDER BY sequence DESC LIMIT 1
@@ -58,23 +66,21 @@ export async function readAct(
 }
 
 /** act.started and the message name the same calls in the same order. */
-function toCalls({ iteration, summaries, content, started, completed }: Row): Call[] {
+function toCalls({ iteration, execId, summaries, content, started, completed }: Row): Call[] {
   const parts = content.filter((part) => part.type === 'tool_call')
   return summaries.map(({ id, name, display_name, policy }, position) => {
     const step = callStep(iteration, id)
-    const state = completed.includes(step) ? 'completed' : started.includes(step) ? 'started' : 'open'
-    return { position, id, name, displayName: display_name, arguments: parts[position]?.arguments ?? {}, policy, state }
+    const state = completed.includes(step) ? 'completed' : step in started ? 'started' : 'open'
+    const named = { position, id, name, displayName: display_name, policy, state } as const
+    return { ...named, execId: started[step] ?? execId, arguments: parts[position]?.arguments ?? {} }
   })
 }
 
-/** What a workflow needs to know of a call that it is to run. */
-export type PlannedRun = { position: number; tool: string; timeoutMs: number }
-
 /** The calls that the service runs now; `asks`: others wait for the client first. */
-export type ActPlan = { runs: PlannedRun[]; asks: boolean }
+export type ActPlan = { runs: ToolRun[]; asks: boolean }
 
-export function planRuns(toolset: Toolset, calls: Call[]): PlannedRun[] {
-  const isDue = ({ policy, state }: Call) =>
+export function planRuns(toolset: Toolset, calls: PlannedCall[]): ToolRun[] {
+  const isDue = ({ policy, state }: PlannedCall) =>
     policy === 'auto' ? state !== 'completed' : policy === 'requires_approval' && state === 'started'
   return calls.filter(isDue).map(({ position, name }) => {
     const tool = toolset.get(name)?.tool
@@ -155,5 +161,5 @@ export async function endOpenCalls(db: Prisma.TransactionClient, turnId: string,
   const act = await readAct(db, turnId)
   if (act === undefined) return []
   const open = act.calls.filter(({ state }) => state !== 'completed')
-  return open.map((call) => callCompleted(act.iteration, act.execId, call, { status: 'cancelled', error }))
+  return open.map((call) => callCompleted(act.iteration, call.execId, call, { status: 'cancelled', error }))
 }

@@ -1,6 +1,6 @@
 import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../contract/turns.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { TurnInput } from '../../workflows/messages.ts'
+import type { SettleOutcome, TurnInput } from '../../workflows/messages.ts'
 import type { Deps, Scope } from '../deps.ts'
 import { conflict, invalid, notFound } from '../errors.ts'
 import { appendEvents, type NewEvent } from '../events/append.ts'
@@ -14,21 +14,14 @@ import {
   type CallResult,
   callCompleted,
   callStarted,
-  type PlannedRun,
   planRuns,
   readAct,
 } from './calls.ts'
 import { loadTurnAlone } from './load.ts'
 import { tellTurnSoon } from './notice.ts'
 
-/** Where a turn stands that asked its client. `forMs`: how long it may wait; `runs`: calls that the user approved. */
-export type Settled =
-  | { outcome: 'waiting'; forMs: number }
-  | { outcome: 'settled'; runs: PlannedRun[] }
-  | { outcome: 'ended' }
-
 /** Asks the client for the calls that are its to answer; the turn waits from then on. May be repeated. */
-export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<Settled> {
+export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> {
   const act = await readAct(deps.db, turn.turnId, iteration)
   if (act === undefined) return { outcome: 'ended' }
   const asked = act.calls.filter(awaitsClient)
@@ -50,10 +43,10 @@ export async function settleCalls(
   turn: TurnInput,
   iteration: number,
   isOverdue: boolean,
-): Promise<Settled> {
+): Promise<SettleOutcome> {
   const context = await loadTurnAlone(deps, turn, actStep(iteration))
   if (context === null || context.status === 'cancelled' || context.status === 'failed') return { outcome: 'ended' }
-  const settled = await withLockedSession(deps, turn, async (session): Promise<Settled> => {
+  const settled = await withLockedSession(deps, turn, async (session): Promise<SettleOutcome> => {
     const act = await readAct(session.db, turn.turnId, iteration)
     if (act === undefined) return { outcome: 'ended' }
     const missing = act.calls.filter(awaitsClient)
@@ -65,8 +58,6 @@ export async function settleCalls(
       )
       if (appended.outcome !== 'appended') return { outcome: 'ended' }
     }
-    // The workflow is here, so it need not be told that it can go on.
-    await session.db.turn.updateMany({ where: { id: turn.turnId, finishedAt: null }, data: { noticeDueAt: null } })
     return { outcome: 'settled', runs: planRuns(context.toolset, act.calls) }
   })
   return settled ?? { outcome: 'ended' }

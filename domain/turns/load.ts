@@ -7,7 +7,7 @@ import { composePrompt } from '../capabilities/prompt.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { buildToolset, type Toolset } from '../capabilities/toolset.ts'
 import type { Deps } from '../deps.ts'
-import { type ConversationRow, conversationSql, presentConversation } from '../events/read.ts'
+import { type ConversationPage, completeConversation, conversationSql } from '../events/conversation.ts'
 import { toId } from '../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../llm/catalog.ts'
 import { cut } from '../preview.ts'
@@ -53,7 +53,7 @@ type Row = Configuration & {
   waitedMs: number | null
   error: string | null
   succeeded: boolean | null
-  conversation: ConversationRow[] | null
+  conversation: ConversationPage | null
 }
 
 /** What agent and session say of the tools; a session without an agent has only its own. */
@@ -89,7 +89,9 @@ export const loadTurnAlone = (deps: Deps, turn: TurnInput, step: string): Promis
 async function load(deps: Deps, turn: TurnInput, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
   const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
-  const messages = presentConversation(row.conversation ?? [], turn.sessionId)
+  const messages = row.conversation
+    ? await completeConversation(deps, turn.sessionId, turn.turnId, undefined, row.conversation)
+    : []
   const controls = Controls.safeParse(row.controls).data
   return {
     ...turn,

@@ -26,10 +26,10 @@ async function tellTurn(deps: Deps, { turnId, hasEnded, noticeDueAt }: Notice): 
 const GRACE_MS = 2000
 const MOST_AT_ONCE = 100
 
-/** Tells what was not told: Temporal was away, or the process died after the commit. */
+/** Tells again what was not told: Temporal was away, or the process died after the commit. */
 export async function sweepNotices(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "turnId", finished_at IS NOT NULL AS "hasEnded", notice_due_at AS "noticeDueAt" FROM turns
     WHERE notice_due_at < now() - make_interval(secs => ${GRACE_MS / 1000}) ORDER BY notice_due_at LIMIT ${MOST_AT_ONCE}`
-  await Promise.all(notices.map((notice) => tellTurn(deps, notice)))
+  for (const notice of notices) tellTurnSoon(deps, notice)
 }

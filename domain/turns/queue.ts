@@ -28,15 +28,16 @@ export async function sweepTurns(
   const now = Date.now()
   for (const [id, at] of swept) if (now - at > repeatMs) swept.delete(id)
   const heads = await deps.db.$queryRaw<StartedTurn[]>`
-    SELECT head.id AS "turnId", head.session_id AS "sessionId", head.organization_id AS "organizationId",
-      s.agent_id AS "agentId"
-    FROM (
-      SELECT DISTINCT ON (session_id) id, session_id, organization_id, status, created_at FROM turns
-      WHERE finished_at IS NULL ORDER BY session_id, input_sequence
-    ) AS head JOIN sessions s ON s.id = head.session_id
-    WHERE head.status = 'queued' AND head.created_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND head.id <> ALL (${[...swept.keys()]}::uuid[])
-    ORDER BY head.created_at LIMIT ${limit}`
+    SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", s.agent_id AS "agentId"
+    FROM turns t JOIN sessions s ON s.id = t.session_id
+    WHERE t.status = 'queued' AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
+      AND t.id <> ALL (${[...swept.keys()]}::uuid[])
+      AND NOT EXISTS (
+        SELECT FROM turns earlier
+        WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
+          AND earlier.input_sequence < t.input_sequence
+      )
+    ORDER BY t.created_at LIMIT ${limit}`
   for (const turn of heads) {
     swept.set(turn.turnId, now)
     startTurnSoon(deps, turn)

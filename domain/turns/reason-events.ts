@@ -1,5 +1,5 @@
 import type { NewEvent } from '../events/append.ts'
-import { withoutImages } from '../events/read.ts'
+import { withoutImages } from '../events/conversation.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { cut } from '../preview.ts'
 import type { Answer } from './answer.ts'
@@ -30,7 +30,6 @@ export function generation(call: ModelCall, answer: Answer | { error: string }):
   const { context, given } = call
   const success = !('error' in answer)
   const { failures, waitedMs } = context.attempts
-  const retried = success ? failures : failures + 1
   return {
     type: 'llm.generation',
     parts: { messages: given.messages.map(withoutImages) },
@@ -47,7 +46,7 @@ export function generation(call: ModelCall, answer: Answer | { error: string }):
         provider: context.model.providerType,
         success,
         duration_ms: Date.now() - call.startedAt,
-        ...(retried > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
+        ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
         ...(given.compaction === undefined ? {} : { compaction: given.compaction }),
         ...(success ? outcome(answer) : { error: answer.error }),
       },

@@ -6,7 +6,7 @@ import { ModelError, type ModelToolCall } from '../llm/model.ts'
 import { storableText } from '../storable.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
-import { type Attempt, appendAs, whileTurnRuns } from './attempt.ts'
+import { type Attempt, appendAs, isHopeless, whileTurnRuns } from './attempt.ts'
 import { type ActPlan, actCompleted, awaitsClient, planRuns, readAct, readActOutcome } from './calls.ts'
 import { type Given, giveConversation } from './given.ts'
 import { beginning, ending, startNext, startNextOf } from './lifecycle.ts'
@@ -72,6 +72,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   const { deps, context, iteration } = call
   const before = iteration === 1 ? beginning(context) : await previousAct(call)
   const claimed = await append(call, [...before, ...own(call, [started(call), answerStarted(call)])])
+  if (isHopeless(claimed.claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
   try {
     const answer = await streamAnswer(call, async (events) => {
       await append(call, own(call, events))

@@ -1,11 +1,11 @@
-import type { TurnInput } from '../../workflows/messages.ts'
+import type { ToolOutcome, TurnInput } from '../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../capabilities/capability.ts'
 import type { Deps } from '../deps.ts'
 import { appendEvents, type NewEvent } from '../events/append.ts'
 import { newUuid, toId } from '../ids.ts'
 import { pause } from '../pause.ts'
 import { storableJson, storableText } from '../storable.ts'
-import { type Attempt, appendAs, RightLost, whileTurnRuns } from './attempt.ts'
+import { type Attempt, appendAs, isHopeless, RightLost, whileTurnRuns } from './attempt.ts'
 import { type CallResult, callCompleted, callStarted, callStep } from './calls.ts'
 import { type Configuration, configurationSql, configure } from './load.ts'
 
@@ -17,8 +17,6 @@ const UNHEEDED_MS = 1000
 const RECORD_MS = 20_000
 const RECORD_AGAIN_MS = 500
 
-export type Ran = { outcome: 'done' | 'ended' }
-
 /** Runs one call of a reason step and records its result; whatever the tool does, the turn goes on. */
 export async function runTool(
   deps: Deps,
@@ -26,16 +24,16 @@ export async function runTool(
   iteration: number,
   position: number,
   attempt: Attempt,
-): Promise<Ran> {
+): Promise<ToolOutcome> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
   if (call.isCompleted) return { outcome: 'done' }
-  const ran = await whileTurnRuns(deps, turn, attempt, async (live): Promise<Ran> => {
+  const ran = await whileTurnRuns(deps, turn, attempt, async (live): Promise<ToolOutcome> => {
     const step = callStep(iteration, call.id)
     const execId = newUuid()
     const startedAt = Date.now()
-    const { isRetry } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = await resultOf(deps, turn, call, isRetry, live.signal)
+    const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
+    const result = isHopeless(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims > 1, live.signal)
     const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
@@ -61,12 +59,16 @@ async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: 
 export async function failTool(deps: Deps, turn: TurnInput, iteration: number, position: number): Promise<void> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined || call.isCompleted) return
-  const error = 'The tool could not be run because of an error in the service.'
   const execId = newUuid()
   await appendEvents(deps, turn, [
     callStarted(iteration, execId, call),
-    callCompleted(iteration, execId, call, { status: 'error', error }),
+    callCompleted(iteration, execId, call, UNRUNNABLE),
   ])
+}
+
+const UNRUNNABLE: CallResult = {
+  status: 'error',
+  error: 'The tool could not be run because of an error in the service.',
 }
 
 async function resultOf(

@@ -57,10 +57,8 @@ export async function waitForTurn(
 
 /** The turn's last agent message, null when it has none. */
 async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
-  const row = await deps.db.event.findFirst({
-    where: { sessionId: sessionUuid, turnId: turnUuid, type: 'output.message.completed' },
-    orderBy: { sequence: 'desc' },
-  })
-  // Only the append functions write events, and the query names the type.
-  return row ? presentMessage(row as StoredEvent) : null
+  const [row] = await deps.db.$queryRaw<Omit<StoredEvent, 'sessionId'>[]>`
+    SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data FROM events
+    WHERE turn_id = ${turnUuid}::uuid AND type = 'output.message.completed' ORDER BY sequence DESC LIMIT 1`
+  return row ? presentMessage({ ...row, sessionId: sessionUuid }) : null
 }

@@ -112,6 +112,19 @@ describe('a turn whose model calls tools', () => {
   })
 })
 
+describe('a tool with an image', () => {
+  it('gives it back after its text, to the model as well', async () => {
+    const { events } = await runCalls([{ id: 'draw', name: 'picture', arguments: {} }])
+    const image = { type: 'image', base64: 'iVBORw0KGgo=', media_type: 'image/png' }
+    expect(completedCalls(events)[0].result).toEqual([{ type: 'text', text: '"see the image"' }, image])
+    const [, second] = events.filter((event) => event.type === 'llm.generation')
+    expect(second.data.messages.at(-1).content).toEqual([
+      { type: 'tool_result', tool_call_id: 'draw', result: 'see the image', error: null },
+      { ...image, base64: null },
+    ])
+  })
+})
+
 describe('a tool that misbehaves never fails the turn', () => {
   it('a failure goes back to the model', async () => {
     expect(await resultOf('fail', { text: 'x' })).toMatchObject({

@@ -13,7 +13,7 @@ import { answerOf, expectSoundRecord, textOf, turnOf, turnsOf, typesOf } from '.
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
-const TEXTS = Array.from({ length: 10 }, (_, index) => `message number ${index}`)
+const TEXTS = Array.from({ length: 20 }, (_, index) => `message number ${index}`)
 
 afterAll(killProcesses)
 

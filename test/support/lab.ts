@@ -25,6 +25,8 @@ const abortable = (ms: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener('abort', abort)
   })
 
+const PICTURE = { type: 'image', base64: 'iVBORw0KGgo=', media_type: 'image/png' } as const
+
 /** A capability of tools that misbehave in every way that the service has to live with. */
 export function createLab(): { capability: Capability; runs: LabRun[] } {
   const runs: LabRun[] = []
@@ -45,13 +47,15 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       context.signal.addEventListener('abort', () => {
         entry.aborted = true
       })
-      return { value: await run(args, context) }
+      const value = await run(args, context)
+      return name === 'picture' ? { value, images: [PICTURE] } : { value }
     },
     ...more,
   })
   const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => abortable(Number(ms ?? 50), signal)
   const tools = [
     tool('echo', async (args) => args),
+    tool('picture', async () => 'see the image'),
     tool('repeat', async ({ text, times }) => String(text).repeat(Number(times))),
     tool('wait', async (args, run) => {
       await wait(args, run)

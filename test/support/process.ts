@@ -10,10 +10,15 @@ const READY_TIMEOUT_MS = 30_000
 /** A process of the service, as a deployment has it, that can be killed. */
 export type ServiceProcess = {
   pid: number
+  /** What it has written, to its output or its errors, line by line. */
+  lines: string[]
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>
   /** SIGTERM; resolves when the process has ended by itself. */
   stop(): Promise<void>
+  /** SIGSTOP: it lives and does nothing, until it is thawed. */
+  freeze(): void
+  thaw(): void
 }
 
 /** The log line by which each entry point says that it works. */
@@ -38,8 +43,10 @@ export const startWorkerProcess = async (
 ): Promise<ServiceProcess> => (await startProcess('worker/main.ts', service, environment)).process
 
 /** A worker that also has the lab's tools; the service needs `capabilities: [createLab().capability]` to offer them. */
-export const startLabWorkerProcess = async (service: TestService): Promise<ServiceProcess> =>
-  (await startProcess('test/support/lab-worker.ts', service, {})).process
+export const startLabWorkerProcess = async (
+  service: TestService,
+  environment: Record<string, string> = {},
+): Promise<ServiceProcess> => (await startProcess('test/support/lab-worker.ts', service, environment)).process
 
 /** An API in a process of its own, or with `main.ts` API and worker in one. */
 export async function startApiProcess(
@@ -54,7 +61,7 @@ async function startProcess(entryPoint: EntryPoint, service: TestService, enviro
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint], {
     cwd: ROOT,
     env: { ...process.env, ...service.environment, ...environment, LOG_LEVEL: 'info' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   if (child.pid === undefined) throw new Error(`${entryPoint} could not be started`)
@@ -63,7 +70,19 @@ async function startProcess(entryPoint: EntryPoint, service: TestService, enviro
     child.kill(signal)
     await exited
   }
-  const started = { pid: child.pid, kill: end('SIGKILL'), stop: end('SIGTERM') }
+  const signal = (name: NodeJS.Signals) => () => void child.kill(name)
+  const lines: string[] = []
+  for (const output of [child.stdout, child.stderr])
+    createInterface({ input: output }).on('line', (line) => lines.push(line))
+  createInterface({ input: child.stderr }).on('line', (line) => process.stderr.write(`${line}\n`))
+  const started = {
+    pid: child.pid,
+    lines,
+    kill: end('SIGKILL'),
+    stop: end('SIGTERM'),
+    freeze: signal('SIGSTOP'),
+    thaw: signal('SIGCONT'),
+  }
   running.add(started)
   void exited.then(() => {
     guard.release()

@@ -36,7 +36,7 @@ let services = 0
 function openRuntime(): void {
   if (services++ > 0) return
   const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
-  Runtime.install({ shutdownSignals: [], logger: silent })
+  Runtime.install({ shutdownSignals: [], logger: silent, telemetryOptions: { logging: { forward: {} } } })
 }
 async function closeRuntime(): Promise<void> {
   if (--services === 0) await Runtime.instance().shutdown()

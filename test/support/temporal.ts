@@ -1,4 +1,4 @@
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client'
 import type { TestService } from './service.ts'
 
 /** What the service asks of Temporal is looked at from outside, on a connection of the test's own. */
@@ -14,8 +14,15 @@ export async function withClient<T>({ config }: TestService, work: (client: Clie
 /** The process that runs the pending step of a turn. A worker's identity is `<pid>@<host>`. */
 export const runnerPid = (service: TestService, turnId: string): Promise<number | undefined> =>
   withClient(service, async (client) => {
-    const { raw } = await client.workflow.getHandle(turnId).describe()
-    const pending = raw.pendingActivities?.find((activity) => activity.lastWorkerIdentity)
+    const description = await client.workflow
+      .getHandle(turnId)
+      .describe()
+      .catch((error) => {
+        // A message is answered before its workflow is started.
+        if (error instanceof WorkflowNotFoundError) return undefined
+        throw error
+      })
+    const pending = description?.raw.pendingActivities?.find((activity) => activity.lastWorkerIdentity)
     return pending?.lastWorkerIdentity ? Number.parseInt(pending.lastWorkerIdentity, 10) : undefined
   })
 

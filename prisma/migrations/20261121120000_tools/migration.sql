@@ -1,10 +1,23 @@
 -- AlterTable
+ALTER TABLE "turn_steps" ADD COLUMN     "claims" INTEGER NOT NULL DEFAULT 0;
+
+-- AlterTable
 ALTER TABLE "turns" ADD COLUMN     "notice_due_at" TIMESTAMPTZ(3);
 
 -- From here on by hand: what Prisma's schema language has no words for.
 
 -- Turns whose workflow still has to be told: a handful at any time.
 CREATE INDEX turns_notice_due ON turns (notice_due_at) WHERE notice_due_at IS NOT NULL;
+
+-- Turns that wait for their place, for the sweeper.
+CREATE INDEX turns_queued ON turns (created_at) WHERE status = 'queued';
+
+-- Null when the turn at the head of the queue has been started already.
+CREATE OR REPLACE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN status = 'queued' THEN id END FROM turns
+  WHERE session_id = p_session_id AND finished_at IS NULL
+  ORDER BY input_sequence LIMIT 1
+$$;
 
 -- The calls of a turn that its client was asked for and that it has not decided yet. An approved call has tool.started.
 CREATE FUNCTION pending_calls(p_turn_id uuid) RETURNS TABLE (step text, call jsonb) LANGUAGE sql STABLE AS $$
@@ -24,12 +37,13 @@ $$;
 -- p_events: [{type, step?, exec_id?, data}]. p_step and p_fence name the attempt that writes; null when the
 -- writer is the workflow itself, whose appends may be repeated by anybody.
 --
--- Returns {outcome, events: [[ordinal from 1, sequence]], ts, is_retry, next_turn_id}. outcome is
+-- Returns {outcome, events: [[ordinal from 1, sequence]], ts, claims, next_turn_id}. outcome is
 --   appended      recorded; an event that was there already is left out of events
 --   turn_ended    nothing recorded: no event of a turn follows its end
+--   not_next      nothing recorded: an earlier turn of the session is unfinished, so this one may not begin
 --   fenced        nothing recorded: a newer attempt of the step has begun
 --   session_gone  nothing recorded
--- is_retry: an earlier attempt of the step had begun.
+-- claims: how many attempts of the step have begun, with this one.
 -- next_turn_id: when the turn has ended, the queued turn whose place it is now.
 CREATE OR REPLACE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -37,6 +51,7 @@ DECLARE
   v_session record;
   v_status turn_status;
   v_fence bigint;
+  v_claims integer := 0;
   v_ts timestamptz(3);
   v_others boolean;
   v_event record;
@@ -51,6 +66,7 @@ DECLARE
   v_preview text;
   v_error text;
   v_error_code text;
+  v_session_has_started boolean := false;
   v_has_started boolean := false;
   v_has_ended boolean := false;
   v_is_answer boolean := false;
@@ -73,13 +89,17 @@ BEGIN
   END IF;
 
   IF p_step IS NOT NULL THEN
-    SELECT fence INTO v_fence FROM turn_steps WHERE turn_id = p_turn_id AND step = p_step;
+    IF v_status = 'queued' AND p_turn_id IS DISTINCT FROM next_queued_turn(p_session_id) THEN
+      RETURN jsonb_build_object('outcome', 'not_next');
+    END IF;
+    SELECT fence, claims INTO v_fence, v_claims FROM turn_steps WHERE turn_id = p_turn_id AND step = p_step;
     IF v_fence > p_fence THEN
       RETURN jsonb_build_object('outcome', 'fenced');
     END IF;
     IF v_fence IS DISTINCT FROM p_fence THEN
-      INSERT INTO turn_steps (turn_id, step, fence) VALUES (p_turn_id, p_step, p_fence)
-      ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence;
+      INSERT INTO turn_steps (turn_id, step, fence, claims) VALUES (p_turn_id, p_step, p_fence, 1)
+      ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, claims = turn_steps.claims + 1
+      RETURNING claims INTO v_claims;
     END IF;
   END IF;
 
@@ -109,6 +129,8 @@ BEGIN
     CONTINUE WHEN v_repeats;
 
     CASE v_event.type
+      WHEN 'session.started' THEN
+        v_session_has_started := true;
       WHEN 'session.activated' THEN
         v_session_status := 'active';
       WHEN 'turn.started' THEN
@@ -172,7 +194,7 @@ BEGIN
     UPDATE sessions SET
       last_sequence = v_sequence,
       status = coalesce(v_session_status, status),
-      started_at = CASE WHEN v_session_status = 'active' THEN coalesce(started_at, v_ts) ELSE started_at END,
+      started_at = coalesce(started_at, CASE WHEN v_session_has_started THEN v_ts END),
       finished_at = CASE WHEN v_session_status = 'idle' THEN v_ts ELSE finished_at END,
       output_preview = coalesce(v_preview, output_preview),
       updated_at = v_ts,
@@ -195,7 +217,7 @@ BEGIN
     'outcome', 'appended',
     'events', v_rows,
     'ts', v_ts,
-    'is_retry', coalesce(v_fence < p_fence, false),
+    'claims', v_claims,
     'next_turn_id', CASE WHEN v_has_ended THEN next_queued_turn(p_session_id) END
   );
 END $$;

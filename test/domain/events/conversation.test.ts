@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import type { Deps } from '../../../domain/deps.ts'
+import { readConversation } from '../../../domain/events/conversation.ts'
+import { newUuid, toId, toUuid } from '../../../domain/ids.ts'
+import { call, createSession, textMessage } from '../../support/http.ts'
+import { textOf } from '../../support/record.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let deps: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = service.platform.deps
+})
+afterAll(() => service.stop())
+
+/** Text that no compression makes smaller. */
+const noise = (bytes: number): string => randomBytes((bytes * 3) / 4).toString('base64')
+
+/** A session with earlier turns of one question and one answer each, and the turn that comes after them. */
+async function createConversation(turns: number, bytes: number): Promise<{ sessionId: string; turnId: string }> {
+  const id = await createSession(service.url)
+  const sessionId = toUuid(id)
+  const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
+  const common = { organizationId: toUuid(body.organization_id), sessionId }
+  for (let turn = 0; turn < turns; turn++) {
+    const turnId = newUuid()
+    const sequence = 2 * turn + 1
+    await deps.db.turn.create({
+      data: { ...common, id: turnId, inputSequence: sequence, status: 'completed', finishedAt: new Date() },
+    })
+    const event = (offset: number, type: string, role: string) => {
+      const content = [{ type: 'text', text: `${role} ${turn} ${noise(bytes)}` }]
+      const message = { id: toId('message', newUuid()), role, content }
+      return { sessionId, sequence: sequence + offset, type, ts: new Date(), turnId, data: { message } }
+    }
+    await deps.db.event.createMany({
+      data: [event(0, 'input.message', 'user'), event(1, 'output.message.completed', 'agent')],
+    })
+  }
+  await deps.db.session.update({ where: { id: sessionId }, data: { lastSequence: 2 * turns } })
+  const { body: message } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('now'))
+  return { sessionId, turnId: toUuid(message.id) }
+}
+
+const labels = (messages: Awaited<ReturnType<typeof readConversation>>): string[] =>
+  messages.map((message) => textOf(message).split(' ').slice(0, 2).join(' '))
+
+const expected = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, index) => [`user ${from + index}`, `agent ${from + index}`]).flat()
+
+describe('a conversation', () => {
+  it('is read whole and in order, page by page when it is large', async () => {
+    const { sessionId, turnId } = await createConversation(12, 300_000)
+    const messages = await readConversation(deps, sessionId, turnId)
+    expect(labels(messages)).toEqual([...expected(0, 12), 'now'])
+  })
+
+  it('of more than a process should hold begins later, with a question', async () => {
+    const { sessionId, turnId } = await createConversation(25, 1_000_000)
+    const read = labels(await readConversation(deps, sessionId, turnId))
+    const [first = ''] = read
+    expect(first).toMatch(/^user \d+$/)
+    const from = Number(first.split(' ')[1])
+    expect(from).toBeGreaterThan(0)
+    expect(from).toBeLessThan(15)
+    expect(read).toEqual([...expected(from, 25), 'now'])
+  })
+
+  it('takes time in proportion to its length', async () => {
+    const { sessionId, turnId } = await createConversation(1500, 100)
+    await deps.db.$executeRaw`ANALYZE`
+    const startedAt = performance.now()
+    expect(await readConversation(deps, sessionId, turnId)).toHaveLength(3001)
+    // With a look at all messages for each turn it took a second for a thousand turns, and four for two thousand.
+    expect(performance.now() - startedAt).toBeLessThan(1500)
+  })
+
+  it('keeps the question of a turn whose own results are more than that', async () => {
+    const { sessionId, turnId } = await createConversation(0, 0)
+    for (let sequence = 2; sequence < 50; sequence++) {
+      const result = [{ type: 'text', text: JSON.stringify(noise(1_000_000)) }]
+      const data = { tool_call_id: `call_${sequence}`, result }
+      const step = `tool:${sequence}:call_${sequence}`
+      await deps.db.event.create({
+        data: { sessionId, sequence, type: 'tool.completed', ts: new Date(), turnId, step, data },
+      })
+    }
+    const messages = await readConversation(deps, sessionId, turnId)
+    expect(textOf(messages[0])).toBe('now')
+    expect(messages.length).toBeGreaterThan(20)
+    expect(messages.length).toBeLessThan(48)
+  })
+})

@@ -1,0 +1,100 @@
+import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
+import { answerOf, expectSoundRecord, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { withClient, workflowsOf } from '../support/temporal.ts'
+
+/** The default of MAX_TURN_ITERATIONS. */
+const MOST = 100
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ capabilities: [createLab().capability] })
+})
+afterAll(() => service.stop())
+
+const echoes = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ name: 'echo', arguments: { text: `${index}` } }))
+
+async function play({ url }: TestService, steps: object[]): Promise<{ turnId: string; events: Json[] }> {
+  const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
+  const startedAt = Date.now()
+  const { body } = await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+  const events = await waitUntilIdle(url, id, 100_000)
+  expectSoundRecord(events)
+  const tools = typesOf(events).filter((type) => type === 'tool.started').length
+  process.stdout.write(`${steps.length} steps, ${tools} tools: ${Date.now() - startedAt} ms\n`)
+  return { turnId: body.id.replace('message_', 'turn_'), events }
+}
+
+const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
+
+/** The last call's result tells that it was not run; the others were. */
+function expectLimitReached(events: Json[], iterations: number): void {
+  expect(count(events, 'reason.completed')).toBe(iterations)
+  expect(count(events, 'act.completed')).toBe(iterations - 1)
+  const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
+  expect(results.map(({ status }) => status)).toEqual([...Array(iterations - 1).fill('success'), 'cancelled'])
+  expect(results.at(-1).error).toContain(`limit of ${iterations} model calls`)
+  expect(events.at(-2)).toMatchObject({ type: 'turn.failed', data: { error_code: 'max_iterations' } })
+}
+
+describe('a turn with as many steps as are allowed', () => {
+  it('ends with its answer when the last one is the answer', async () => {
+    const steps = [...Array(MOST - 1).fill({ tool_calls: echoes(1) }), { text: 'at last' }]
+    const { events } = await play(service, steps)
+    expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: MOST } })
+    expect(count(events, 'act.completed')).toBe(MOST - 1)
+    expect(events.findLast(({ type }) => type === 'llm.generation').data.messages).toHaveLength(2 * MOST - 1)
+    expect(events.findLast(({ type }) => type === 'output.message.completed').data.message.content).toEqual([
+      { type: 'text', text: 'at last' },
+    ])
+  }, 120_000)
+
+  it('fails when the last one calls tools again, which are not run', async () => {
+    const { events } = await play(service, Array(MOST + 1).fill({ tool_calls: echoes(1) }))
+    expectLimitReached(events, MOST)
+  }, 120_000)
+
+  it('goes on in a new run of its workflow when its history is long, and tells nothing twice', async () => {
+    const rounds = 25
+    const { turnId, events } = await play(service, [
+      ...Array(rounds).fill({ tool_calls: echoes(30) }),
+      { text: 'done' },
+    ])
+    expect(count(events, 'tool.completed')).toBe(rounds * 30)
+    expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: rounds + 1 } })
+    const runs = await workflowsOf(service, turnId)
+    const history = await withClient(service, (client) => client.workflow.getHandle(turnId).fetchHistory())
+    process.stdout.write(`runs of the workflow: ${runs}; events of the last one: ${history.events?.length}\n`)
+    expect(runs).toBeGreaterThan(1)
+  }, 120_000)
+})
+
+describe('MAX_TURN_ITERATIONS', () => {
+  it.each([1, 3])('of %s ends a turn that needs more', async (limit) => {
+    const small = await startService({
+      capabilities: [createLab().capability],
+      environment: { MAX_TURN_ITERATIONS: `${limit}` },
+    })
+    try {
+      const { events } = await play(small, Array(limit + 1).fill({ tool_calls: echoes(1) }))
+      expectLimitReached(events, limit)
+    } finally {
+      await small.stop()
+    }
+  })
+
+  it('of 1 lets a turn answer', async () => {
+    const small = await startService({
+      capabilities: [createLab().capability],
+      environment: { MAX_TURN_ITERATIONS: '1' },
+    })
+    try {
+      const { events } = await play(small, [{ text: 'yes' }])
+      expect(answerOf(events)).toBe('yes')
+    } finally {
+      await small.stop()
+    }
+  })
+})

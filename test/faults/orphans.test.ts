@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client, WorkflowHandle } from '@temporalio/client'
+import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
+import { killProcesses } from '../support/process.ts'
+import { startProxy } from '../support/proxy.ts'
+import { answerOf, eventsOfTurn, expectSoundRecord, turnsOf, typesOf } from '../support/record.ts'
+import { startService, type TestOptions, type TestService } from '../support/service.ts'
+import { withClient } from '../support/temporal.ts'
+import { createWorkerPool } from '../support/workers.ts'
+
+/** 10 s of grace after a turn has begun, a look each 5 s; the rest is for a loaded machine. */
+const MOST_NOTICE_MS = 25_000
+/** After that, a reconciler that would end the turn has had its chance, twice. */
+const RECONCILED_MS = 21_000
+const SLOW = { text: Array.from({ length: 30 }, (_, index) => `word${index}`).join(' '), delay_ms: 60_000 }
+const NEXT = { text: 'the next one' }
+const calls = (name: string, args: object = {}) => ({ tool_calls: [{ id: 'one', name, arguments: args }] })
+const ASK = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: { type: 'object', properties: {} } }
+
+const lab = createLab()
+afterAll(killProcesses)
+
+const start = (options: TestOptions = {}) => startService({ capabilities: [lab.capability], ...options })
+
+type Started = { id: string; turnId: string }
+
+/** A session whose first turn is under way until `type` has happened, with a second message in its queue or none. */
+async function startTurn({ url }: TestService, step: object, until: string, texts = ['first']): Promise<Started> {
+  const id = await createScriptedSession(url, [step, NEXT], { capabilities: [{ ref: 'lab' }], tools: [ASK] })
+  const posts: Json[] = []
+  for (const text of texts) {
+    posts.push((await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))).body)
+  }
+  await waitFor(async () => typesOf(await listEvents(url, id)).includes(until), until)
+  return { id, turnId: posts[0].id.replace('message_', 'turn_') }
+}
+
+const withWorkflow = (service: TestService, turnId: string, work: (handle: WorkflowHandle) => Promise<unknown>) =>
+  withClient(service, (client: Client) => work(client.workflow.getHandle(turnId)))
+const terminate = (service: TestService, { turnId }: Started) =>
+  withWorkflow(service, turnId, (handle) => handle.terminate('a test'))
+
+/** The record of the session once the turn has ended in it. */
+const untilEnded = ({ url }: TestService, { id, turnId }: Started, timeoutMs = MOST_NOTICE_MS): Promise<Json[]> =>
+  waitFor(
+    async () => {
+      const events = await listEvents(url, id)
+      return (
+        typesOf(eventsOfTurn(events, turnId)).some((type) => /^turn\.(completed|failed|cancelled)$/.test(type)) &&
+        events
+      )
+    },
+    `${turnId} to end`,
+    timeoutMs,
+  )
+
+const session = async ({ url }: TestService, id: string): Promise<Json> =>
+  (await call(url, 'GET', `/v1/sessions/${id}`)).body
+
+describe('a turn whose workflow was terminated', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await start()
+  })
+  afterAll(() => service.stop())
+
+  it.each([
+    ['its model is asked', SLOW, 'output.message.started', undefined],
+    ['a tool runs', calls('wait', { ms: 60_000 }), 'tool.started', 'cancelled'],
+    ['it waits for its client', calls('ask'), 'tool.call_requested', 'cancelled'],
+  ])(
+    'while %s fails, with results for its calls, and the session goes idle',
+    async (_when, step, until, status) => {
+      const started = await startTurn(service, step, until)
+      await terminate(service, started)
+      const terminatedAt = Date.now()
+      const events = await untilEnded(service, started)
+      process.stdout.write(`terminated while ${_when}: ended after ${Date.now() - terminatedAt} ms\n`)
+      expectSoundRecord(events)
+      expect(typesOf(events).slice(-2)).toEqual(['turn.failed', 'session.idled'])
+      expect(events.at(-2).data).toMatchObject({
+        error_code: 'internal_error',
+        error: expect.stringMatching(/service/),
+      })
+      const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.status)
+      expect(results).toEqual(status === undefined ? [] : [status])
+      expect((await session(service, started.id)).status).toBe('idle')
+    },
+    60_000,
+  )
+
+  it('lets the queue go on', async () => {
+    const started = await startTurn(service, SLOW, 'output.message.started', ['first', 'second'])
+    await terminate(service, started)
+    await untilEnded(service, started)
+    const events = await waitFor(async () => {
+      const now = await listEvents(service.url, started.id)
+      return now.at(-1).type === 'session.idled' && now
+    }, 'the session to idle')
+    expectSoundRecord(events)
+    expect(answerOf(events, turnsOf(events)[1])).toBe('the next one')
+  }, 60_000)
+
+  it('does not answer any more, also when its worker goes on with it', async () => {
+    const slow = { text: 'one two three four five six', tokens_per_second: 0.3 }
+    const started = await startTurn(service, slow, 'output.message.delta')
+    await terminate(service, started)
+    const events = await untilEnded(service, started)
+    expect(typesOf(events)).not.toContain('output.message.completed')
+    expect(typesOf(events).slice(-2)).toEqual(['turn.failed', 'session.idled'])
+  }, 60_000)
+})
+
+describe('a turn that is cancelled in Temporal', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await start()
+  })
+  afterAll(() => service.stop())
+
+  it.each([
+    ['its model is asked', SLOW, 'output.message.started'],
+    ['a tool runs', calls('wait', { ms: 60_000 }), 'tool.started'],
+    ['it waits for its client', calls('ask'), 'tool.call_requested'],
+  ])(
+    'while %s is cancelled in the record at once',
+    async (_when, step, until) => {
+      const started = await startTurn(service, step, until)
+      await withWorkflow(service, started.turnId, (handle) => handle.cancel())
+      const events = await untilEnded(service, started, 5000)
+      expectSoundRecord(events)
+      expect(typesOf(events).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])
+      expect(events.at(-2).data.reason).toContain('Temporal')
+    },
+    60_000,
+  )
+
+  it('leaves its place to the next in the queue', async () => {
+    const started = await startTurn(service, SLOW, 'output.message.started', ['first', 'second'])
+    await withWorkflow(service, started.turnId, (handle) => handle.cancel())
+    const events = await waitFor(async () => {
+      const now = await listEvents(service.url, started.id)
+      return now.at(-1).type === 'session.idled' && now
+    }, 'the session to idle')
+    expectSoundRecord(events)
+    expect(answerOf(events, turnsOf(events)[1])).toBe('the next one')
+  }, 60_000)
+})
+
+describe('a turn that only takes its time is not ended', () => {
+  it('when its model is slow, its client is slow, or its worker or Temporal is away', async () => {
+    const proxy = await startProxy(process.env.TEMPORAL_ADDRESS ?? '')
+    const there = await start()
+    const noWorker = await start({ worker: false })
+    const noTemporal = await start({ environment: { TEMPORAL_ADDRESS: proxy.address } })
+    try {
+      const pool = createWorkerPool(noWorker, 1)
+      await pool.fill()
+      const waiting: [TestService, Started][] = [
+        [there, await startTurn(there, SLOW, 'output.message.started')],
+        [there, await startTurn(there, calls('ask'), 'tool.call_requested')],
+        [there, await startTurn(there, calls('wait', { ms: 25_000 }), 'tool.started')],
+        [noWorker, await startTurn(noWorker, SLOW, 'output.message.started')],
+        [noTemporal, await startTurn(noTemporal, SLOW, 'output.message.started')],
+        [noTemporal, await startTurn(noTemporal, calls('ask'), 'tool.call_requested')],
+      ]
+      await pool.killAll()
+      proxy.cut()
+      // That nothing happens can only be seen by waiting for longer than it would take.
+      await sleep(RECONCILED_MS)
+      for (const [service, { id }] of waiting) {
+        expect((await session(service, id)).status).toMatch(/^(active|waitingfortoolresults)$/)
+        expect(typesOf(await listEvents(service.url, id)).filter((type) => type === 'turn.failed')).toEqual([])
+      }
+      proxy.mend()
+    } finally {
+      for (const service of [there, noWorker, noTemporal]) await service.stop()
+      await proxy.close()
+    }
+  }, 90_000)
+})

@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { call, createScriptedSession, type Json, listEvents, textMessage } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
+import { killProcesses } from '../support/process.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { type OpenStream, openStream } from '../support/stream.ts'
+import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
+
+const SEED = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 31))
+const LANES = 5
+const KILLS_OF_A_LANE = 10
+/** About what the turn takes; later kills would find it ended. */
+const LATEST_KILL_MS = 3000
+const CLIENT_TAKES_MS = 250
+/** The target with another worker there is 6 s; a loaded machine may take longer. */
+const MOST_STANDSTILL_MS = 15_000
+
+const THOUGHT = 'I have to add, to divide, to wait and then to ask.'
+const TEXT = 'Let me look at all of that, one after the other, and ask you.'
+const SECOND_TEXT = 'Now the weather and the rest of it.'
+const ANSWER = 'So this is the whole answer, which took two rounds of tools.'
+const PACE = { tokens_per_second: 25 }
+const SCRIPT = [
+  {
+    ...PACE,
+    thinking: THOUGHT,
+    text: TEXT,
+    tool_calls: [
+      { id: 'add', name: 'add', arguments: { a: 1, b: 2 } },
+      { id: 'divide', name: 'divide', arguments: { a: 1, b: 0 } },
+      { id: 'wait', name: 'wait', arguments: { ms: 300 } },
+      { id: 'ask', name: 'ask', arguments: { text: 'Which town?' } },
+    ],
+  },
+  {
+    ...PACE,
+    text: SECOND_TEXT,
+    tool_calls: [
+      { id: 'weather', name: 'get_weather', arguments: { location: 'Lisbon' } },
+      { id: 'wait', name: 'wait', arguments: { ms: 300 } },
+    ],
+  },
+  { ...PACE, text: ANSWER },
+]
+const AGENT = {
+  capabilities: ['test_math', 'test_weather', 'lab'].map((ref) => ({ ref })),
+  tools: [
+    {
+      type: 'client_side',
+      name: 'ask',
+      description: 'Asks the user.',
+      parameters: { type: 'object', properties: { text: { type: 'string' } } },
+    },
+  ],
+}
+const STATUS_OF_CALLS = [
+  ...[
+    ['add', 'success'],
+    ['ask', 'success'],
+    ['divide', 'error'],
+    ['wait', 'success'],
+  ],
+  ...[
+    ['wait', 'success'],
+    ['weather', 'success'],
+  ],
+]
+
+const reasonTypes = ['reason.started', 'llm.generation', 'output.message.completed', 'reason.completed']
+const actTypes = (started: number, completed: number) => [
+  'act.started',
+  ...Array(started).fill('tool.started'),
+  ...Array(completed).fill('tool.completed'),
+  'act.completed',
+]
+/** All of the turn but what a repeated step tells again. */
+const EXPECTED_TYPES = [
+  ...['input.message', 'session.started', 'session.activated', 'turn.started'],
+  ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(3, 4), 'tool.call_requested'],
+  ...[...reasonTypes, ...actTypes(2, 2)],
+  ...[...reasonTypes, 'turn.completed', 'session.idled'],
+].sort()
+const REPEATED = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
+
+type Lane = { service: TestService; pool: WorkerPool; random: Random }
+type Kill = { afterMs: number; at: string; standstillMs: number; hadWork: boolean }
+
+let lanes: Lane[] = []
+beforeAll(async () => {
+  for (let lane = 0; lane < LANES; lane++) {
+    const service = await startService({ worker: false, capabilities: [createLab().capability] })
+    lanes.push({ service, pool: createWorkerPool(service, 2), random: createRandom(SEED + lane) })
+  }
+  await Promise.all(lanes.map(({ pool }) => pool.fill()))
+}, 60_000)
+afterAll(async () => {
+  await killProcesses()
+  for (const { service } of lanes) await service.stop()
+  lanes = []
+}, 30_000)
+
+async function answerClientCall({ service }: Lane, id: string, stream: OpenStream): Promise<void> {
+  await stream.until((frame) => frame.event === 'tool.call_requested', 40_000)
+  // A person's time, in which a kill finds the turn waiting.
+  await sleep(CLIENT_TAKES_MS)
+  const tool_results = [{ tool_call_id: 'ask', result: 'Lisbon' }]
+  const answered = await call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
+  expect(answered).toMatchObject({ status: 200, body: { accepted: 1, status: 'active' } })
+}
+
+/** Kills the worker that has the work, or any; says at which event of the turn that was. */
+async function killSoon({ pool, random }: Lane, turnId: string, stream: OpenStream) {
+  const afterMs = Math.floor(random() * LATEST_KILL_MS)
+  // The random moment is what is tested.
+  await sleep(afterMs)
+  const runner = await pool.findRunner(turnId)
+  const workers = pool.list()
+  const victim = runner ?? workers[Math.floor(random() * workers.length)]
+  if (victim === undefined) throw new Error('there is no worker to kill')
+  await pool.kill(victim)
+  return { afterMs, killedAt: Date.now(), at: stream.events().at(-1)?.type, hadWork: runner !== undefined }
+}
+
+async function playTurn(lane: Lane): Promise<Kill> {
+  const { service, pool } = lane
+  const id = await createScriptedSession(service.url, SCRIPT, AGENT)
+  const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
+  const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+  const answering = answerClientCall(lane, id, stream)
+  const { killedAt, ...kill } = await killSoon(lane, body.id.replace('message_', 'turn_'), stream)
+  await Promise.all([answering, pool.fill(), stream.until((frame) => frame.event === 'session.idled', 60_000)])
+  stream.close()
+  const events = await listEvents(service.url, id)
+  expectWholeTurn(events)
+  expect(stream.events()).toEqual(events)
+  return { ...kill, standstillMs: standstillMs(events, killedAt) }
+}
+
+function expectWholeTurn(events: Json[]): void {
+  expectSoundRecord(events)
+  expect(
+    typesOf(events)
+      .filter((type) => !REPEATED.includes(type))
+      .sort(),
+  ).toEqual(EXPECTED_TYPES)
+  expect(typesOf(events).slice(-2)).toEqual(['turn.completed', 'session.idled'])
+  expect(events.at(-2).data.iterations).toBe(3)
+  const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
+  const sorted = [results.slice(0, 4), results.slice(4)].map((act) =>
+    act.map((result) => [result.tool_call_id, result.status]).sort(),
+  )
+  expect(sorted.flat()).toEqual(STATUS_OF_CALLS)
+  const generations = events.filter(({ type }) => type === 'llm.generation')
+  expect(generations.map(({ data }) => data.output.text)).toEqual([TEXT, SECOND_TEXT, ANSWER])
+  expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 6, 9])
+}
+
+function report(kills: Kill[]): void {
+  const sorted = kills.map((kill) => kill.standstillMs).sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))]
+  process.stdout.write(
+    `${kills.length} kills, seed ${SEED}: standstill p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms\n`,
+  )
+  for (const kill of kills) process.stdout.write(`  ${JSON.stringify(kill)}\n`)
+}
+
+describe('a turn with tools and a client whose worker is killed at a random moment', () => {
+  it(`ends as if nothing had been, ${LANES * KILLS_OF_A_LANE} times (KILL_SEED=${SEED})`, async () => {
+    const kills: Kill[] = []
+    try {
+      await Promise.all(
+        lanes.map(async (lane) => {
+          for (let time = 0; time < KILLS_OF_A_LANE; time++) kills.push(await playTurn(lane))
+        }),
+      )
+    } finally {
+      report(kills)
+    }
+    expect(kills).toHaveLength(LANES * KILLS_OF_A_LANE)
+    for (const kill of kills) expect(kill.standstillMs).toBeLessThan(MOST_STANDSTILL_MS)
+  }, 400_000)
+})

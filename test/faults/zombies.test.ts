@@ -1,0 +1,128 @@
+import {
+  call,
+  createScriptedSession,
+  type Json,
+  listEvents,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
+import { killProcesses, type ServiceProcess, startLabWorkerProcess } from '../support/process.ts'
+import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
+import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { type OpenStream, openStream } from '../support/stream.ts'
+import { runnerPid } from '../support/temporal.ts'
+
+/** A machine that is frozen, or has lost its power, keeps its polls open: Temporal hands it some tasks in vain. */
+const MOST_STANDSTILL_MS = 25_000
+const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 12 }
+const QUICK = { text: 'done' }
+const callOne = (name: string, args: object = {}) => [{ id: 'one', name, arguments: args }]
+
+/** A worker process whose own way to Temporal can be cut: then it works on, and nobody hears of it. */
+type CuttableWorker = { process: ServiceProcess; proxy: ServerProxy }
+
+let service: TestService
+let workers: CuttableWorker[]
+beforeAll(async () => {
+  service = await startService({ worker: false, capabilities: [createLab().capability] })
+  workers = await Promise.all([startCuttable(), startCuttable()])
+}, 60_000)
+afterAll(async () => {
+  await killProcesses()
+  await service.stop()
+  for (const { proxy } of workers) await proxy.close()
+}, 30_000)
+
+async function startCuttable(): Promise<CuttableWorker> {
+  const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
+  return { proxy, process: await startLabWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address }) }
+}
+
+type Started = { id: string; turnId: string; stream: OpenStream }
+
+async function startTurn(steps: object[]): Promise<Started> {
+  const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }] })
+  const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
+  const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+  return { id, turnId: body.id.replace('message_', 'turn_'), stream }
+}
+
+const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
+
+const runnerOf = ({ turnId }: Started): Promise<CuttableWorker> =>
+  waitFor(async () => {
+    const pid = await runnerPid(service, turnId)
+    return workers.find(({ process }) => process.pid === pid)
+  }, 'a worker to run the step')
+
+/** The record of a turn of two steps, whose one tool succeeded; `answers` is how often the model was asked. */
+async function expectFinished({ id, stream }: Started, answers: number, since: number): Promise<Json[]> {
+  const events = await waitUntilIdle(service.url, id, 40_000)
+  await stream.until((frame) => frame.event === 'session.idled')
+  expect(stream.events()).toEqual(events)
+  expectSoundRecord(events)
+  expect(count(events, 'output.message.started')).toBe(answers)
+  expect(count(events, 'turn.completed')).toBe(1)
+  expect(events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.status)).toEqual(['success'])
+  const ms = standstillMs(events, since)
+  process.stdout.write(`recovery: ${expect.getState().currentTestName}: ${ms} ms\n`)
+  expect(ms).toBeLessThan(MOST_STANDSTILL_MS)
+  return events
+}
+
+describe('a worker that has recorded what it can no longer report', () => {
+  it('spares the next one the model call', async () => {
+    const turn = await startTurn([{ ...SLOW, tool_calls: callOne('echo') }, QUICK])
+    await turn.stream.until((frame) => frame.event === 'output.message.delta')
+    const runner = await runnerOf(turn)
+    runner.proxy.cut()
+    await turn.stream.until((frame) => frame.event === 'act.started')
+    await expectFinished(turn, 2, Date.now())
+    runner.proxy.mend()
+    turn.stream.close()
+  }, 60_000)
+
+  it('spares the next one the run of a tool, also of one that may not run again', async () => {
+    const turn = await startTurn([{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
+    await turn.stream.until((frame) => frame.event === 'tool.started')
+    const runner = await runnerOf(turn)
+    runner.proxy.cut()
+    await turn.stream.until((frame) => frame.event === 'tool.completed')
+    await expectFinished(turn, 2, Date.now())
+    runner.proxy.mend()
+    turn.stream.close()
+  }, 60_000)
+})
+
+describe('a worker that was frozen and comes back', () => {
+  it.each([
+    ['in mid-stream', [{ ...SLOW, tool_calls: callOne('echo') }, QUICK], 'output.message.delta', 3],
+    ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 1500 }) }, QUICK], 'tool.started', 2],
+  ])(
+    '%s adds nothing to what another one has done meanwhile',
+    async (_where, steps, until, answers) => {
+      const turn = await startTurn(steps)
+      await turn.stream.until((frame) => frame.event === until)
+      const runner = await runnerOf(turn)
+      runner.process.freeze()
+      const events = await expectFinished(turn, answers, Date.now())
+      runner.process.thaw()
+      // It is back, and past whatever it had begun, when it takes part in turns again.
+      const isBack = async () => {
+        const later = await startTurn([{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
+        const next = await runnerOf(later)
+        await waitUntilIdle(service.url, later.id, 40_000)
+        later.stream.close()
+        return next === runner
+      }
+      await waitFor(isBack, 'the thawed worker to run a step', 40_000)
+      expect(await listEvents(service.url, turn.id)).toEqual(events)
+      turn.stream.close()
+      expect(turn.stream.events()).toEqual(events)
+    },
+    90_000,
+  )
+})
