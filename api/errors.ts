@@ -55,5 +55,13 @@ function describe(error: unknown): { status: number; message: string; headers: R
     const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
     return { status: statusOf[error.kind], message: error.message, headers }
   }
+  if (isOverloaded(error)) return { status: 503, message: OVERLOADED, headers: { 'Retry-After': '2' } }
   return undefined
 }
+
+const OVERLOADED = 'The service is too busy; nothing was done, try again'
+
+/** No connection to Postgres came free in time, so nothing was begun: the pool's words, and Prisma's for a transaction. */
+const isOverloaded = (error: unknown): boolean =>
+  error instanceof Error &&
+  /timeout exceeded when trying to connect|Unable to start a transaction in the given time/.test(error.message)

@@ -25,7 +25,27 @@ const MAX_WAIT_MS = 5_000
  * For decisions that need to see the record stand still: locks the session, as every append does, and commits with
  * whatever `work` does. Undefined when the organization has no such session.
  */
-export async function withLockedSession<T>(
+export const withLockedSession = <T>(
+  deps: Deps,
+  where: { organizationId: string; sessionId: string },
+  work: (session: LockedSession) => Promise<T>,
+): Promise<T | undefined> => inLine(where.sessionId, () => runLocked(deps, where, work))
+
+const lines = new Map<string, Promise<unknown>>()
+
+/** One at a time for each session in this process: whoever waits here for the lock holds no connection meanwhile. */
+async function inLine<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+  const own = (lines.get(sessionId) ?? Promise.resolve()).then(work)
+  const settled = own.catch(() => {})
+  lines.set(sessionId, settled)
+  try {
+    return await own
+  } finally {
+    if (lines.get(sessionId) === settled) lines.delete(sessionId)
+  }
+}
+
+async function runLocked<T>(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   work: (session: LockedSession) => Promise<T>,
