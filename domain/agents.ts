@@ -1,7 +1,7 @@
 import type { Agent, CreateAgentRequest } from '../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../contract/tools.ts'
 import type { Agent as AgentRow, Prisma } from '../prisma/generated/client.ts'
-import { checkSchema } from './capabilities/arguments.ts'
+import { checkSchemas } from './capabilities/arguments.ts'
 import type { Deps, Scope } from './deps.ts'
 import { invalid, notFound } from './errors.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
@@ -38,7 +38,7 @@ export async function createAgent(
   scope: Scope,
   input: CreateAgentRequest,
 ): Promise<{ created: boolean; agent: Agent }> {
-  checkAgent(deps, input)
+  await checkAgent(deps, input)
   const fields = writableFields(input)
   const id = input.id ? toUuid(input.id) : newUuid()
   // The insert comes first, so that of two requests with one new id one creates and the other updates.
@@ -67,12 +67,12 @@ const writableFields = (input: CreateAgentRequest) => ({
   tools: (input.tools ?? []) as Prisma.InputJsonValue,
 })
 
-function checkAgent(deps: Deps, input: CreateAgentRequest): void {
+async function checkAgent(deps: Deps, input: CreateAgentRequest): Promise<void> {
   checkModel(deps, input.default_model_id, 'default_model_id')
   checkCapabilities(deps, input.capabilities)
-  checkTools(input.tools)
   const scriptProblem = checkScript(input.system_prompt)
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
+  await checkTools(input.tools)
 }
 
 /** Throws `invalid` when a model id is given that does not exist. */
@@ -91,11 +91,10 @@ export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfi
 }
 
 /** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
-export function checkTools(tools: ToolDefinition[] | undefined): void {
-  for (const [index, { parameters }] of (tools ?? []).entries()) {
-    const problem = checkSchema(parameters)
-    if (problem !== undefined) throw invalid(`tools.${index}.parameters: ${problem}`)
-  }
+export async function checkTools(tools: ToolDefinition[] | undefined): Promise<void> {
+  const problems = await checkSchemas((tools ?? []).map(({ parameters }) => parameters))
+  const wrong = problems.findIndex((problem) => problem !== undefined)
+  if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
 }
 
 export async function getAgent(deps: Deps, scope: Scope, id: string): Promise<Agent> {

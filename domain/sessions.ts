@@ -11,7 +11,7 @@ import { presentUsage } from './usage.ts'
 export async function createSession(deps: Deps, scope: Scope, input: CreateSessionRequest): Promise<Session> {
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
-  checkTools(input.tools)
+  await checkTools(input.tools)
   const agentId = input.agent_id ? await findAgent(deps, scope, input.agent_id) : null
   const row = await deps.db.session.create({
     data: {

@@ -1,15 +1,15 @@
-import { parentPort, workerData } from 'node:worker_threads'
 import TurndownService from 'turndown'
+import { serveJobs } from '../thread-jobs.ts'
 
-/** A worker thread's whole program: a page as workerData in, its title and the beginning of its Markdown out. */
+/** A thread's whole program: a page in, its title and the beginning of its Markdown out. */
 
-export type WorkerInput = { html: string; url: string; maxCharacters: number }
-export type WorkerOutput = { title: string; markdown: string; truncated: boolean }
+export type Page = { html: string; url: string; maxCharacters: number }
+export type ConvertedPage = { title: string; markdown: string; truncated: boolean }
 
 const MAX_TITLE_CHARACTERS = 500
 const JUNK = ['script', 'style', 'noscript', 'template', 'nav', 'iframe', 'object', 'canvas', 'svg', 'form']
 
-function convert({ html, url, maxCharacters }: WorkerInput): WorkerOutput {
+function convert({ html, url, maxCharacters }: Page): ConvertedPage {
   const turndown = new TurndownService({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
   let title = ''
   turndown.remove((node) => JUNK.includes(node.nodeName.toLowerCase()))
@@ -53,4 +53,4 @@ function attribute(node: TurndownService.Node, name: string): string {
   return 'getAttribute' in node ? (node.getAttribute(name) ?? '').replace(/\s+/g, ' ').trim() : ''
 }
 
-parentPort?.postMessage(convert(workerData))
+serveJobs<Page, ConvertedPage>((page) => [convert(page)])

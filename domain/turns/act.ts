@@ -1,4 +1,5 @@
-import { checkArguments } from '../capabilities/arguments.ts'
+import { type CheckedCall, checkArguments } from '../capabilities/arguments.ts'
+import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 import { newUuid } from '../ids.ts'
 import type { ModelToolCall } from '../llm/model.ts'
@@ -13,17 +14,19 @@ const MAX_NAMES_SHOWN = 50
  * Decides for each call of an answer who runs it. A call that cannot be run has its result at once, an error for the
  * model to read; the others are planned.
  */
-export function beginAct(
+export async function beginAct(
   context: TurnContext,
   iteration: number,
   toolCalls: ModelToolCall[],
-): { events: NewEvent[]; plan: ActPlan } {
+  signal: AbortSignal,
+): Promise<{ events: NewEvent[]; plan: ActPlan }> {
   const execId = newUuid()
+  const problems = await findProblems(context.toolset, toolCalls, signal)
   const wrong: NewEvent[] = []
   const calls = toolCalls.map((toolCall, position): PlannedCall => {
     const offered = context.toolset.get(toolCall.name)
     const named = { ...toolCall, position, displayName: offered?.displayName ?? null }
-    const error = position < MAX_CALLS ? findProblem(context, toolCall) : `Only ${MAX_CALLS} calls can be made at once.`
+    const error = problems[position]
     if (error === undefined) return { ...named, policy: offered?.policy ?? 'auto', state: 'open' }
     const result = { status: 'error', error, durationMs: 0 } as const
     const own = newUuid()
@@ -36,14 +39,28 @@ export function beginAct(
   return { events: [began, ...wrong], plan: { runs: planRuns(context.toolset, calls), asks } }
 }
 
-/** Why a call cannot be run, in words that help the model to do better. */
-function findProblem({ toolset }: TurnContext, call: ModelToolCall): string | undefined {
-  const offered = toolset.get(call.name)
-  if (offered === undefined) {
-    const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)
-    return `There is no tool "${call.name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
-  }
-  return call.argumentsError ?? checkArguments(offered.spec.parameters, call.arguments)
+/** For each call why it cannot be run, in words that help the model to do better. */
+async function findProblems(
+  toolset: Toolset,
+  toolCalls: ModelToolCall[],
+  signal: AbortSignal,
+): Promise<(string | undefined)[]> {
+  const checked: CheckedCall[] = []
+  const places = toolCalls.map((call, position) => {
+    const offered = toolset.get(call.name)
+    if (position >= MAX_CALLS) return `Only ${MAX_CALLS} calls can be made at once.`
+    if (offered === undefined) return noSuchTool(toolset, call.name)
+    if (call.argumentsError !== undefined) return call.argumentsError
+    const { tool, spec } = offered
+    return checked.push({ schema: spec.parameters, args: call.arguments, isTrusted: tool !== undefined }) - 1
+  })
+  const problems = await checkArguments(checked, signal)
+  return places.map((place) => (typeof place === 'number' ? problems[place] : place))
+}
+
+function noSuchTool(toolset: Toolset, name: string): string {
+  const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)
+  return `There is no tool "${name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
 }
 
 /** The results of calls that are made with the turn's last model call: nobody would read others. */

@@ -97,7 +97,7 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Mod
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
     return { outcome: 'failed', code: 'max_iterations' }
   }
-  const { events, plan } = beginAct(context, iteration, toolCalls)
+  const { events, plan } = await beginAct(context, iteration, toolCalls, call.attempt.signal)
   await append(call, [...answered, ...events])
   return { outcome: 'act', model: context.model.name, ...plan }
 }

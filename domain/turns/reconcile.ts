@@ -3,23 +3,30 @@ import { toId } from '../ids.ts'
 import { failTurn } from './lifecycle.ts'
 import type { StartedTurn } from './start.ts'
 
-const GRACE_MS = 10_000
 const PAGE = 100
 const AT_ONCE = 10
 
 type Begun = StartedTurn & { iterations: number }
+
+/** A turn that has begun less than `graceMs` ago is not looked at. */
+type Reconciliation = { graceMs: number }
+const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
  * Ends turns as failed that have begun and whose workflow is gone: somebody terminated it, or Temporal lost it. Looks
  * at one page of them after `cursor`; returns where to go on, null at the end. Temporal closes a workflow only after
  * the record has its turn's end, so one that is closed while the turn is unfinished will not come back.
  */
-export async function reconcileTurns(deps: Deps, cursor: string | null): Promise<string | null> {
+export async function reconcileTurns(
+  deps: Deps,
+  cursor: string | null,
+  { graceMs }: Reconciliation = DEFAULT_RECONCILIATION,
+): Promise<string | null> {
   const turns = await deps.db.$queryRaw<Begun[]>`
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", t.iterations,
       s.agent_id AS "agentId"
     FROM turns t JOIN sessions s ON s.id = t.session_id
-    WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${GRACE_MS / 1000})
+    WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${graceMs / 1000})
       AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid)
     ORDER BY t.id LIMIT ${PAGE}`
   for (let at = 0; at < turns.length; at += AT_ONCE) {

@@ -129,8 +129,8 @@ describe('creating an agent', () => {
     ],
     [
       'a tool with a pattern that cannot be used',
-      agent({ tools: [tool(1, { parameters: { properties: { a: { pattern: '(?<!a)b' } } } })] }),
-      /^tools\.0\.parameters: the pattern "\(\?<!a\)b" cannot be used/,
+      agent({ tools: [tool(1, { parameters: { properties: { a: { pattern: '(b' } } } })] }),
+      /^tools\.0\.parameters: it is no JSON Schema .*Invalid regular expression: \/\(b\//,
     ],
     ['a tool of no known type', agent({ tools: [tool(1, { type: 'magic' })] }), /^tools\.0\.type: .*client_side/],
     [

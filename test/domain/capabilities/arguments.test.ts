@@ -1,9 +1,22 @@
-import { checkArguments, checkSchema } from '../../../domain/capabilities/arguments.ts'
+import { checkArguments, checkSchemas } from '../../../domain/capabilities/arguments.ts'
+import { watchEventLoop } from '../../support/event-loop.ts'
 
+type Schema = Record<string, unknown>
+type Arguments = Record<string, unknown>
+
+const checkSchema = async (schema: Schema) => (await checkSchemas([schema]))[0]
+const check = async (schema: Schema, args: Arguments, isTrusted = false) =>
+  (await checkArguments([{ schema, args, isTrusted }]))[0]
+
+const nest = (depth: number): Schema => {
+  let schema: Schema = {}
+  for (let level = 0; level < depth; level++) schema = { not: schema }
+  return schema
+}
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more })
 
 describe('the schema of a tool', () => {
-  it.each<[string, Record<string, unknown>]>([
+  it.each<[string, Schema]>([
     ['empty', {}],
     ['without a type at the top', { properties: { a: { type: 'string' } } }],
     ['with what it does not know', object({ a: { type: 'string', colour: 'green' } }, { 'x-internal': true })],
@@ -19,33 +32,33 @@ describe('the schema of a tool', () => {
     ['that names itself', object({ children: { type: 'array', items: { $ref: '#' } } })],
     ['with a property that is called $ref', object({ $ref: { type: 'string' } })],
     ['with data that looks like a $ref', object({ a: { const: { $ref: 'https://example.com' } } })],
+    ['with a name of its own in a part', object({ a: { $anchor: 'one' }, b: { $ref: '#one' } })],
+    ["with draft 4's id in a part", object({ a: { id: 'one', type: 'string' } })],
+    ['with look-ahead and a back-reference', object({ a: { pattern: '^(?=a)(a)\\1$' } })],
     ['with escapes in a pointer', object({ a: { $ref: '#/$defs/x~1y%20z' } }, { $defs: { 'x/y z': {} } })],
-  ])('may be one %s', (_, schema) => {
-    expect(checkSchema(schema)).toBeUndefined()
+  ])('may be one %s', async (_, schema) => {
+    expect(await checkSchema(schema)).toBeUndefined()
   })
 
-  it.each<[string, Record<string, unknown>, RegExp]>([
+  it.each<[string, Schema, RegExp]>([
     ['of a list', { type: 'array' }, /^type must be "object" at the top$/],
     ['with an unknown type', object({ a: { type: 'strin' } }), /no JSON Schema.*properties\.a\.type must be one of/],
     ['with properties that are a list', { properties: [] }, /no JSON Schema.*properties must be object/],
-    ['with an empty enum', object({ a: { enum: [] } }), /enum must not be empty/],
+    ['with an empty enum', object({ a: { enum: [] } }), /enum must have non-empty array/],
     [
       'with a remote $ref',
       object({ a: { $ref: 'https://example.com/a' } }),
       /\$ref "https:\/\/example\.com\/a" is not/,
     ],
     ['with a $ref to a file', object({ a: { $ref: 'other.json#/a' } }), /\$ref "other\.json#\/a" is not followed/],
-    ['with a $ref to an anchor', object({ a: { $ref: '#name' } }), /\$ref "#name" is not followed/],
+    ['with a $ref to an anchor that is not there', object({ a: { $ref: '#name' } }), /no schema at the \$ref "#name"/],
     ['with a $ref that leads nowhere', object({ a: { $ref: '#/$defs/b' } }), /no schema at the \$ref "#\/\$defs\/b"/],
-    ['with a $ref into a prototype', object({ a: { $ref: '#/constructor' } }), /no schema at the \$ref/],
-    ['with a broken $ref', object({ a: { $ref: '#/%' } }), /\$ref "#\/%" is not followed/],
-    ['with a dynamic reference', object({ a: { $dynamicRef: '#x' } }), /\$ref "#x" is not followed/],
-    ['with look-ahead', object({ a: { pattern: '^(?=a)' } }), /the pattern "\^\(\?=a\)" cannot be used \(RE2/],
-    ['with a back-reference', { patternProperties: { '(a)\\1': {} } }, /the pattern "\(a\)\\\\1" cannot be used/],
-    ['with what hides the rest of a pattern', object({ a: { pattern: '\\Q[\\E' } }), /invalid escape/],
-    ['with a broken pattern', object({ a: { pattern: '(' } }), /the pattern "\(" cannot be used/],
-  ])('may not be one %s', (_, schema, sentence) => {
-    expect(checkSchema(schema)).toMatch(sentence)
+    ['with a broken $ref', object({ a: { $ref: '#/%' } }), /no JSON Schema.*malformed/],
+    ['with a broken pattern', object({ a: { pattern: '(' } }), /no JSON Schema.*Invalid regular expression: \/\(\//],
+    ['of an asynchronous kind inside', object({ a: { $async: true, type: 'string' } }), /async schema in sync schema/],
+    ['nested more deeply than can be copied', nest(200_000), /too large or too deeply nested/],
+  ])('may not be one %s', async (_, schema, sentence) => {
+    expect(await checkSchema(schema)).toMatch(sentence)
   })
 })
 
@@ -60,12 +73,12 @@ describe('arguments', () => {
     { required: ['name'], additionalProperties: false, $defs: { size: { type: 'integer', minimum: 1 } } },
   )
 
-  it('that the schema allows pass', () => {
-    expect(checkArguments(schema, { name: 'ada', code: '123', unit: 'metric', sizes: [1, 2] })).toBeUndefined()
+  it('that the schema allows pass', async () => {
+    expect(await check(schema, { name: 'ada', code: '123', unit: 'metric', sizes: [1, 2] })).toBeUndefined()
   })
 
-  it('that it does not are told field by field', () => {
-    const sentence = checkArguments(schema, { code: 'abc', unit: 5, sizes: [1, 'x'], colour: 1 })
+  it('that it does not are told field by field', async () => {
+    const sentence = await check(schema, { code: 'abc', unit: 5, sizes: [1, 'x'], colour: 1 })
     expect(sentence).toContain('name is required')
     expect(sentence).toContain('colour is not one of the fields')
     expect(sentence).toContain('code must match pattern "^\\d{3}$"')
@@ -74,75 +87,70 @@ describe('arguments', () => {
     expect(sentence).not.toContain('and more')
   })
 
-  it('are told of five problems at most, in bounded length', () => {
+  it('are told of five problems at most, in bounded length', async () => {
     const names = Array.from({ length: 50 }, (_, index) => `${'very_'.repeat(100)}${index}`)
-    const sentence = checkArguments(object({}, { required: names }), {}) ?? ''
-    expect(sentence.match(/is required/g)).toHaveLength(5)
+    const sentence = await check(object({}, { required: names }), {})
+    expect(sentence?.match(/is required/g)).toHaveLength(5)
     expect(sentence).toContain('and more')
-    expect(sentence.length).toBeLessThan(2000)
+    expect(sentence?.length).toBeLessThan(2000)
   })
 
-  it('of one call cost nothing of what the next may cost', () => {
-    const list = object({ a: { items: { type: 'integer' } } })
-    for (let call = 0; call < 20; call++) expect(checkArguments(list, { a: Array(50_000).fill(1) })).toBeUndefined()
+  it('may be a tenth apart', async () => {
+    expect(await check(object({ a: { multipleOf: 0.1 } }), { a: 0.3 })).toBeUndefined()
+    expect(await check(object({ a: { multipleOf: 0.1 } }), { a: 0.35 })).toContain('a must be multiple of 0.1')
   })
 
-  it('may be a tenth apart', () => {
-    expect(checkArguments(object({ a: { multipleOf: 0.1 } }), { a: 0.3 })).toBeUndefined()
-    expect(checkArguments(object({ a: { multipleOf: 0.1 } }), { a: 0.35 })).toContain('a must be multiple of 0.1')
-  })
-
-  it('hold to what stands beside a $ref', () => {
+  it('hold to what stands beside a $ref', async () => {
     const beside = object({ a: { $ref: '#/$defs/text', maxLength: 2 } }, { $defs: { text: { type: 'string' } } })
-    expect(checkArguments(beside, { a: 'abc' })).toContain('a must NOT have more than 2')
-    expect(checkArguments(beside, { a: 1 })).toContain('a must be string')
+    expect(await check(beside, { a: 'abc' })).toContain('a must NOT have more than 2')
+    expect(await check(beside, { a: 1 })).toContain('a must be string')
   })
 
-  it('hold to a $ref that points into another one, and to one that is true or false', () => {
+  it('hold to a $ref that points into another one, and to one that is true or false', async () => {
     const properties = { a: { $ref: '#/$defs/x/properties/y' }, b: { $ref: '#/$defs/x' }, c: { $ref: '#/$defs/no' } }
     const nested = object(properties, { $defs: { x: object({ y: { type: 'number' } }), no: false } })
-    expect(checkArguments(nested, { a: 1, b: { y: 2 } })).toBeUndefined()
-    expect(checkArguments(nested, { a: '1' })).toContain('a must be number')
-    expect(checkArguments(nested, { b: { y: '2' } })).toContain('b.y must be number')
-    expect(checkArguments(nested, { c: 1 })).toContain('c boolean schema is false')
+    expect(await check(nested, { a: 1, b: { y: 2 } })).toBeUndefined()
+    expect(await check(nested, { a: '1' })).toContain('a must be number')
+    expect(await check(nested, { b: { y: '2' } })).toContain('b.y must be number')
+    expect(await check(nested, { c: 1 })).toContain('c boolean schema is false')
   })
 
-  it('are checked on $async, $id, format and uniqueItems as if these were not there', () => {
+  it('are checked on $schema, $id, $async and format as if these were not there', async () => {
     const odd = {
       $async: true,
-      $id: 'x',
-      ...object({ a: { type: 'string', format: 'email' }, b: { uniqueItems: true } }),
+      $id: 'https://example.com/x',
+      ...object({ a: { type: 'string', format: 'email' }, b: { format: 'unheard-of' } }),
+      $schema: 'https://example.com/schema',
     }
-    expect(checkArguments(odd, { a: 'no address', b: [1, 1] })).toBeUndefined()
-    expect(checkArguments(odd, { a: 1 })).toContain('a must be string')
+    expect(await check(odd, { a: 'no address', b: 1 })).toBeUndefined()
+    expect(await check(odd, { a: 1 })).toContain('a must be string')
   })
 
-  it('of a schema that cannot be used are refused with the reason', () => {
-    expect(checkArguments({ type: 'array' }, {})).toMatch(/its parameters are wrong: type must be "object"/)
+  it('of a schema that cannot be used are refused with the reason', async () => {
+    expect(await check({ type: 'array' }, {})).toMatch(/its parameters are wrong: type must be "object"/)
   })
 })
 
 describe('names that JavaScript knows', () => {
   const parse = (text: string): Record<string, unknown> => JSON.parse(text)
 
-  it('are not there unless they are given', () => {
+  it('are not there unless they are given', async () => {
     for (const name of ['toString', 'constructor', '__proto__']) {
-      expect(checkArguments({ required: [name] }, {})).toContain(`${name} is required`)
+      expect(await check({ required: [name] }, {})).toContain(`${name} is required`)
     }
-    expect(checkArguments({ required: ['toString'] }, { toString: 1 })).toBeUndefined()
+    expect(await check({ required: ['toString'] }, { toString: 1 })).toBeUndefined()
   })
 
-  it('pollute nothing and pass no closed schema', () => {
+  it('pollute nothing and pass no closed schema', async () => {
     const schema = parse('{"properties":{"__proto__":{"type":"string"}},"additionalProperties":false}')
-    expect(checkSchema(schema)).toBeUndefined()
-    expect(checkArguments(schema, parse('{"__proto__":{"polluted":true}}'))).toContain('__proto__')
-    expect(
-      checkArguments(parse('{"$defs":{"__proto__":{"polluted":true}},"$ref":"#/$defs/__proto__"}'), {}),
-    ).toBeUndefined()
+    expect(await checkSchema(schema)).toBeUndefined()
+    expect(await check(schema, parse('{"__proto__":{"polluted":true}}'))).toContain('__proto__')
+    const named = parse('{"$defs":{"__proto__":{"polluted":true}},"$ref":"#/$defs/__proto__"}')
+    expect(await check(named, {})).toBeUndefined()
     expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   })
 
-  it('and names that look like code are names', () => {
+  it('and names that look like code are names', async () => {
     const name = '"]; globalThis.injected = true; ["\u2028`;globalThis.injected = true;`\\'
     const schema = object(
       { [name]: { enum: [name], type: 'string' } },
@@ -152,27 +160,55 @@ describe('names that JavaScript knows', () => {
         dependentRequired: { [name]: [name] },
       },
     )
-    expect(checkSchema(schema)).toBeUndefined()
-    expect(checkArguments(schema, { [name]: name })).toBeUndefined()
-    expect(checkArguments(schema, { [name]: 1 })).toContain('must be string')
-    expect(checkArguments({ type: 'object', $defs: {}, $ref: `#/${name}` }, {})).toContain('parameters are wrong')
+    expect(await checkSchema(schema)).toBeUndefined()
+    expect(await check(schema, { [name]: name })).toBeUndefined()
+    expect(await check(schema, { [name]: 1 })).toContain('must be string')
+    expect(await check({ type: 'object', $defs: {}, $ref: `#/${name}` }, {})).toContain('parameters are wrong')
     expect(globalThis).not.toHaveProperty('injected')
   })
 })
 
+describe("the service's own schemas", () => {
+  const own = object({ name: { type: 'string' }, size: { type: 'integer' } }, { required: ['name'] })
+
+  it('are checked in the same words', async () => {
+    expect(await check(own, { name: 'ada' }, true)).toBeUndefined()
+    const args = { size: 'large' }
+    expect(await check(own, args, true)).toBe(await check({ ...own }, args))
+  })
+
+  it('come back in the order of the calls, whoever wrote the others', async () => {
+    const foreign = object({ x: { type: 'string' } })
+    const verdicts = await checkArguments([
+      { schema: foreign, args: { x: 1 }, isTrusted: false },
+      { schema: own, args: {}, isTrusted: true },
+      { schema: foreign, args: { x: 'a' }, isTrusted: false },
+      { schema: own, args: { name: 'a' }, isTrusted: true },
+      { schema: { type: 'array' }, args: {}, isTrusted: false },
+    ])
+    expect(verdicts).toEqual([
+      'The arguments are not what the tool takes: x must be string.',
+      'The arguments are not what the tool takes: name is required.',
+      undefined,
+      undefined,
+      'The tool cannot be called, its parameters are wrong: type must be "object" at the top.',
+    ])
+    expect(await checkArguments([])).toEqual([])
+    expect(await checkSchemas([])).toEqual([])
+  })
+})
+
 describe('schemas and arguments made to take time', () => {
-  /** The thread's own time, which other processes do not add to. */
-  const within1s = (work: () => void): void => {
-    const before = process.threadCpuUsage()
-    work()
-    const { user, system } = process.threadCpuUsage(before)
-    expect((user + system) / 1000).toBeLessThan(1000)
-  }
-  const OVER = 'too large or too deeply nested'
+  const LATE = 'The arguments could not be checked in time; pass simpler ones.'
+  const LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
+  const evil = object({ x: { pattern: '^(a+)+$' } })
+  const evilCalls = (count: number) =>
+    Array.from({ length: count }, () => ({ schema: evil, args: { x: `${'a'.repeat(800)}!` }, isTrusted: false }))
+
   const doubling = (keyword: string, leaf: object) => {
     const twice = (index: number) => ({ [keyword]: [{ $ref: `#/$defs/a${index}` }, { $ref: `#/$defs/a${index}` }] })
-    const steps = Array.from({ length: 60 }, (_, index) => [`a${index + 1}`, twice(index)])
-    return object({ x: { $ref: '#/$defs/a60' } }, { $defs: { a0: leaf, ...Object.fromEntries(steps) } })
+    const steps = Array.from({ length: 100 }, (_, index) => [`a${index + 1}`, twice(index)])
+    return object({ x: { $ref: '#/$defs/a100' } }, { $defs: { a0: leaf, ...Object.fromEntries(steps) } })
   }
   const nested = (depth: number) => {
     let value: unknown = 1
@@ -183,86 +219,97 @@ describe('schemas and arguments made to take time', () => {
     const branch = { properties: { next: { $ref: '#/$defs/node' } } }
     return object({ x: { $ref: '#/$defs/node' } }, { $defs: { node: { allOf: Array(branches).fill(branch) } } })
   }
-  const letters = (length: number) => Array.from({ length }, (_, index) => 'ab'[((index * index) % 7) % 2]).join('')
-  const nulls = { anyOf: Array(300).fill({ type: 'null' }) }
+  const unevaluated = {
+    ...object({ x: { $ref: '#/$defs/a100/anyOf/0' } }, doubling('anyOf', { properties: { a: {} } })),
+    unevaluatedProperties: false,
+  }
+  const objects = (count: number) => Array.from({ length: count }, (_, index) => ({ index }))
+  /** The loop goes on, and the next batch is checked. */
+  async function whileFree<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
+    await check(object({}), {})
+    const startedAt = performance.now()
+    const loop = watchEventLoop()
+    const result = await work()
+    const { busyMs, gapMs } = loop.stop()
+    expect(busyMs).toBeLessThan(200)
+    expect(gapMs).toBeLessThan(1000)
+    expect(performance.now() - startedAt).toBeLessThan(limitMs)
+    expect(await check(object({ a: { type: 'string' } }), { a: 1 })).toContain('a must be string')
+    return result
+  }
 
-  it.each<[string, Record<string, unknown>, Record<string, unknown>, string | undefined]>([
-    ['definitions that double, each allowed', doubling('allOf', { type: 'string' }), { x: 'a' }, OVER],
-    ['definitions that double, each refused', doubling('anyOf', { type: 'number' }), { x: 'a' }, OVER],
-    ['a recursion that doubles over deep data', tree(2), nested(60), OVER],
-    ['a recursion over data that is deeper than the stack', tree(1), nested(200_000), OVER],
-    ['a schema that is only itself', { $ref: '#' }, {}, OVER],
+  it.each<[string, Schema, Arguments, string]>([
+    ['definitions that double, each allowed', doubling('allOf', { type: 'string' }), { x: 'a' }, LATE],
+    ['definitions that double, each refused', doubling('anyOf', { type: 'number' }), { x: 'a' }, LATE],
+    ['a recursion that doubles over deep data', tree(2), nested(60), LATE],
+    ['a recursion over data that is deeper than the stack', tree(1), nested(200_000), LARGE],
+    ['a schema that is only itself', { $ref: '#' }, {}, LARGE],
+    ['a pattern that goes back', evil, { x: `${'a'.repeat(800)}!` }, LATE],
+    ['a large pattern', object({ x: { pattern: '^(a?){1000}$' } }), { x: `${'a'.repeat(800)}!` }, LATE],
+    ['a pattern of names', { patternProperties: { '^(a|a)*$': {} } }, { [`${'a'.repeat(60)}!`]: 1 }, LATE],
+    ['unevaluatedProperties', unevaluated, { x: { a: 1, b: 2 } }, LATE],
+    ['uniqueItems', object({ x: { uniqueItems: true } }), { x: objects(50_000) }, LATE],
+    ['a huge enum', object({ x: { items: { enum: objects(900) } } }), { x: objects(60_000) }, LATE],
     [
-      'a pattern that would go back',
-      object({ x: { pattern: '^(a|a)*$' } }),
-      { x: `${'a'.repeat(40)}!` },
-      'x must match',
-    ],
-    [
-      'a large pattern on a long text',
-      object({ x: { pattern: '([ab]{1,1000})[^ab]' } }),
-      { x: letters(500_000) },
-      OVER,
-    ],
-    [
-      'many patterns',
-      object({ x: { allOf: Array(300).fill({ pattern: '[ab]*a[ab]{9}c' }) } }),
-      { x: letters(1e6) },
-      OVER,
-    ],
-    [
-      'many branches for many items',
-      object({ x: { items: { allOf: nulls.anyOf } } }),
-      { x: Array(250_000).fill(null) },
-      OVER,
-    ],
-    ['many errors in branches', object({ x: { contains: nulls } }), { x: Array(250).fill(1) }, 'x must contain'],
-    [
-      'many errors copied',
-      object(
-        { x: { anyOf: [{ contains: nulls }, ...Array(250).fill({ $ref: '#/$defs/f' })] } },
-        { $defs: { f: { type: 'string' } } },
-      ),
-      { x: Array(250).fill(1) },
-      'x.0 must be null',
-    ],
-    [
-      'a long list that is all wrong',
+      'a list that is all wrong',
       object({ x: { items: { type: 'string' } } }),
-      { x: Array(1e6).fill(1) },
-      'x.0 must be string',
+      { x: Array(300_000).fill(1) },
+      'x.0 must',
     ],
-    ['a long text', object({ x: { type: 'string', maxLength: 2e6 } }), { x: 'a'.repeat(1e6) }, undefined],
-  ])('end soon: %s', (_, schema, args, sentence) => {
-    within1s(() => {
-      const problem = checkArguments(schema, args)
-      if (sentence === undefined) expect(problem).toBeUndefined()
-      else expect(problem).toContain(sentence)
-    })
+  ])('leave the event loop free and end in time: %s', async (_, schema, args, sentence) => {
+    expect(await whileFree(() => check(schema, args), 2500)).toContain(sentence)
   })
 
-  it('are refused when their patterns are too large when written out', () => {
-    within1s(() => {
-      expect(checkSchema(object({ x: { pattern: '.{0,999}'.repeat(1000) } }))).toMatch(/patterns are too large/)
-      const many = Array.from({ length: 20 }, (_, index) => ({ pattern: `(?:a{9}(b{9}(c{9}))){9}${index}` }))
-      expect(checkSchema(object({ x: { allOf: many } }))).toMatch(/patterns are too large/)
-    })
+  it("leave the event loop free also when the schema is the service's own", async () => {
+    const own = object({ x: { items: object({}, { required: ['a', 'b', 'c'] }) } })
+    expect(await whileFree(() => check(own, { x: Array(100_000).fill({}) }, true), 2500)).toMatch(/x\.0\.a is|in time/)
   })
 
-  it('compile in time that is in proportion to their length, whatever points where', () => {
+  it('have one time limit for all calls of an answer; what was checked by then counts', async () => {
+    const good = { schema: object({ x: { maxLength: 2 } }), args: { x: 'a' }, isTrusted: false }
+    const bad = { ...good, args: { x: 'abc' } }
+    const verdicts = await whileFree(() => checkArguments([good, bad, ...evilCalls(128), good]), 2500)
+    expect(verdicts.slice(0, 2)).toEqual([undefined, expect.stringContaining('x must NOT have more than 2')])
+    expect(verdicts.slice(2)).toEqual(Array(129).fill(LATE))
+  })
+
+  it('cost only themselves when they take all memory', async () => {
+    const copied = { anyOf: Array(300).fill({ type: 'null' }) }
+    const schema = object({ x: { items: { items: copied } } })
+    const args = { x: Array(150).fill(Array(3000).fill(1)) }
+    const verdict = await whileFree(() => check(schema, args), 2500)
+    expect([LATE, LARGE]).toContain(verdict)
+  })
+
+  it('delay others by a bounded time', async () => {
+    const hostile = Array.from({ length: 4 }, () => checkArguments(evilCalls(128)))
+    const startedAt = performance.now()
+    expect(await check(object({ a: {} }), { a: 1 })).toBeUndefined()
+    // Two threads, two batches of a second on each.
+    expect(performance.now() - startedAt).toBeLessThan(5000)
+    expect((await Promise.all(hostile)).flat()).toEqual(Array(4 * 128).fill(LATE))
+  })
+
+  it('stop when the turn is cancelled', async () => {
+    const caller = new AbortController()
+    const checking = [1, 2, 3, 4].map(() => checkArguments(evilCalls(1), caller.signal))
+    setTimeout(() => caller.abort(new Error('cancelled')), 100)
+    const ends = await Promise.allSettled(checking)
+    expect(ends.map((end) => end.status === 'rejected' && end.reason.message)).toEqual(Array(4).fill('cancelled'))
+    expect(await check(object({}), {})).toBeUndefined()
+  })
+
+  it('are refused on write when they take too long', async () => {
+    const chain = { ...nest(50), allOf: Array.from({ length: 50 }, (_, at) => ({ $ref: `#${'/not'.repeat(at + 1)}` })) }
     const fields = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [`f${index}`, { type: 'string' }]))
-    let chain: object = object(fields)
-    for (let level = 0; level < 50; level++) chain = { not: chain }
-    const all = Array.from({ length: 50 }, (_, index) => ({ $ref: `#${'/not'.repeat(index + 1)}` }))
-    within1s(() => {
-      expect(checkArguments({ ...chain, allOf: all }, {})).toContain('must NOT be valid')
-    })
+    const costly = JSON.parse(JSON.stringify(chain).replace('{"not":{}}', JSON.stringify({ not: object(fields) })))
+    const problems = await whileFree(() => checkSchemas([object({}), ...Array(50).fill(costly)]), 4000)
+    expect([problems[0], problems.at(-1)]).toEqual([undefined, 'it takes too long to check'])
   })
 
-  it('are checked in no time when fifty large ones are written at once', () => {
+  it('may be fifty large ones at once', async () => {
     const fields = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`f${index}`, { type: 'string' }]))
-    within1s(() => {
-      for (let tool = 0; tool < 50; tool++) expect(checkSchema(object({ ...fields, [`t${tool}`]: {} }))).toBeUndefined()
-    })
+    const schemas = Array.from({ length: 50 }, (_, index) => object({ ...fields, [`t${index}`]: {} }))
+    expect(await whileFree(() => checkSchemas(schemas), 4000)).toEqual(Array(50).fill(undefined))
   })
 })

@@ -9,7 +9,7 @@ type Options = Partial<Pick<ToolRun, 'callId' | 'signal'>> & { allowPrivateNetwo
 export async function runTool(name: string, args: Record<string, unknown>, options: Options = {}): Promise<unknown> {
   const tool = builtinCapabilities.flatMap(({ tools }) => tools).find((candidate) => candidate.name === name)
   if (tool === undefined) throw new Error(`there is no tool ${name}`)
-  const problem = checkArguments(tool.parameters, args)
+  const [problem] = await checkArguments([{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
   // All that the tools here use of it.

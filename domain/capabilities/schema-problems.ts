@@ -1,0 +1,47 @@
+import type { ErrorObject, Options } from 'ajv'
+
+/** In process and in the thread alike. */
+export const AJV_OPTIONS: Options = {
+  allErrors: true,
+  strict: false,
+  logger: false,
+  validateFormats: false,
+  ownProperties: true,
+  multipleOfPrecision: 9,
+}
+
+const MAX_PROBLEMS = 5
+/** Ajv may find a hundred thousand, most of them alike. */
+const MAX_ERRORS_READ = 100
+export const MAX_PROBLEM_LENGTH = 300
+
+export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
+
+/** What is wrong with a call's arguments, in a sentence for the model that names the fields. */
+export const argumentsProblem = (errors: ErrorObject[]): string =>
+  `The arguments are not what the tool takes: ${listProblems(errors)}.`
+
+export function listProblems(errors: ErrorObject[]): string {
+  const read = errors.slice(0, MAX_ERRORS_READ).map((error) => describe(error).slice(0, MAX_PROBLEM_LENGTH))
+  const problems = [...new Set(read)]
+  const listed = problems.slice(0, MAX_PROBLEMS).join('; ')
+  return problems.length > MAX_PROBLEMS || errors.length > MAX_ERRORS_READ ? `${listed}; and more` : listed
+}
+
+function describe(error: ErrorObject): string {
+  const path = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, allowedValue } = error.params
+  const unwanted = additionalProperty ?? unevaluatedProperty
+  const at = (...more: unknown[]) => shorten([...path, ...more].join('.') || 'the whole')
+  if (error.keyword === 'required') return `${at(missingProperty)} is required`
+  if (unwanted !== undefined) return `${at(unwanted)} is not one of the fields`
+  if (error.keyword === 'enum') return `${at()} must be one of ${JSON.stringify(allowedValues)}`
+  if (error.keyword === 'const') return `${at()} must be ${JSON.stringify(allowedValue)}`
+  return `${at()} ${error.message ?? 'is wrong'}`
+}
+
+/** A path may be as long as the arguments; its end says more than its beginning. */
+const shorten = (path: string): string => (path.length <= 150 ? path : `…${path.slice(-150)}`)

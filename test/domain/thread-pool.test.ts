@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { SchemaJob } from '../../domain/capabilities/schema-worker.ts'
+import { createThreadPool } from '../../domain/thread-pool.ts'
+
+/** Its program is that of the schemas, whose jobs may take any time. */
+const createPool = (more: object = {}) =>
+  createThreadPool<SchemaJob, string | undefined>({
+    file: new URL('../../domain/capabilities/schema-worker.ts', import.meta.url),
+    maxThreads: 1,
+    waitMs: 10_000,
+    resourceLimits: { maxOldGenerationSizeMb: 64 },
+    ...more,
+  })
+const QUICK: SchemaJob = { schemas: [{}, { type: 'array' }] }
+const ENDLESS: SchemaJob = {
+  calls: [
+    { schema: {}, args: '{}' },
+    { schema: { propertyNames: { pattern: '^(a+)+$' } }, args: `{"${'a'.repeat(100)}!":1}` },
+  ],
+}
+const DONE = { answers: [undefined, 'type must be "object" at the top'], end: 'done' }
+
+describe('a pool of threads', () => {
+  it('gives what a job answered by its end, and goes on with another thread', async () => {
+    const pool = createPool()
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+    expect(await pool.run(ENDLESS, 200)).toEqual({ answers: [undefined], end: 'late' })
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+  })
+
+  it('counts the time of a job from when a thread has it', async () => {
+    const pool = createPool()
+    const ends = await Promise.all([pool.run(ENDLESS, 400), pool.run(QUICK, 300), pool.run(ENDLESS, 200)])
+    expect(ends.map(({ end }) => end)).toEqual(['late', 'done', 'late'])
+  })
+
+  it('keeps the order of arrival, also when one comes as another ends', async () => {
+    const pool = createPool()
+    const order: string[] = []
+    const run = (name: string, job: SchemaJob) => pool.run(job, 200).then(() => order.push(name))
+    const first = run('first', ENDLESS)
+    const others = ['second', 'third'].map((name) => run(name, QUICK))
+    await first.then(() => Promise.all([run('newcomer', QUICK), ...others]))
+    expect(order).toEqual(['first', 'second', 'third', 'newcomer'])
+  })
+
+  it('turns away what would wait too long, or is one too many', async () => {
+    const pool = createPool({ waitMs: 100 })
+    const running = pool.run(ENDLESS, 1000)
+    const waiting = await Promise.all(Array.from({ length: 510 }, () => pool.run(QUICK, 1000)))
+    expect(waiting).toEqual(Array(510).fill({ answers: [], end: 'busy' }))
+    expect((await running).end).toBe('late')
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+  })
+
+  it('lets a job go when it is aborted, before, waiting or running', async () => {
+    const pool = createPool()
+    const caller = new AbortController()
+    const jobs = Array.from({ length: 3 }, () => pool.run(ENDLESS, 10_000, caller.signal))
+    setTimeout(() => caller.abort(new Error('cancelled')), 300)
+    const ends = await Promise.allSettled([...jobs, jobs[0]?.catch(() => pool.run(QUICK, 1000, caller.signal))])
+    expect(ends).toEqual(Array(4).fill({ status: 'rejected', reason: new Error('cancelled') }))
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+  })
+
+  it('survives a thread without memory and a job that cannot be sent', async () => {
+    const pool = createPool({ resourceLimits: { maxOldGenerationSizeMb: 24 } })
+    const schema = { properties: { x: { items: { type: 'string' } } } }
+    const hungry: SchemaJob = { calls: [{ schema, args: JSON.stringify({ x: Array(600_000).fill(1) }) }] }
+    expect(await pool.run(hungry, 20_000)).toEqual({ answers: [], end: 'broken' })
+    let deep: Record<string, unknown> = {}
+    for (let level = 0; level < 200_000; level++) deep = { not: deep }
+    expect(await pool.run({ schemas: [deep] }, 5000)).toEqual({ answers: [], end: 'broken' })
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+  })
+
+  it('rejects when it has no program to run, each time', async () => {
+    const pool = createPool({ file: new URL('./no-such-program.ts', import.meta.url) })
+    for (let time = 0; time < 3; time++) await expect(pool.run(QUICK, 1000)).rejects.toThrow('no-such-program')
+  })
+
+  it('holds no process up', async () => {
+    const file = JSON.stringify(new URL('../../domain/capabilities/arguments.ts', import.meta.url).href)
+    const program = `import(${file}).then((it) => it.checkSchemas([{ type: 'array' }])).then(console.log)`
+    const cwd = fileURLToPath(new URL('../..', import.meta.url))
+    const stdio = ['ignore', 'pipe', 'inherit'] as const
+    const child = spawn(process.execPath, ['-e', program], { cwd, stdio: [...stdio] })
+    let output = ''
+    child.stdout?.on('data', (data) => {
+      output += data
+    })
+    const startedAt = performance.now()
+    const [code] = await once(child, 'exit')
+    expect([code, output]).toEqual([0, expect.stringContaining('type must be "object"')])
+    // An idle thread is kept for half a minute.
+    expect(performance.now() - startedAt).toBeLessThan(15_000)
+  })
+})

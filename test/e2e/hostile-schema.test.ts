@@ -1,0 +1,51 @@
+import { watchEventLoop } from '../support/event-loop.ts'
+import { createScriptedSession, type Json, waitUntilIdle } from '../support/http.ts'
+import { expectSoundRecord } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { clientTool, post, postAndAsk } from '../support/turns.ts'
+
+let service: TestService
+let url: string
+beforeAll(async () => {
+  service = await startService()
+  url = service.url
+})
+afterAll(() => service.stop())
+
+const createHostileSession = (pattern: string, text: string) => {
+  const tool_calls = Array.from({ length: 128 }, () => ({ name: 'ask', arguments: { text } }))
+  const tools = [clientTool('ask', { text: { type: 'string', pattern } })]
+  return createScriptedSession(url, [{ tool_calls }, { text: 'done' }], { tools })
+}
+
+describe('an answer whose calls take forever to check', () => {
+  it('is refused within seconds, at the first attempt, and nothing else waits', async () => {
+    const hostile = await createHostileSession('^(a+)+$', `${'a'.repeat(799)}!`)
+    const other = await createScriptedSession(
+      url,
+      [{ tool_calls: [{ name: 'ask', arguments: {} }] }, { text: 'done' }],
+      { tools: [clientTool('ask')] },
+    )
+    const loop = watchEventLoop()
+    const startedAt = performance.now()
+    await post(url, hostile)
+    expect((await postAndAsk(url, other)).pending_tool_calls).toHaveLength(1)
+    const events = await waitUntilIdle(url, hostile)
+    // A heartbeat is sent each second, and missed after four.
+    expect(loop.stop().gapMs).toBeLessThan(2000)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+    expectSoundRecord(events)
+    // One for each of two model calls: no attempt was made twice.
+    expect(events.filter(({ type }) => type === 'output.message.started')).toHaveLength(2)
+    expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 2 } })
+    const completed = events.filter(({ type }: Json) => type === 'tool.completed')
+    expect(completed.map(({ data }) => [data.status, data.error])).toEqual(
+      Array(128).fill(['error', 'The arguments could not be checked in time; pass simpler ones.']),
+    )
+  })
+
+  it('is asked of the client when the pattern only looks as if it did', async () => {
+    const id = await createHostileSession('^(a?){1000}$', 'a'.repeat(800))
+    expect((await postAndAsk(url, id)).pending_tool_calls).toHaveLength(128)
+  })
+})
