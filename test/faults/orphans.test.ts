@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
+import { reconcileTurns } from '../../domain/turns/reconcile.ts'
+import {
+  call,
+  createScriptedSession,
+  type Json,
+  listEvents,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses } from '../support/process.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -11,8 +20,9 @@ import { createWorkerPool } from '../support/workers.ts'
 
 /** 10 s of grace after a turn has begun, a look each 5 s; the rest is for a loaded machine. */
 const MOST_NOTICE_MS = 25_000
-/** After that, a reconciler that would end the turn has had its chance, twice. */
-const RECONCILED_MS = 21_000
+/** What SPOKEN takes, and half a second. */
+const ANSWERED_MS = 4500
+const SPOKEN = { text: 'one two three four five six seven eight', tokens_per_second: 2 }
 const SLOW = { text: Array.from({ length: 30 }, (_, index) => `word${index}`).join(' '), delay_ms: 60_000 }
 const NEXT = { text: 'the next one' }
 const calls = (name: string, args: object = {}) => ({ tool_calls: [{ id: 'one', name, arguments: args }] })
@@ -55,6 +65,11 @@ const untilEnded = ({ url }: TestService, { id, turnId }: Started, timeoutMs = M
     timeoutMs,
   )
 
+/** A look at all turns, also at those that have only just begun; returns when what it found has ended. */
+const reconcile = ({ platform }: TestService) => reconcileTurns(platform.deps, null, { graceMs: 0 })
+
+const untilIdle = ({ url }: TestService, { id }: Started): Promise<Json[]> => waitUntilIdle(url, id)
+
 const session = async ({ url }: TestService, id: string): Promise<Json> =>
   (await call(url, 'GET', `/v1/sessions/${id}`)).body
 
@@ -74,9 +89,8 @@ describe('a turn whose workflow was terminated', () => {
     async (_when, step, until, status) => {
       const started = await startTurn(service, step, until)
       await terminate(service, started)
-      const terminatedAt = Date.now()
-      const events = await untilEnded(service, started)
-      process.stdout.write(`terminated while ${_when}: ended after ${Date.now() - terminatedAt} ms\n`)
+      await reconcile(service)
+      const events = await listEvents(service.url, started.id)
       expectSoundRecord(events)
       expect(typesOf(events).slice(-2)).toEqual(['turn.failed', 'session.idled'])
       expect(events.at(-2).data).toMatchObject({
@@ -90,25 +104,32 @@ describe('a turn whose workflow was terminated', () => {
     60_000,
   )
 
-  it('lets the queue go on', async () => {
-    const started = await startTurn(service, SLOW, 'output.message.started', ['first', 'second'])
-    await terminate(service, started)
-    await untilEnded(service, started)
-    const events = await waitFor(async () => {
-      const now = await listEvents(service.url, started.id)
-      return now.at(-1).type === 'session.idled' && now
-    }, 'the session to idle')
-    expectSoundRecord(events)
-    expect(answerOf(events, turnsOf(events)[1])).toBe('the next one')
+  it.concurrent('is found by the worker itself, and lets the queue go on', async () => {
+    const own = await start()
+    try {
+      const started = await startTurn(own, SLOW, 'output.message.started', ['first', 'second'])
+      await terminate(own, started)
+      const terminatedAt = Date.now()
+      await untilEnded(own, started)
+      process.stdout.write(`terminated: ended after ${Date.now() - terminatedAt} ms\n`)
+      const events = await untilIdle(own, started)
+      expectSoundRecord(events)
+      expect(answerOf(events, turnsOf(events)[1])).toBe('the next one')
+    } finally {
+      await own.stop()
+    }
   }, 60_000)
 
   it('does not answer any more, also when its worker goes on with it', async () => {
-    const slow = { text: 'one two three four five six', tokens_per_second: 0.3 }
-    const started = await startTurn(service, slow, 'output.message.delta')
+    const started = await startTurn(service, SPOKEN, 'output.message.delta')
     await terminate(service, started)
-    const events = await untilEnded(service, started)
+    await reconcile(service)
+    const events = await listEvents(service.url, started.id)
     expect(typesOf(events)).not.toContain('output.message.completed')
     expect(typesOf(events).slice(-2)).toEqual(['turn.failed', 'session.idled'])
+    // That nothing comes can only be seen by waiting for longer than the rest of the answer would take.
+    await sleep(ANSWERED_MS)
+    expect(await listEvents(service.url, started.id)).toEqual(events)
   }, 60_000)
 })
 
@@ -139,21 +160,19 @@ describe('a turn that is cancelled in Temporal', () => {
   it('leaves its place to the next in the queue', async () => {
     const started = await startTurn(service, SLOW, 'output.message.started', ['first', 'second'])
     await withWorkflow(service, started.turnId, (handle) => handle.cancel())
-    const events = await waitFor(async () => {
-      const now = await listEvents(service.url, started.id)
-      return now.at(-1).type === 'session.idled' && now
-    }, 'the session to idle')
+    const events = await untilIdle(service, started)
     expectSoundRecord(events)
     expect(answerOf(events, turnsOf(events)[1])).toBe('the next one')
   }, 60_000)
 })
 
 describe('a turn that only takes its time is not ended', () => {
-  it('when its model is slow, its client is slow, or its worker or Temporal is away', async () => {
+  it.concurrent('when its model is slow, its client is slow, or its worker or Temporal is away', async () => {
     const proxy = await startProxy(process.env.TEMPORAL_ADDRESS ?? '')
     const there = await start()
     const noWorker = await start({ worker: false })
     const noTemporal = await start({ environment: { TEMPORAL_ADDRESS: proxy.address } })
+    const services = [there, noWorker, noTemporal]
     try {
       const pool = createWorkerPool(noWorker, 1)
       await pool.fill()
@@ -165,17 +184,23 @@ describe('a turn that only takes its time is not ended', () => {
         [noTemporal, await startTurn(noTemporal, SLOW, 'output.message.started')],
         [noTemporal, await startTurn(noTemporal, calls('ask'), 'tool.call_requested')],
       ]
+      const expectNoneEnded = async () => {
+        await Promise.all(services.map(reconcile))
+        for (const [service, { id }] of waiting) {
+          expect((await session(service, id)).status).toMatch(/^(active|waitingfortoolresults)$/)
+          expect(typesOf(await listEvents(service.url, id)).filter((type) => type === 'turn.failed')).toEqual([])
+        }
+      }
       await pool.killAll()
       proxy.cut()
-      // That nothing happens can only be seen by waiting for longer than it would take.
-      await sleep(RECONCILED_MS)
-      for (const [service, { id }] of waiting) {
-        expect((await session(service, id)).status).toMatch(/^(active|waitingfortoolresults)$/)
-        expect(typesOf(await listEvents(service.url, id)).filter((type) => type === 'turn.failed')).toEqual([])
-      }
+      await expectNoneEnded()
       proxy.mend()
+      const { db, turns } = noTemporal.platform.deps
+      const { id } = await db.turn.findFirstOrThrow({ select: { id: true } })
+      await waitFor(() => turns.isTurnRunning(id).catch(() => false), 'Temporal to answer again')
+      await expectNoneEnded()
     } finally {
-      for (const service of [there, noWorker, noTemporal]) await service.stop()
+      await Promise.all(services.map((service) => service.stop()))
       await proxy.close()
     }
   }, 90_000)

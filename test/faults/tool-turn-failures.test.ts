@@ -1,4 +1,9 @@
-import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../support/fake-openai.ts'
+import {
+  type FakeOpenai,
+  type FakeOpenaiAnswer,
+  type FakeOpenaiRequest,
+  startFakeOpenai,
+} from '../support/fake-openai.ts'
 import { call, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { expectSoundRecord, textOf, turnsOf, typesOf } from '../support/record.ts'
@@ -15,11 +20,14 @@ const ANSWER: FakeOpenaiAnswer = { text: ['A whole', ' answer'] }
 const OVERLOADED: FakeOpenaiAnswer = { status: 503, message: 'overloaded', headers: { 'retry-after-ms': '20' } }
 
 const lab = createLab()
-let answers: FakeOpenaiAnswer[] = []
+/** What each session is still to be answered, by the text of its first message: the tests run at once. */
+const answers = new Map<string, FakeOpenaiAnswer[]>()
 let provider: FakeOpenai
 let service: TestService
 beforeAll(async () => {
-  provider = await startFakeOpenai(() => answers.shift() ?? { status: 400, message: 'asked once too often' })
+  provider = await startFakeOpenai(
+    (request) => answers.get(firstTextOf(request))?.shift() ?? { status: 400, message: 'asked once too often' },
+  )
   service = await startService({
     capabilities: [lab.capability],
     environment: {
@@ -29,26 +37,38 @@ beforeAll(async () => {
     },
   })
 })
-beforeEach(() => {
-  lab.runs.length = 0
-})
 afterAll(async () => {
   await service.stop()
   await provider.close()
 })
 
+const firstTextOf = ({ body }: FakeOpenaiRequest): string =>
+  String(body.messages.find(({ role }) => role === 'user')?.content)
+const requestsOf = (text: string) => provider.requests.filter((request) => firstTextOf(request) === text)
+
+/** The same answer, whose tools are called with `text`: it tells in the lab whose they are. */
+function ownCalls(answer: FakeOpenaiAnswer, text: string): FakeOpenaiAnswer {
+  if (typeof answer === 'string' || 'status' in answer || !answer.toolCalls) return answer
+  return { ...answer, toolCalls: answer.toolCalls.map((one) => ({ ...one, arguments: JSON.stringify({ text }) })) }
+}
+
 /** The record of a session whose one message the provider answered so; the tools were run once. */
-async function ask(...given: FakeOpenaiAnswer[]): Promise<{ id: string; events: Json[] }> {
-  answers = given
+async function ask(...given: FakeOpenaiAnswer[]): Promise<{ id: string; text: string; events: Json[] }> {
+  const text = `Hello ${answers.size}`
+  answers.set(
+    text,
+    given.map((answer) => ownCalls(answer, text)),
+  )
   const id = await createSession(service.url, undefined, { capabilities: [{ ref: 'lab' }] })
-  await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+  await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))
   const events = await waitUntilIdle(service.url, id, 40_000)
   expectSoundRecord(events)
-  expect(answers).toEqual([])
-  expect(lab.runs.map(({ tool }) => tool).sort()).toEqual(['echo', 'fail'])
+  expect(answers.get(text)).toEqual([])
+  const runs = lab.runs.filter(({ args }) => args.text === text)
+  expect(runs.map(({ tool }) => tool).sort()).toEqual(['echo', 'fail'])
   expect(count(events, 'tool.completed')).toBe(2)
   expect(count(events, 'act.completed')).toBe(1)
-  return { id, events }
+  return { id, text, events }
 }
 
 const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
@@ -64,17 +84,19 @@ function expectAnswered(events: Json[], starts: number): void {
 }
 
 describe('a provider that fails once the tools have run', () => {
-  it('is asked again, with the same results, and no tool runs again', async () => {
-    const { events } = await ask(CALLS, OVERLOADED, OVERLOADED, ANSWER)
+  it.concurrent('is asked again, with the same results, and no tool runs again', async () => {
+    const { text, events } = await ask(CALLS, OVERLOADED, OVERLOADED, ANSWER)
     expectAnswered(events, 4)
     expect(generations(events)[1]).toMatchObject({ success: true, retry: { attempts: 2 } })
-    const [first, second, third] = provider.requests.slice(-3).map(({ body }) => body.messages)
+    const [first, second, third] = requestsOf(text)
+      .slice(-3)
+      .map(({ body }) => body.messages)
     expect(second).toEqual(first)
     expect(third).toEqual(first)
     expect(first?.map(({ role }) => role)).toEqual(expect.arrayContaining(['user', 'assistant', 'tool', 'tool']))
   })
 
-  it('is asked no sooner than it says', async () => {
+  it.concurrent('is asked no sooner than it says', async () => {
     const { events } = await ask(CALLS, { status: 429, message: 'slow', headers: { 'retry-after': '1' } }, ANSWER)
     expectAnswered(events, 3)
     const [, second = 0, third = 0] = startsOf(events)
@@ -82,7 +104,7 @@ describe('a provider that fails once the tools have run', () => {
     expect(generations(events)[1].retry).toEqual({ attempts: 1, total_wait_ms: 1000 })
   })
 
-  it('half-way through its second answer, in each of three ways, starts that one over', async () => {
+  it.concurrent('half-way through its second answer, in each of three ways, starts that one over', async () => {
     const half = { text: ['Half', ' an'], pauseMs: 40 }
     const broken: FakeOpenaiAnswer[] = [
       { ...half, end: 'broken' },
@@ -93,20 +115,22 @@ describe('a provider that fails once the tools have run', () => {
     expectAnswered(events, 5)
   })
 
-  it('half-way through a call leaves no half call behind', async () => {
+  it.concurrent('half-way through a call leaves no half call behind', async () => {
     const { events } = await ask({ ...CALLS, end: 'cut_off' }, { ...CALLS, end: 'broken' }, CALLS, ANSWER)
     expectAnswered(events, 4)
     expect(count(events, 'act.started')).toBe(1)
   })
 
-  it('for good fails the turn with its reason; the results are kept for the next one', async () => {
-    const { id, events } = await ask(CALLS, ...Array(5).fill(OVERLOADED))
+  it.concurrent('for good fails the turn with its reason; the results are kept for the next one', async () => {
+    const { id, text, events } = await ask(CALLS, ...Array(5).fill(OVERLOADED))
     expect(startsOf(events)).toHaveLength(6)
     expect(typesOf(events).slice(-4)).toEqual(['llm.generation', 'reason.completed', 'turn.failed', 'session.idled'])
     expect(events.at(-2).data).toMatchObject({ error_code: 'llm_error', error: expect.stringContaining('overloaded') })
-    answers = [ANSWER]
+    answers.set(text, [ANSWER])
     await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('Again?'))
-    const roles = provider.requests.at(-1)?.body.messages.map(({ role }) => role)
+    const roles = requestsOf(text)
+      .at(-1)
+      ?.body.messages.map(({ role }) => role)
     expect(roles?.slice(1)).toEqual(['user', 'assistant', 'tool', 'tool', 'user'])
     const record = await waitUntilIdle(service.url, id)
     expectSoundRecord(record)
@@ -114,13 +138,13 @@ describe('a provider that fails once the tools have run', () => {
     expect(record.at(-2).type).toBe('turn.completed')
   })
 
-  it('with a refusal is not asked again', async () => {
+  it.concurrent('with a refusal is not asked again', async () => {
     const { events } = await ask(CALLS, { status: 400, message: 'too long' })
     expect(startsOf(events)).toHaveLength(2)
     expect(events.at(-2).data).toMatchObject({ error_code: 'llm_error', error: expect.stringContaining('too long') })
   })
 
-  it('by never answering is given up after the limit, five times', async () => {
+  it.concurrent('by never answering is given up after the limit, five times', async () => {
     const { events } = await ask(CALLS, ...Array(5).fill('silent'))
     expect(startsOf(events)).toHaveLength(6)
     expect(events.at(-2)).toMatchObject({
@@ -129,7 +153,7 @@ describe('a provider that fails once the tools have run', () => {
     })
   }, 40_000)
 
-  it('is given the same patience in each step', async () => {
+  it.concurrent('is given the same patience in each step', async () => {
     const { events } = await ask(...Array(4).fill(OVERLOADED), CALLS, ...Array(4).fill(OVERLOADED), ANSWER)
     expectAnswered(events, 10)
     expect(generations(events).map(({ retry }) => retry.attempts)).toEqual([4, 4])

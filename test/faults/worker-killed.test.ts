@@ -12,50 +12,48 @@ import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
-import { runnerPid } from '../support/temporal.ts'
+import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
 /** The target with another worker there is 6 s; a loaded machine may take longer. */
 const MOST_RECOVERY_MS = 15_000
 const TEXT = Array.from({ length: 40 }, (_, index) => `word${index}`).join(' ')
 
-let service: TestService
-let workers: ServiceProcess[] = []
+type Site = { service: TestService; pool: WorkerPool }
+type Started = { site: Site; id: string; turnId: string; stream: OpenStream }
 
-beforeAll(async () => {
-  service = await startService({ worker: false })
-  workers = await Promise.all([startWorkerProcess(service), startWorkerProcess(service)])
-}, 60_000)
-afterEach(async () => {
-  workers.push(...(await Promise.all(Array.from({ length: 2 - workers.length }, () => startWorkerProcess(service)))))
-}, 60_000)
+/** Each test has a service and workers of its own: all of them spend their time waiting, so they run at once. */
+const sites: Site[] = []
 afterAll(async () => {
   await killProcesses()
-  await service.stop()
-})
+  for (const { service } of sites) await service.stop()
+}, 30_000)
+
+async function startSite(workers: number): Promise<Site> {
+  const service = await startService({ worker: false })
+  const site = { service, pool: createWorkerPool(service, workers) }
+  sites.push(site)
+  await site.pool.fill()
+  return site
+}
 
 /** A session with an open stream and a message that a worker answers. */
-async function startTurn(step: object): Promise<{ id: string; turnId: string; stream: OpenStream }> {
-  const id = await createScriptedSession(service.url, [step])
-  const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
-  const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go on'))
-  return { id, turnId: body.id.replace('message_', 'turn_'), stream }
+async function startTurn(site: Site, step: object): Promise<Started> {
+  const { url } = site.service
+  const id = await createScriptedSession(url, [step])
+  const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+  const { body } = await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go on'))
+  return { site, id, turnId: body.id.replace('message_', 'turn_'), stream }
 }
 
-/** The worker that runs the turn's step; it is no longer counted on. */
-async function takeRunner(turnId: string): Promise<ServiceProcess> {
-  const pid = await waitFor(() => runnerPid(service, turnId), 'a worker to run the step')
-  const runner = workers.find((worker) => worker.pid === pid)
-  if (runner === undefined) throw new Error(`no worker has the pid ${pid}`)
-  workers = workers.filter((worker) => worker !== runner)
-  return runner
-}
+const runnerOf = ({ site, turnId }: Started): Promise<ServiceProcess> =>
+  waitFor(() => site.pool.findRunner(turnId), 'a worker to run the step')
 
 const starts = (stream: OpenStream): Json[] =>
   stream.events().filter((event) => event.type === 'output.message.started')
 const untilStartedAgain = (stream: OpenStream) => stream.until(() => starts(stream).length === 2, 30_000)
 
-async function finishedRecord(id: string, stream: OpenStream): Promise<Json[]> {
-  const events = await waitUntilIdle(service.url, id, 40_000)
+async function finishedRecord({ site, id, stream }: Started): Promise<Json[]> {
+  const events = await waitUntilIdle(site.service.url, id, 40_000)
   await stream.until((frame) => frame.event === 'session.idled')
   stream.close()
   expect(stream.events()).toEqual(events)
@@ -69,37 +67,28 @@ function report(what: string, ms: number): void {
 }
 
 describe('a turn whose worker is killed', () => {
-  it('goes on soon with another worker and tells everything but the answer once', async () => {
-    const { id, turnId, stream } = await startTurn({ text: TEXT, tokens_per_second: 20 })
+  it.concurrent('goes on soon with another worker and tells everything but the answer once', async () => {
+    const turn = await startTurn(await startSite(2), { text: TEXT, tokens_per_second: 15 })
+    const { site, stream } = turn
     await stream.until(() => stream.events().filter((event) => event.type === 'output.message.delta').length >= 3)
-    const runner = await takeRunner(turnId)
-    await runner.kill()
+    await site.pool.kill(await runnerOf(turn))
     const killedAt = Date.now()
     await untilStartedAgain(stream)
     const recoveryMs = Date.now() - killedAt
     report('killed in mid-stream', recoveryMs)
-    const events = await finishedRecord(id, stream)
-    expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
+    expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
     expect(recoveryMs).toBeLessThan(MOST_RECOVERY_MS)
   }, 60_000)
 
-  it('goes on when it was killed before the first token', async () => {
-    const { id, turnId, stream } = await startTurn({ text: TEXT, delay_ms: 1500 })
-    await stream.until((frame) => frame.event === 'output.message.started')
-    await (await takeRunner(turnId)).kill()
-    const killedAt = Date.now()
-    await untilStartedAgain(stream)
-    report('killed before the first token', Date.now() - killedAt)
-    expect(compactTypes(await finishedRecord(id, stream))).toEqual(firstTurnTypes('before_text'))
-  }, 60_000)
-
-  it('is not told again when it was killed just after the end', async () => {
-    const { id, turnId, stream } = await startTurn({ text: TEXT, delay_ms: 500 })
-    const runner = await takeRunner(turnId)
+  it.concurrent('is not told again when it was killed just after the end', async () => {
+    const turn = await startTurn(await startSite(1), { text: TEXT, delay_ms: 500 })
+    const { site, id, stream } = turn
+    const runner = await runnerOf(turn)
     await stream.until((frame) => frame.event === 'session.idled')
-    await runner.kill()
-    await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('And then?'))
-    const events = await listEvents(service.url, id)
+    await site.pool.kill(runner)
+    await site.pool.fill()
+    await call(site.service.url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('And then?'))
+    const events = await listEvents(site.service.url, id)
     expectSoundRecord(events)
     expect(compactTypes(events)).toEqual([
       ...firstTurnTypes(),
@@ -108,50 +97,52 @@ describe('a turn whose worker is killed', () => {
     stream.close()
   }, 60_000)
 
-  it('goes on with a worker that starts only after all were killed', async () => {
-    const { id, stream } = await startTurn({ text: TEXT, tokens_per_second: 20 })
-    await stream.until((frame) => frame.event === 'output.message.delta')
-    await Promise.all(workers.map((worker) => worker.kill()))
+  it.concurrent('goes on with a worker that starts only after all were killed', async () => {
+    const site = await startSite(1)
+    const inText = await startTurn(site, { text: TEXT, tokens_per_second: 10 })
+    const beforeText = await startTurn(site, { text: TEXT, delay_ms: 3000 })
+    await inText.stream.until((frame) => frame.event === 'output.message.delta')
+    await beforeText.stream.until((frame) => frame.event === 'output.message.started')
+    await site.pool.killAll()
     const killedAt = Date.now()
-    workers = [await startWorkerProcess(service)]
-    await untilStartedAgain(stream)
+    await site.pool.fill()
+    await Promise.all([inText, beforeText].map(({ stream }) => untilStartedAgain(stream)))
     report('all killed, one started', Date.now() - killedAt)
-    expect(compactTypes(await finishedRecord(id, stream))).toEqual(firstTurnTypes('in_text'))
+    expect(compactTypes(await finishedRecord(inText))).toEqual(firstTurnTypes('in_text'))
+    expect(compactTypes(await finishedRecord(beforeText))).toEqual(firstTurnTypes('before_text'))
   }, 60_000)
 })
 
 describe('a turn whose worker is not dead', () => {
-  it('is taken over from a worker that lost Temporal, which then writes nothing more', async () => {
-    const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
-    await Promise.all(workers.map((worker) => worker.kill()))
-    const zombie = await startWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address })
-    workers = [zombie]
+  it.concurrent('is taken over from a worker that lost Temporal, which then writes nothing more', async () => {
+    const site = await startSite(0)
+    const proxy = await startProxy(site.service.config.TEMPORAL_ADDRESS)
+    const zombie = await startWorkerProcess(site.service, { TEMPORAL_ADDRESS: proxy.address })
     try {
       // So slow that the one without Temporal cannot finish before it is missed, also on a loaded machine.
-      const { id, stream } = await startTurn({ text: TEXT, tokens_per_second: 3 })
-      await stream.until((frame) => frame.event === 'output.message.delta')
-      workers.push(await startWorkerProcess(service))
+      const turn = await startTurn(site, { text: TEXT, tokens_per_second: 3 })
+      await turn.stream.until((frame) => frame.event === 'output.message.delta')
+      await startWorkerProcess(site.service)
       proxy.cut()
       const cutAt = Date.now()
-      await untilStartedAgain(stream)
+      await untilStartedAgain(turn.stream)
       report('cut off from Temporal', Date.now() - cutAt)
-      expect(compactTypes(await finishedRecord(id, stream))).toEqual(firstTurnTypes('in_text'))
+      expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
     } finally {
       await zombie.kill()
-      workers = workers.filter((worker) => worker !== zombie)
       await proxy.close()
     }
   }, 60_000)
 
-  it('is handed over by a worker that is told to stop', async () => {
-    const { id, turnId, stream } = await startTurn({ text: TEXT, tokens_per_second: 6 })
-    await stream.until((frame) => frame.event === 'output.message.delta')
-    const runner = await takeRunner(turnId)
+  it.concurrent('is handed over by a worker that is told to stop', async () => {
+    const turn = await startTurn(await startSite(2), { text: TEXT, tokens_per_second: 6 })
+    await turn.stream.until((frame) => frame.event === 'output.message.delta')
+    const runner = await runnerOf(turn)
     const stoppedAt = Date.now()
     const stopping = runner.stop()
-    await untilStartedAgain(stream)
+    await untilStartedAgain(turn.stream)
     report('told to stop', Date.now() - stoppedAt)
-    expect(compactTypes(await finishedRecord(id, stream))).toEqual(firstTurnTypes('in_text'))
+    expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
     await stopping
   }, 60_000)
 })

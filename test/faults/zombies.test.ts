@@ -24,43 +24,55 @@ const callOne = (name: string, args: object = {}) => [{ id: 'one', name, argumen
 /** A worker process whose own way to Temporal can be cut: then it works on, and nobody hears of it. */
 type CuttableWorker = { process: ServiceProcess; proxy: ServerProxy }
 
-let service: TestService
-let workers: CuttableWorker[]
-beforeAll(async () => {
-  service = await startService({ worker: false, capabilities: [createLab().capability] })
-  workers = await Promise.all([startCuttable(), startCuttable()])
-}, 60_000)
+/** Each test has a service and two workers of its own: all of them spend their time waiting, so they run at once. */
+type Site = { service: TestService; workers: CuttableWorker[] }
+
+const sites: Site[] = []
 afterAll(async () => {
   await killProcesses()
-  await service.stop()
-  for (const { proxy } of workers) await proxy.close()
+  for (const { service } of sites) await service.stop()
+  for (const { proxy } of sites.flatMap(({ workers }) => workers)) await proxy.close()
 }, 30_000)
 
-async function startCuttable(): Promise<CuttableWorker> {
+async function startSite(): Promise<Site> {
+  const service = await startService({ worker: false, capabilities: [createLab().capability] })
+  const site: Site = { service, workers: [] }
+  sites.push(site)
+  site.workers = await Promise.all([startCuttable(service), startCuttable(service)])
+  return site
+}
+
+async function startCuttable(service: TestService): Promise<CuttableWorker> {
   const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
   return { proxy, process: await startLabWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address }) }
 }
 
-type Started = { id: string; turnId: string; stream: OpenStream }
+type Started = { site: Site; id: string; turnId: string; stream: OpenStream }
 
-async function startTurn(steps: object[]): Promise<Started> {
+async function startTurn(site: Site, steps: object[]): Promise<Started> {
+  const { service } = site
   const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }] })
   const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
   const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
-  return { id, turnId: body.id.replace('message_', 'turn_'), stream }
+  return { site, id, turnId: body.id.replace('message_', 'turn_'), stream }
 }
 
 const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
 
-const runnerOf = ({ turnId }: Started): Promise<CuttableWorker> =>
+const runnerOf = ({ site, turnId }: Started): Promise<CuttableWorker> =>
   waitFor(async () => {
-    const pid = await runnerPid(service, turnId)
-    return workers.find(({ process }) => process.pid === pid)
+    const pid = await runnerPid(site.service, turnId)
+    return site.workers.find(({ process }) => process.pid === pid)
   }, 'a worker to run the step')
 
 /** The record of a turn of two steps, whose one tool succeeded; `answers` is how often the model was asked. */
-async function expectFinished({ id, stream }: Started, answers: number, since: number): Promise<Json[]> {
-  const events = await waitUntilIdle(service.url, id, 40_000)
+async function expectFinished(
+  { site, id, stream }: Started,
+  answers: number,
+  since: number,
+  what: string,
+): Promise<Json[]> {
+  const events = await waitUntilIdle(site.service.url, id, 40_000)
   await stream.until((frame) => frame.event === 'session.idled')
   expect(stream.events()).toEqual(events)
   expectSoundRecord(events)
@@ -68,58 +80,59 @@ async function expectFinished({ id, stream }: Started, answers: number, since: n
   expect(count(events, 'turn.completed')).toBe(1)
   expect(events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.status)).toEqual(['success'])
   const ms = standstillMs(events, since)
-  process.stdout.write(`recovery: ${expect.getState().currentTestName}: ${ms} ms\n`)
+  process.stdout.write(`recovery: ${what}: ${ms} ms\n`)
   expect(ms).toBeLessThan(MOST_STANDSTILL_MS)
   return events
 }
 
 describe('a worker that has recorded what it can no longer report', () => {
-  it('spares the next one the model call', async () => {
-    const turn = await startTurn([{ ...SLOW, tool_calls: callOne('echo') }, QUICK])
+  it.concurrent('spares the next one the model call', async () => {
+    const turn = await startTurn(await startSite(), [{ ...SLOW, tool_calls: callOne('echo') }, QUICK])
     await turn.stream.until((frame) => frame.event === 'output.message.delta')
     const runner = await runnerOf(turn)
     runner.proxy.cut()
     await turn.stream.until((frame) => frame.event === 'act.started')
-    await expectFinished(turn, 2, Date.now())
+    await expectFinished(turn, 2, Date.now(), 'cut off once the answer was recorded')
     runner.proxy.mend()
     turn.stream.close()
   }, 60_000)
 
-  it('spares the next one the run of a tool, also of one that may not run again', async () => {
-    const turn = await startTurn([{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
+  it.concurrent('spares the next one the run of a tool, also of one that may not run again', async () => {
+    const turn = await startTurn(await startSite(), [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
     await turn.stream.until((frame) => frame.event === 'tool.started')
     const runner = await runnerOf(turn)
     runner.proxy.cut()
     await turn.stream.until((frame) => frame.event === 'tool.completed')
-    await expectFinished(turn, 2, Date.now())
+    await expectFinished(turn, 2, Date.now(), 'cut off once the result was recorded')
     runner.proxy.mend()
     turn.stream.close()
   }, 60_000)
 })
 
 describe('a worker that was frozen and comes back', () => {
-  it.each([
+  it.concurrent.each([
     ['in mid-stream', [{ ...SLOW, tool_calls: callOne('echo') }, QUICK], 'output.message.delta', 3],
     ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 1500 }) }, QUICK], 'tool.started', 2],
   ])(
     '%s adds nothing to what another one has done meanwhile',
-    async (_where, steps, until, answers) => {
-      const turn = await startTurn(steps)
+    async (where, steps, until, answers) => {
+      const site = await startSite()
+      const turn = await startTurn(site, steps)
       await turn.stream.until((frame) => frame.event === until)
       const runner = await runnerOf(turn)
       runner.process.freeze()
-      const events = await expectFinished(turn, answers, Date.now())
+      const events = await expectFinished(turn, answers, Date.now(), `frozen ${where}`)
       runner.process.thaw()
       // It is back, and past whatever it had begun, when it takes part in turns again.
       const isBack = async () => {
-        const later = await startTurn([{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
+        const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
         const next = await runnerOf(later)
-        await waitUntilIdle(service.url, later.id, 40_000)
+        await waitUntilIdle(site.service.url, later.id, 40_000)
         later.stream.close()
         return next === runner
       }
       await waitFor(isBack, 'the thawed worker to run a step', 40_000)
-      expect(await listEvents(service.url, turn.id)).toEqual(events)
+      expect(await listEvents(site.service.url, turn.id)).toEqual(events)
       turn.stream.close()
       expect(turn.stream.events()).toEqual(events)
     },
