@@ -22,9 +22,15 @@ const AGAIN_MS = 10_000
 
 /**
  * Registers the attributes at once, in the background. Where that is not permitted an administrator can do it; until
- * they are there turns start without, and each some seconds a start has them looked up again.
+ * they are there turns start without, and each some seconds a start has them looked up again. `track` is told of what is
+ * asked of the connection.
  */
-export function registerTurnAttributes(connection: Connection, namespace: string, log: Logger): TurnAttributes {
+export function registerTurnAttributes(
+  connection: Connection,
+  namespace: string,
+  log: Logger,
+  track: <T>(asking: Promise<T>) => Promise<T>,
+): TurnAttributes {
   let usable: readonly Name[] = []
   let nextTryAt = 0
   let told = false
@@ -36,9 +42,11 @@ export function registerTurnAttributes(connection: Connection, namespace: string
   const tryRegister = () => {
     if (Date.now() < nextTryAt) return
     nextTryAt = Number.POSITIVE_INFINITY
-    register(connection, namespace, (names) => {
-      usable = names
-    }).catch((error: Error) => {
+    track(
+      register(connection, namespace, (names) => {
+        usable = names
+      }),
+    ).catch((error: Error) => {
       nextTryAt = Date.now() + AGAIN_MS
       tellOnce(error.message)
     })

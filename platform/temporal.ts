@@ -42,24 +42,37 @@ export function connectTemporal(
 ): Temporal {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
   const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS })
-  const attributes = registerTurnAttributes(connection, namespace, log)
+  const underWay = new Set<Promise<unknown>>()
+  const track = <T>(asking: Promise<T>): Promise<T> => {
+    const settled: Promise<unknown> = asking.then(
+      () => underWay.delete(settled),
+      () => underWay.delete(settled),
+    )
+    underWay.add(settled)
+    return asking
+  }
+  const attributes = registerTurnAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
   const ask: Ask = (work) => {
     const client = eagerClient ?? lazyClient
-    return client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client))
+    return track(client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client)))
   }
 
   return {
     startTurn: createStarter(ask, attributes, (client) => ({ taskQueue, requestEagerStart: client === eagerClient })),
     ...createControl(ask),
     ping: async (timeoutMs) => {
-      await connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({}))
+      await track(connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({})))
     },
     useWorkerConnection: (native) => {
       eagerClient = native === undefined ? undefined : new Client({ connection: native, namespace })
     },
-    close: () => connection.close(),
+    close: async () => {
+      // The library tries a failed call again after a pause, and on a closed connection that would end the process.
+      await Promise.all(underWay)
+      await connection.close()
+    },
   }
 }
 

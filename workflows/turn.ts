@@ -6,43 +6,15 @@ import {
   ContinueAsNew,
   continueAsNew,
   isCancellation,
-  proxyActivities,
-  proxyLocalActivities,
   setCurrentDetails,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { TurnActivities } from '../worker/activities.ts'
+import { act } from './act.ts'
+import { cancelTurn, failTurn, reason } from './activities.ts'
 import { createClientAnswers } from './client-answers.ts'
-import type { ReasonOutcome, ToolRun, TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
-import { inParallel } from './parallel.ts'
+import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
 
-/** Single appends to the record; they are tried until the record is there again. */
-const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
-  startToCloseTimeout: '20 seconds',
-  retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
-  // While the record is away they wait on timers: a workflow task that is kept alive for them fills the history.
-  localRetryThreshold: '2 seconds',
-})
-
-/**
- * A dead worker is noticed by its missing heartbeat. The provider's and the tools' own failures are counted by the
- * steps; what is tried again here beyond that is the service's own trouble.
- */
-const { reason, runTool } = proxyActivities<TurnActivities>({
-  startToCloseTimeout: '30 minutes',
-  scheduleToCloseTimeout: '24 hours',
-  heartbeatTimeout: '4 seconds',
-  retry: {
-    initialInterval: '200 milliseconds',
-    backoffCoefficient: 2,
-    maximumInterval: '15 seconds',
-  },
-})
-
-/** Beyond a tool's own time, for the record to be written. */
-const TOOL_GRACE_MS = 30_000
-const MAX_PARALLEL_TOOLS = 16
 /** Long before Temporal's own limit, so that a history stays quick to load and to read. */
 const MAX_HISTORY_EVENTS = 2000
 
@@ -73,69 +45,21 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
   }
 }
 
+/** The model is asked, what it calls is run, and again, until it answers. */
 async function takeSteps(input: TurnInput, progress: { iteration: number }): Promise<'completed' | 'ended'> {
-  const steps = createSteps(input)
-  for (; ; progress.iteration++) {
-    const reasoned = await steps.reason(progress.iteration)
+  const answers = createClientAnswers()
+  for (let model: string | undefined; ; progress.iteration++) {
+    const { iteration } = progress
+    const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
+    setCurrentDetails(summary)
+    const reasoned = await reason.executeWithOptions({ summary }, [input, iteration])
     if (reasoned.outcome === 'answered') return 'completed'
-    if (reasoned.outcome === 'ended' || !(await steps.act(progress.iteration, reasoned))) return 'ended'
+    if (reasoned.outcome === 'ended' || !(await act(input, iteration, reasoned, answers))) return 'ended'
+    model = reasoned.model
     const { continueAsNewSuggested, historyLength } = workflowInfo()
     if (continueAsNewSuggested || historyLength > MAX_HISTORY_EVENTS) {
-      await continueAsNew<typeof turn>(input, progress.iteration + 1)
+      await continueAsNew<typeof turn>(input, iteration + 1)
     }
-  }
-}
-
-type Act = Extract<ReasonOutcome, { outcome: 'act' }>
-
-function createSteps(input: TurnInput) {
-  const answers = createClientAnswers()
-  let model = ''
-
-  const reasonStep = async (iteration: number): Promise<ReasonOutcome> => {
-    const summary = ['reason', model, `iteration ${iteration}`].filter(Boolean).join(' · ')
-    setCurrentDetails(summary)
-    return reason.executeWithOptions({ summary }, [input, iteration])
-  }
-
-  const run = (iteration: number, runs: ToolRun[]): Promise<boolean> => {
-    setCurrentDetails(`iteration ${iteration} · running ${runs.map(({ tool }) => tool).join(', ')}`)
-    return inParallel(runs, MAX_PARALLEL_TOOLS, async ({ position, tool, timeoutMs }) => {
-      const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
-      try {
-        return (await runTool.executeWithOptions(options, [input, iteration, position])).outcome === 'done'
-      } catch (error) {
-        if (isCancellation(error)) throw error
-        // A tool's failure never fails the turn: the model is told.
-        await failTool(input, iteration, position)
-        return true
-      }
-    })
-  }
-
-  /** The calls that the client was asked for; undefined when the turn is over. */
-  const approvedRuns = async (iteration: number): Promise<ToolRun[] | undefined> => {
-    let settled = await requestCalls(input, iteration)
-    const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
-    while (settled.outcome === 'waiting') {
-      setCurrentDetails(`iteration ${iteration} · waiting for the client until ${new Date(until).toISOString()}`)
-      const isOverdue = !(await answers.next(until - Date.now()))
-      settled = await settleCalls(input, iteration, isOverdue)
-    }
-    return settled.outcome === 'ended' ? undefined : settled.runs
-  }
-
-  return {
-    reason: reasonStep,
-    /** Sees to it that all calls of a step get their results; false when the turn is over. */
-    act: async (iteration: number, { model: used, runs, asks }: Act): Promise<boolean> => {
-      model = used
-      if (runs.length > 0 && !(await run(iteration, runs))) return false
-      if (!asks) return true
-      const approved = await approvedRuns(iteration)
-      if (approved === undefined) return false
-      return approved.length === 0 || run(iteration, approved)
-    },
   }
 }
 

@@ -253,6 +253,13 @@ describe('Temporal away', () => {
     expect(Date.now() - startedAt).toBeLessThan(8000)
   })
 
+  it('lets itself be closed while the library tries calls again, which does not outlive them', async () => {
+    const temporal = open('default', '127.0.0.1:1')
+    const asked = temporal.resumeTurn(newTurn().turnId).catch(() => 'rejected')
+    await temporal.close()
+    expect(await Promise.race([asked, 'pending'])).toBe('rejected')
+  })
+
   it('is a namespace that is not there, too', async () => {
     const temporal = open(`missing-${randomUUID()}`)
     const { turnId } = newTurn()

@@ -1,0 +1,55 @@
+import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
+import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
+import type { ClientAnswers } from './client-answers.ts'
+import type { ReasonOutcome, ToolRun, TurnInput } from './messages.ts'
+import { inParallel } from './parallel.ts'
+
+/** Beyond a tool's own time, for the record to be written. */
+const TOOL_GRACE_MS = 30_000
+const MAX_PARALLEL_TOOLS = 16
+
+type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
+
+/** Sees to it that all calls of a step get their results: first the service's own, then the client's. False when the turn is over. */
+export async function act(
+  input: TurnInput,
+  iteration: number,
+  { runs, asks }: Act,
+  answers: ClientAnswers,
+): Promise<boolean> {
+  if (!(await runCalls(input, iteration, runs))) return false
+  if (!asks) return true
+  const approved = await askClient(input, iteration, answers)
+  return approved !== undefined && runCalls(input, iteration, approved)
+}
+
+async function runCalls(input: TurnInput, iteration: number, runs: ToolRun[]): Promise<boolean> {
+  if (runs.length === 0) return true
+  setCurrentDetails(`iteration ${iteration} · running ${runs.map(({ tool }) => tool).join(', ')}`)
+  return inParallel(runs, MAX_PARALLEL_TOOLS, (run) => runCall(input, iteration, run))
+}
+
+async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: ToolRun): Promise<boolean> {
+  const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
+  try {
+    const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position])
+    return outcome === 'done'
+  } catch (error) {
+    if (isCancellation(error)) throw error
+    // A tool's failure never fails the turn: the model is told.
+    await failTool(input, iteration, position)
+    return true
+  }
+}
+
+/** Waits for the client's answers; returns the calls that it approved, undefined when the turn is over. */
+async function askClient(input: TurnInput, iteration: number, answers: ClientAnswers): Promise<ToolRun[] | undefined> {
+  let settled = await requestCalls(input, iteration)
+  const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
+  while (settled.outcome === 'waiting') {
+    setCurrentDetails(`iteration ${iteration} · waiting for the client until ${new Date(until).toISOString()}`)
+    const isOverdue = !(await answers.next(until - Date.now()))
+    settled = await settleCalls(input, iteration, isOverdue)
+  }
+  return settled.outcome === 'ended' ? undefined : settled.runs
+}
