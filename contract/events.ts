@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DateTime, TokenUsage } from './common.ts'
 import { EventId, SessionId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
+import { ToolPolicy } from './tools.ts'
 
 const milliseconds = z.int().min(0).nullish()
 const turn_id = z.string()
@@ -15,7 +16,7 @@ const ToolCallSummary = z.object({
   id: z.string(),
   name: z.string(),
   display_name: z.string().nullish(),
-  policy: z.enum(['auto', 'requires_approval', 'client_side']).nullish(),
+  policy: ToolPolicy.nullish(),
 })
 const ToolDefinitionSummary = z.object({
   name: z.string(),

@@ -1,5 +1,5 @@
 import type { WireEvent } from '../../contract/events.ts'
-import type { Prisma, SessionStatus } from '../../prisma/generated/client.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Appended, type NewEvent, recordEvents, recordEventsOf } from './append.ts'
 import { publishEvents } from './relay.ts'
@@ -8,7 +8,6 @@ import { publishEvents } from './relay.ts'
 export type LockedSession = {
   id: string
   agentId: string | null
-  status: SessionStatus
   db: Prisma.TransactionClient
   /** As `appendEvents`; the events are published when the transaction has been committed. */
   append(turnId: string, events: NewEvent[]): Promise<Appended>
@@ -53,8 +52,8 @@ async function runLocked<T>(
   const published: [turnId: string, events: WireEvent[]][] = []
   const result = await deps.db.$transaction(
     async (db) => {
-      const rows = await db.$queryRaw<{ agentId: string | null; status: SessionStatus }[]>`
-        SELECT agent_id AS "agentId", status::text FROM sessions
+      const rows = await db.$queryRaw<{ agentId: string | null }[]>`
+        SELECT agent_id AS "agentId" FROM sessions
         WHERE id = ${where.sessionId}::uuid AND organization_id = ${where.organizationId}::uuid FOR NO KEY UPDATE`
       const row = rows[0]
       if (row === undefined) return undefined

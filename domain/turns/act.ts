@@ -3,7 +3,7 @@ import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 import { newUuid } from '../ids.ts'
 import type { ModelToolCall } from '../llm/model.ts'
-import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planRuns } from './calls.ts'
+import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planAct } from './calls.ts'
 import type { TurnContext } from './load.ts'
 
 /** As many as a provider allows in one answer; the rest of a longer list is refused. */
@@ -35,8 +35,7 @@ export async function beginAct(
   })
   const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
   const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data: { tool_calls: summaries } }
-  const asks = calls.some(({ policy, state }) => policy !== 'auto' && state === 'open')
-  return { events: [began, ...wrong], plan: { runs: planRuns(context.toolset, calls), asks } }
+  return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
 }
 
 /** For each call why it cannot be run, in words that help the model to do better. */

@@ -123,7 +123,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     const parts = context.model.create()({
       systemPrompt: context.systemPrompt,
       messages: call.given.messages,
-      tools: [...context.toolset.values()].map(({ spec }) => spec),
+      tools: call.given.tools,
       reasoningEffort: context.reasoningEffort,
       callIndex: context.earlierCalls + call.iteration - 1,
       failures: context.attempts.failures,

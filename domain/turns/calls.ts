@@ -1,11 +1,9 @@
 import type { ContentPart } from '../../contract/messages.ts'
+import type { ToolPolicy } from '../../contract/tools.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { ToolRun } from '../../workflows/messages.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
-
-/** Who runs a call: the service, the service once the user agrees, or the client. */
-export type CallPolicy = 'auto' | 'requires_approval' | 'client_side'
 
 /** A call that the model made in one of a turn's steps, as the record has it. */
 export type Call = {
@@ -15,7 +13,7 @@ export type Call = {
   name: string
   displayName: string | null
   arguments: Record<string, unknown>
-  policy: CallPolicy
+  policy: ToolPolicy
   /** That of its tool.started, or of the act when it has none. */
   execId: string
   state: 'open' | 'started' | 'completed'
@@ -34,7 +32,7 @@ type Row = {
   iteration: number
   execId: string
   startedAt: Date
-  summaries: { id: string; name: string; display_name: string | null; policy: CallPolicy }[]
+  summaries: { id: string; name: string; display_name: string | null; policy: ToolPolicy }[]
   content: { type: string; arguments?: Record<string, unknown> }[]
   /** By step; what a started call's own run is called. */
   started: Record<string, string>
@@ -79,6 +77,11 @@ function toCalls({ iteration, execId, summaries, content, started, completed }: 
 /** The calls that the service runs now; `asks`: others wait for the client first. */
 export type ActPlan = { runs: ToolRun[]; asks: boolean }
 
+export const planAct = (toolset: Toolset, calls: PlannedCall[]): ActPlan => ({
+  runs: planRuns(toolset, calls),
+  asks: calls.some(awaitsClient),
+})
+
 export function planRuns(toolset: Toolset, calls: PlannedCall[]): ToolRun[] {
   const isDue = ({ policy, state }: PlannedCall) =>
     policy === 'auto' ? state !== 'completed' : policy === 'requires_approval' && state === 'started'
@@ -90,7 +93,14 @@ export function planRuns(toolset: Toolset, calls: PlannedCall[]): ToolRun[] {
   })
 }
 
-export const awaitsClient = (call: Call): boolean => call.policy !== 'auto' && call.state === 'open'
+export const awaitsClient = ({ policy, state }: PlannedCall): boolean => policy !== 'auto' && state === 'open'
+
+/** A call as events and answers have it. */
+export const presentCall = ({ id, name, arguments: args }: Pick<Call, 'id' | 'name' | 'arguments'>) => ({
+  id,
+  name,
+  arguments: args,
+})
 
 export type CallResult = {
   status: 'success' | 'error' | 'timeout' | 'cancelled'
@@ -106,7 +116,7 @@ export const callStarted = (iteration: number, execId: string, call: CallName & 
   type: 'tool.started',
   step: callStep(iteration, call.id),
   execId,
-  data: { tool_call: { id: call.id, name: call.name, arguments: call.arguments }, display_name: call.displayName },
+  data: { tool_call: presentCall(call), display_name: call.displayName },
 })
 
 export const callCompleted = (iteration: number, execId: string, call: CallName, result: CallResult): NewEvent => ({

@@ -15,6 +15,7 @@ import {
   callCompleted,
   callStarted,
   planRuns,
+  presentCall,
   readAct,
 } from './calls.ts'
 import { loadTurnAlone } from './load.ts'
@@ -26,9 +27,13 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
   if (act === undefined) return { outcome: 'ended' }
   const asked = act.calls.filter(awaitsClient)
   if (asked.length > 0) {
-    const tool_calls = asked.map(({ id, name, arguments: args }) => ({ id, name, arguments: args }))
     await appendEvents(deps, turn, [
-      { type: 'tool.call_requested', step: actStep(iteration), execId: act.execId, data: { tool_calls } },
+      {
+        type: 'tool.call_requested',
+        step: actStep(iteration),
+        execId: act.execId,
+        data: { tool_calls: asked.map(presentCall) },
+      },
     ])
   }
   return settleCalls(deps, turn, iteration, false)

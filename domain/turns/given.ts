@@ -1,11 +1,13 @@
 import type { Message } from '../../contract/messages.ts'
+import type { ToolSpec } from '../llm/model.ts'
 import { estimateInputTokens } from '../llm/token-estimate.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './context.ts'
 import type { TurnContext } from './load.ts'
 
-/** What a model is given of the conversation. */
+/** What a model is given. */
 export type Given = {
   messages: Message[]
+  tools: ToolSpec[]
   /** Where the conversation was cut, so that a later reader of llm.generation cuts it alike. */
   thresholds?: Thresholds
   compaction?: {
@@ -20,14 +22,15 @@ export type Given = {
 export function giveConversation(context: Pick<TurnContext, 'messages' | 'systemPrompt' | 'toolset' | 'model'>): Given {
   const startedAt = Date.now()
   const messages = patchDanglingCalls(context.messages)
-  const specs = [...context.toolset.values()].map(({ spec }) => spec)
-  const fixedTokens = estimateInputTokens(context.systemPrompt, [], specs)
+  const tools = [...context.toolset.values()].map(({ spec }) => spec)
+  const fixedTokens = estimateInputTokens(context.systemPrompt, [], tools)
   const plan = planCompaction(messages, { fixedTokens, contextTokens: context.model.contextTokens })
-  if (plan === undefined) return { messages }
+  if (plan === undefined) return { messages, tools }
   const { clearedBefore, droppedBefore, inputTokensBefore, inputTokensAfter } = plan
   const thresholds = { clearedBefore, droppedBefore }
   return {
     messages: applyCompaction(messages, thresholds),
+    tools,
     thresholds,
     compaction: {
       compacted: true,

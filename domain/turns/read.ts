@@ -5,7 +5,7 @@ import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
 import { requireSession } from '../sessions.ts'
 import { presentUsage } from '../usage.ts'
-import { awaitsClient, readAct } from './calls.ts'
+import { awaitsClient, presentCall, readAct } from './calls.ts'
 
 export async function listTurns(
   deps: Deps,
@@ -35,7 +35,7 @@ export async function getTurn(deps: Deps, scope: Scope, sessionId: string, turnI
 async function pendingCalls(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
   if (status !== 'waiting') return []
   const act = await readAct(deps.db, id)
-  return (act?.calls ?? []).filter(awaitsClient).map(({ id, name, arguments: args }) => ({ id, name, arguments: args }))
+  return (act?.calls ?? []).filter(awaitsClient).map(presentCall)
 }
 
 const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({

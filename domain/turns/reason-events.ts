@@ -3,6 +3,7 @@ import { withoutImages } from '../events/conversation.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { cut } from '../preview.ts'
 import type { Answer } from './answer.ts'
+import { presentCall } from './calls.ts'
 import type { TurnContext } from './load.ts'
 import type { ModelCall } from './reason.ts'
 
@@ -40,7 +41,7 @@ export function generation(call: ModelCall, answer: Answer | { error: string }):
         description: spec.description,
         display_name: displayName,
       })),
-      output: success ? { text: answer.text, tool_calls: answer.toolCalls.map(toWireCall) } : {},
+      output: success ? { text: answer.text, tool_calls: answer.toolCalls.map(presentCall) } : {},
       metadata: {
         model: context.model.name,
         provider: context.model.providerType,
@@ -61,8 +62,6 @@ const outcome = (answer: Answer) => ({
   usage: answer.usage,
 })
 
-const toWireCall = (call: Answer['toolCalls'][number]) => ({ id: call.id, name: call.name, arguments: call.arguments })
-
 export function completed(call: ModelCall, answer: Answer): NewEvent[] {
   const { context } = call
   const message = {
@@ -70,7 +69,7 @@ export function completed(call: ModelCall, answer: Answer): NewEvent[] {
     role: 'agent',
     content: [
       ...(answer.text === '' ? [] : [{ type: 'text', text: answer.text }]),
-      ...answer.toolCalls.map((toolCall) => ({ type: 'tool_call', ...toWireCall(toolCall) })),
+      ...answer.toolCalls.map((toolCall) => ({ type: 'tool_call', ...presentCall(toolCall) })),
     ],
     ...(answer.thinking === '' ? {} : { thinking: answer.thinking, thinking_signature: answer.thinkingSignature }),
     metadata: {

@@ -7,7 +7,7 @@ import { storableText } from '../storable.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { type Attempt, appendAs, isHopeless, whileTurnRuns } from './attempt.ts'
-import { type ActPlan, actCompleted, awaitsClient, planRuns, readAct, readActOutcome } from './calls.ts'
+import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from './calls.ts'
 import { type Given, giveConversation } from './given.ts'
 import { beginning, ending, startNext, startNextOf } from './lifecycle.ts'
 import { loadTurn, type TurnContext } from './load.ts'
@@ -64,8 +64,7 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
   if (context.status === 'failed' || context.status === 'cancelled') return { outcome: 'ended' }
   const act = await readAct(deps.db, context.turnId, iteration)
   if (act === undefined) return { outcome: 'failed', code: 'max_iterations' }
-  const runs = planRuns(context.toolset, act.calls)
-  return { outcome: 'act', model: context.model.name, runs, asks: act.calls.some(awaitsClient) }
+  return { outcome: 'act', model: context.model.name, ...planAct(context.toolset, act.calls) }
 }
 
 async function callModel(call: ModelCall): Promise<Reasoned> {

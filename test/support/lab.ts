@@ -1,4 +1,5 @@
 import { type Capability, type Tool, ToolError, type ToolRun } from '../../domain/capabilities/capability.ts'
+import { pause } from '../../domain/llm/pacing.ts'
 
 /** Every run of a lab tool in this process, oldest first. */
 export type LabRun = {
@@ -13,17 +14,6 @@ const anything = {
   type: 'object',
   properties: { text: { type: 'string' }, ms: { type: 'integer' }, times: { type: 'integer' } },
 }
-
-const abortable = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms)
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-  })
 
 const PICTURE = { type: 'image', base64: 'iVBORw0KGgo=', media_type: 'image/png' } as const
 
@@ -52,7 +42,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     },
     ...more,
   })
-  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => abortable(Number(ms ?? 50), signal)
+  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => pause(Number(ms ?? 50), signal)
   const tools = [
     tool('echo', async (args) => args),
     tool('picture', async () => 'see the image'),
