@@ -12,6 +12,7 @@ import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
+import { runnerPid } from '../support/temporal.ts'
 import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
 /** The target with another worker there is 6 s; a loaded machine may take longer. */
@@ -116,21 +117,24 @@ describe('a turn whose worker is killed', () => {
 describe('a turn whose worker is not dead', () => {
   it.concurrent('is taken over from a worker that lost Temporal, which then writes nothing more', async () => {
     const site = await startSite(0)
-    const proxy = await startProxy(site.service.config.TEMPORAL_ADDRESS)
-    const zombie = await startWorkerProcess(site.service, { TEMPORAL_ADDRESS: proxy.address })
+    const address = site.service.config.TEMPORAL_ADDRESS
+    const proxies = await Promise.all([startProxy(address), startProxy(address)])
+    const workers = await Promise.all(
+      proxies.map((proxy) => startWorkerProcess(site.service, { TEMPORAL_ADDRESS: proxy.address })),
+    )
     try {
       // So slow that the one without Temporal cannot finish before it is missed, also on a loaded machine.
       const turn = await startTurn(site, { text: TEXT, tokens_per_second: 3 })
       await turn.stream.until((frame) => frame.event === 'output.message.delta')
-      await startWorkerProcess(site.service)
-      proxy.cut()
+      const pid = await waitFor(() => runnerPid(site.service, turn.turnId), 'a worker to run the step')
+      proxies[workers.findIndex((worker) => worker.pid === pid)]?.cut()
       const cutAt = Date.now()
       await untilStartedAgain(turn.stream)
       report('cut off from Temporal', Date.now() - cutAt)
       expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
     } finally {
-      await zombie.kill()
-      await proxy.close()
+      await Promise.all(workers.map((worker) => worker.kill()))
+      await Promise.all(proxies.map((proxy) => proxy.close()))
     }
   }, 60_000)
 

@@ -163,10 +163,12 @@ describe('a conversation that is too long', () => {
 
   it('is cut quickly even when it is very long', () => {
     const messages = patchDanglingCalls(exchanges(12_500))
-    const startedAt = performance.now()
+    const before = process.threadCpuUsage()
     const plan = planCompaction(patchDanglingCalls(messages), { fixedTokens: 0, contextTokens: 128_000 })
     const compacted = applyCompaction(messages, plan ?? fail())
-    expect(performance.now() - startedAt).toBeLessThan(1000)
+    // Its own work, whatever else the machine does meanwhile.
+    const { user, system } = process.threadCpuUsage(before)
+    expect((user + system) / 1000).toBeLessThan(1000)
     expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
   })
 })
