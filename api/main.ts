@@ -12,7 +12,11 @@ export const apiRole: Role = async ({ deps, readiness }, config, log) => {
     apiPrefix: config.API_PREFIX,
     corsOrigins: config.CORS_ALLOWED_ORIGINS,
     readiness,
-    sse: { cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000, heartbeatMs: config.SSE_HEARTBEAT_INTERVAL_SECS * 1000 },
+    sse: {
+      cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,
+      monitoringCycleMs: config.SSE_MONITORING_CYCLE_SECS * 1000,
+      heartbeatMs: config.SSE_HEARTBEAT_INTERVAL_SECS * 1000,
+    },
   })
   log.info({ port: api.port }, 'API listens')
   return { stop: api.close }

@@ -2,7 +2,8 @@ import type { Context } from 'koa'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
 
-export type SseOptions = { cycleMs: number; heartbeatMs: number }
+/** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
+export type SseOptions = { cycleMs: number; monitoringCycleMs: number; heartbeatMs: number }
 
 /** All open streams of a process: it bounds them and ends them together. */
 export type SseStreams = {
@@ -20,10 +21,14 @@ export type SseStreams = {
 
 export type StreamRequest = {
   organizationId: string
-  sessionId: string
+  /** Undefined: a monitoring stream, which is of no session. */
+  sessionId: string | undefined
   /** Opens the events; the signal aborts when the stream ends for any other reason. */
-  open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<EventLine[], string>>
+  open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<SseEvent[], string>>
 }
+
+/** An event of the log, or anything of that form; `line` is its data, in one line. */
+export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_ORGANIZATION = 1000
@@ -33,6 +38,7 @@ const STALLED_MS = 30_000
 /** What is left of a stream after its end is dropped after this long. */
 const FLUSH_MS = 5000
 const RETRY_MS = 100
+const MONITORING_RETRY_MS = 1000
 const CHUNK_LENGTH = 32 * 1024
 const CYCLE_JITTER = 0.2
 
@@ -42,7 +48,7 @@ export function createSseStreams(options: SseOptions): SseStreams {
   const closing = new AbortController()
 
   const serve = async (ctx: Context, request: StreamRequest) => {
-    const keys = [request.organizationId, request.sessionId]
+    const keys = [request.organizationId, ...(request.sessionId === undefined ? [] : [request.sessionId])]
     checkLimits(open.size, counts, request)
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
     const ended = new AbortController()
@@ -80,7 +86,8 @@ function checkLimits(size: number, counts: Map<string, number>, { organizationId
     new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
   if (size >= MAX_STREAMS) throw tooMany('on this server')
   if ((counts.get(organizationId) ?? 0) >= MAX_STREAMS_PER_ORGANIZATION) throw tooMany('in this organization')
-  if ((counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION) throw tooMany('on this session')
+  if (sessionId !== undefined && (counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION)
+    throw tooMany('on this session')
 }
 
 async function stream(
@@ -106,14 +113,17 @@ async function stream(
   })
   if (ctx.method === 'HEAD') return end(res)
   res.socket?.setNoDelay(true)
-  const cycleMs = options.cycleMs * (1 + CYCLE_JITTER * (2 * Math.random() - 1))
-  const cycle = setTimeout(() => ended.abort('connection_cycle'), cycleMs)
+  const isMonitoring = request.sessionId === undefined
+  const retryMs = isMonitoring ? MONITORING_RETRY_MS : RETRY_MS
+  const cycleMs = isMonitoring ? options.monitoringCycleMs : options.cycleMs
+  const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
+  const cycle = setTimeout(() => ended.abort('connection_cycle'), cycleMs * jitter)
   const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), options.heartbeatMs)
   try {
-    res.write(frame('connected', '{"status":"connected"}', RETRY_MS))
-    const reason = await relay(ctx, events, ended)
+    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, retryMs))
+    const reason = await relay(ctx, events, ended, isMonitoring ? () => retryMs : sessionRetryMs)
     if (reason !== 'client_gone' && reason !== 'end') {
-      res.write(frame('disconnecting', JSON.stringify({ reason, retry_ms: RETRY_MS }), RETRY_MS))
+      res.write(frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: retryMs }) }, retryMs))
     }
   } finally {
     clearTimeout(cycle)
@@ -135,8 +145,9 @@ function end(res: Context['res']): void {
 /** Writes events until there are no more or the stream is ended; returns why. */
 async function relay(
   { res }: Context,
-  events: AsyncGenerator<EventLine[], string>,
+  events: AsyncGenerator<SseEvent[], string>,
   ended: AbortController,
+  retryHint: (idleMs: number) => number,
 ): Promise<string> {
   let lastAt = Date.now()
   try {
@@ -159,18 +170,19 @@ async function relay(
 }
 
 /** 100 ms while events flow, up to 500 ms after a pause. */
-const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
+const sessionRetryMs = (idleMs: number): number =>
+  idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500
 
-const frame = (event: string, data: string, retryMs: number) => `event: ${event}\ndata: ${data}\nretry: ${retryMs}\n\n`
-
-const eventFrame = (event: EventLine, retryMs: number) =>
-  `event: ${event.type}\nid: ${event.id}\ndata: ${event.line}\nretry: ${retryMs}\n\n`
+const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
+  id === undefined
+    ? `event: ${type}\ndata: ${line}\nretry: ${retryMs}\n\n`
+    : `event: ${type}\nid: ${id}\ndata: ${line}\nretry: ${retryMs}\n\n`
 
 /** Frames of one batch, joined up to a size that a socket takes well. */
-function* chunks(events: EventLine[], retryMs: number): Generator<string> {
+function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {
-    chunk += eventFrame(event, retryMs)
+    chunk += frame(event, retryMs)
     if (chunk.length < CHUNK_LENGTH) continue
     yield chunk
     chunk = ''

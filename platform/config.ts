@@ -35,6 +35,7 @@ const Environment = z.object({
   AUTH_MODE: z.enum(['none'], { error: 'must be none: the modes admin and full are not there yet' }).default('none'),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SSE_REALTIME_CYCLE_SECS: seconds(300),
+  SSE_MONITORING_CYCLE_SECS: seconds(600),
   SSE_HEARTBEAT_INTERVAL_SECS: seconds(30),
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
   MAX_TURN_ITERATIONS: z.coerce.number().int().min(1).max(1000).default(100),

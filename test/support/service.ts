@@ -96,6 +96,6 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   apiPrefix: config.API_PREFIX,
   corsOrigins: config.CORS_ALLOWED_ORIGINS,
   readiness: platform.readiness,
-  sse: { cycleMs: 300_000, heartbeatMs: 30_000, ...options.sse },
+  sse: { cycleMs: 300_000, monitoringCycleMs: 600_000, heartbeatMs: 30_000, ...options.sse },
   checkAnswers: true,
 })
