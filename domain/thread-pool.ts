@@ -10,8 +10,8 @@ export type Ran<Answer> = {
 
 export type ThreadPool<Job, Answer> = {
   /**
-   * Runs a job in a thread; `timeLimitMs` counts from when a thread has it. When `signal` aborts, rejects with its
-   * reason. Rejects too when no thread can be started.
+   * Runs a job in a thread; `timeLimitMs` is CPU time of the thread, so that a busy machine costs nobody an answer.
+   * When `signal` aborts, rejects with its reason. Rejects too when no thread can be started.
    */
   run(job: Job, timeLimitMs: number, signal?: AbortSignal): Promise<Ran<Answer>>
 }
@@ -29,6 +29,8 @@ export type ThreadPoolOptions = {
 const MAX_WAITING = 500
 /** A thread is worth 10 to 50 MB; to start one takes a tenth of a second. */
 const IDLE_MS = 30_000
+/** A job that is not given the machine is ended after this many times its time limit. */
+const MOST_WAITING = 10
 
 /** Threads for work that may take time and memory: started when needed, and ended when a job does not get done. */
 export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): ThreadPool<Job, Answer> {
@@ -153,18 +155,57 @@ async function runOn<Job, Answer>(
   }
   const listen = (message: ThreadMessage<Answer>) =>
     'answer' in message ? ran.answers.push(message.answer) : endAs('done')
-  const timer = setTimeout(() => endAs('late'), timeLimitMs)
+  const limit = limitCpu(worker, timeLimitMs, () => endAs('late'))
   worker.on('message', listen).once('exit', stop)
   signal.addEventListener('abort', stop)
   try {
+    await limit.begun
     if (!signal.aborted && post(worker, job)) await over.promise
     // What it said until then still arrives, even that it is done.
     if (ran.end !== 'done') await worker.terminate()
     return ran
   } finally {
-    clearTimeout(timer)
+    limit.clear()
     worker.off('message', listen).off('exit', stop)
     signal.removeEventListener('abort', stop)
+  }
+}
+
+/** Calls `onOver` when the thread has used so much CPU time, or has waited for the machine for much longer. */
+function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
+  let isCleared = false
+  let startMs = 0
+  let timer: NodeJS.Timeout | undefined
+  const mostWaiting = setTimeout(onOver, limitMs * MOST_WAITING)
+  const lookAfter = (leftMs: number) => {
+    if (!isCleared) timer = setTimeout(look, Math.ceil(leftMs))
+  }
+  const look = async () => {
+    const leftMs = startMs + limitMs - (await cpuMs(worker))
+    if (leftMs > 0) lookAfter(leftMs)
+    else if (!isCleared) onOver()
+  }
+  const begin = async () => {
+    startMs = await cpuMs(worker)
+    lookAfter(limitMs)
+  }
+  return {
+    begun: begin(),
+    clear: () => {
+      isCleared = true
+      clearTimeout(timer)
+      clearTimeout(mostWaiting)
+    },
+  }
+}
+
+/** Answered in the middle of a job too. A thread that has ended needs no more time. */
+async function cpuMs(worker: Worker): Promise<number> {
+  try {
+    const { user, system } = await worker.cpuUsage()
+    return (user + system) / 1000
+  } catch {
+    return Number.POSITIVE_INFINITY
   }
 }
 

@@ -9,6 +9,7 @@ import type { Call, Schema, SchemaJob } from './schema-worker.ts'
  * The service's own are trusted and compiled once, in process; only much of arguments for them goes to a thread too.
  */
 
+/** CPU time. */
 const ARGUMENTS_MS = 1000
 const SCHEMAS_MS = 2000
 /** Of an answer's calls together. A thread that has to find much more memory at once takes the process with it. */
@@ -40,7 +41,7 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 
 /**
  * For each call what is wrong with its arguments, in a sentence for the model that names the fields; undefined when
- * nothing is. They have a second together: those that are not checked by then are refused.
+ * nothing is. They have a second of CPU time together: those that are not checked by then are refused.
  */
 export async function checkArguments(calls: CheckedCall[], signal?: AbortSignal): Promise<Problem[]> {
   const sent: Call[] = []
@@ -77,7 +78,7 @@ function checkTrusted(schema: Schema, args: Arguments): Problem {
 
 /**
  * For each schema why it cannot be a tool's parameters, as a sentence that follows its name; undefined when it can.
- * They have two seconds together. Throws `too_many` when the service is busy with others.
+ * They have two seconds of CPU time together. Throws `too_many` when the service is busy with others.
  */
 export async function checkSchemas(schemas: Schema[]): Promise<Problem[]> {
   const { answers, end } = await runJob({ schemas }, schemas.length, SCHEMAS_MS)

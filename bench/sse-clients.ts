@@ -1,0 +1,69 @@
+import { connect, type Socket } from 'node:net'
+
+/** Open streams of one place; `received` counts the events that came on all of them. */
+export type Clients = { received(): number; until(count: number, timeoutMs: number): Promise<void>; close(): void }
+
+const OPENED_AT_ONCE = 50
+const MARK = Buffer.from('\nid: ')
+const CONNECTED = Buffer.from('event: connected\n')
+
+/** Opens one stream for each path, on sockets of their own, and counts what comes; parsing would measure the client. */
+export async function openClients(
+  port: number,
+  paths: string[],
+  onText?: (text: string, at: number) => void,
+): Promise<Clients> {
+  const sockets: Socket[] = []
+  let received = 0
+  let wake = () => {}
+  const count = (chunk: Buffer) => {
+    onText?.(chunk.latin1Slice(), performance.timeOrigin + performance.now())
+    received += countMarks(chunk)
+    wake()
+  }
+  const left = [...paths]
+  const lane = async () => {
+    for (let path = left.pop(); path !== undefined; path = left.pop()) sockets.push(await open(port, path, count))
+  }
+  await Promise.all(Array.from({ length: OPENED_AT_ONCE }, lane))
+  return {
+    received: () => received,
+    until: (wanted, timeoutMs) =>
+      new Promise((resolve, reject) => {
+        const fail = () => reject(new Error(`${received} of ${wanted} events came within ${timeoutMs} ms`))
+        const timer = setTimeout(fail, timeoutMs)
+        wake = () => {
+          if (received < wanted) return
+          clearTimeout(timer)
+          resolve()
+        }
+        wake()
+      }),
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+function countMarks(chunk: Buffer): number {
+  let marks = 0
+  for (let at = chunk.indexOf(MARK); at >= 0; at = chunk.indexOf(MARK, at + MARK.length)) marks++
+  return marks
+}
+
+/** Resolves when the stream has said `connected`. */
+function open(port: number, path: string, count: (chunk: Buffer) => void): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    // A mark may be cut in two by the network.
+    let rest = Buffer.alloc(0)
+    socket.on('error', reject)
+    socket.on('data', (chunk: Buffer) => {
+      if (chunk.includes(CONNECTED)) resolve(socket)
+      const whole = Buffer.concat([rest, chunk])
+      rest = whole.subarray(1 - MARK.length)
+      count(whole)
+    })
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n`)
+  })
+}

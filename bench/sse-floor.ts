@@ -1,0 +1,61 @@
+import { createServer, type Socket } from 'node:net'
+import { RELAY_STREAMS, relayKey } from '../domain/events/relay.ts'
+import { toUuid } from '../domain/ids.ts'
+import { readConfig } from '../platform/config.ts'
+import { createLog } from '../platform/log.ts'
+import { connectBlockingRedis } from '../platform/redis.ts'
+import { serveParent } from './child.ts'
+import { measureMemory } from './memory.ts'
+
+/**
+ * The least that a relay does: one blocking XREAD on the service's own Redis streams, and each entry written to the
+ * sockets of its session. No HTTP but the head, no replay, no cursor, no limits, no back-pressure.
+ */
+const { PORT, REDIS_URL, REDIS_PREFIX } = readConfig()
+const redis = connectBlockingRedis(REDIS_URL, createLog('warn', 'floor'))
+const streams = new Map<string, Set<Socket>>()
+const HEAD =
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nevent: connected\ndata: {"status":"connected"}\n\n'
+
+const server = createServer((socket) => {
+  socket.setNoDelay(true)
+  socket.on('error', () => socket.destroy())
+  socket.once('data', (head) => {
+    const sessionId = toUuid(/(session_[0-9a-f]{32})/.exec(head.toString('latin1'))?.[1] ?? '')
+    const peers = streams.get(sessionId) ?? new Set()
+    streams.set(sessionId, peers.add(socket))
+    socket.on('close', () => peers.delete(socket))
+    socket.write(HEAD)
+  })
+})
+
+const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(REDIS_PREFIX, index))
+
+async function relay(): Promise<void> {
+  const positions = keys.map(() => '0-0')
+  for (;;) {
+    const command = ['COUNT', 1000, 'BLOCK', 2000, 'STREAMS', ...keys, ...positions]
+    const answer = (await redis.call('XREAD', ...command)) as [string, [string, string[]][]][] | null
+    for (const [key, entries] of answer ?? []) {
+      for (const [id, fields] of entries) {
+        forward(fields)
+        positions[keys.indexOf(key)] = id
+      }
+    }
+  }
+}
+
+function forward([sessionId = '', , , type, id, line]: string[]): void {
+  for (const socket of streams.get(sessionId) ?? []) {
+    socket.write(`event: ${type}\nid: ${id}\ndata: ${line}\nretry: 100\n\n`)
+  }
+}
+
+await new Promise<void>((resolve) => redis.once('ready', () => resolve()))
+void relay()
+await new Promise<void>((resolve) => server.listen(PORT, '127.0.0.1', resolve))
+serveParent(
+  'ready',
+  async (question) => (question === 'memory' ? measureMemory() : process.cpuUsage()),
+  async () => redis.disconnect(),
+)
