@@ -262,7 +262,8 @@ describe('schemas and arguments made to take time', () => {
       'x.0 must',
     ],
   ])('leave the event loop free and end in time: %s', async (_, schema, args, sentence) => {
-    expect(await whileFree(() => check(schema, args), 2500)).toContain(sentence)
+    // A second is the thread's; what it leaves behind is collected by threads of V8's.
+    expect(await whileFree(() => check(schema, args), 5000)).toContain(sentence)
   })
 
   it("leave the event loop free also when the schema is the service's own", async () => {
