@@ -3,7 +3,12 @@ import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
 
 /** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
-export type SseOptions = { cycleMs: number; monitoringCycleMs: number; heartbeatMs: number }
+export type SseOptions = {
+  cycleMs: number
+  monitoringCycleMs: number
+  heartbeatMs: number
+  maxStreamsPerOrganization: number
+}
 
 /** All open streams of a process: it bounds them and ends them together. */
 export type SseStreams = {
@@ -31,7 +36,6 @@ export type StreamRequest = {
 export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
 const MAX_STREAMS = 10_000
-const MAX_STREAMS_PER_ORGANIZATION = 1000
 const MAX_STREAMS_PER_SESSION = 12
 /** A client that takes nothing for this long is cut off; it comes back with its cursor and loses nothing. */
 const STALLED_MS = 30_000
@@ -49,7 +53,7 @@ export function createSseStreams(options: SseOptions): SseStreams {
 
   const serve = async (ctx: Context, request: StreamRequest) => {
     const keys = [request.organizationId, ...(request.sessionId === undefined ? [] : [request.sessionId])]
-    checkLimits(open.size, counts, request)
+    checkLimits(open.size, counts, request, options)
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
@@ -81,11 +85,16 @@ export function createSseStreams(options: SseOptions): SseStreams {
   }
 }
 
-function checkLimits(size: number, counts: Map<string, number>, { organizationId, sessionId }: StreamRequest): void {
+function checkLimits(
+  size: number,
+  counts: Map<string, number>,
+  { organizationId, sessionId }: StreamRequest,
+  { maxStreamsPerOrganization }: SseOptions,
+): void {
   const tooMany = (what: string) =>
     new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
   if (size >= MAX_STREAMS) throw tooMany('on this server')
-  if ((counts.get(organizationId) ?? 0) >= MAX_STREAMS_PER_ORGANIZATION) throw tooMany('in this organization')
+  if ((counts.get(organizationId) ?? 0) >= maxStreamsPerOrganization) throw tooMany('in this organization')
   if (sessionId !== undefined && (counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION)
     throw tooMany('on this session')
 }
@@ -97,6 +106,9 @@ async function stream(
   options: SseOptions,
 ): Promise<void> {
   const { res } = ctx
+  const { socket } = res
+  // A client that is gone already, or one that asks behind an answer that may never end.
+  if (socket === null || socket.destroyed) throw new DomainError('invalid', 'A stream needs a connection of its own')
   // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
   const cutOff = () => {
     if (res.writableNeedDrain) ended.abort('slow_consumer')
@@ -112,6 +124,8 @@ async function stream(
     'X-Accel-Buffering': 'no',
   })
   if (ctx.method === 'HEAD') return end(res)
+  // A body is of no interest, but unread it would hide that the client has gone.
+  ctx.req.resume()
   res.socket?.setNoDelay(true)
   const isMonitoring = request.sessionId === undefined
   const retryMs = isMonitoring ? MONITORING_RETRY_MS : RETRY_MS

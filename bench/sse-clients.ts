@@ -17,7 +17,7 @@ export async function openClients(
   let received = 0
   let wake = () => {}
   const count = (chunk: Buffer) => {
-    onText?.(chunk.latin1Slice(), performance.timeOrigin + performance.now())
+    onText?.(chunk.toString('latin1'), performance.timeOrigin + performance.now())
     received += countMarks(chunk)
     wake()
   }

@@ -24,3 +24,55 @@ export async function insertSessions(deps: Deps, count: number): Promise<BenchSe
   })
   return sessions
 }
+
+/** The events of a plain turn, with ten deltas. `text` is what a delta carries. */
+const EVENTS_PER_TURN = 20
+const DELTAS = 10
+/** Of the conversation that a model call was given: as a model with a small context has it. */
+const TURNS_IN_CONTEXT = 25
+
+/** A session of so many events in whole plain turns, written past the service: an hour of appends would say nothing more. */
+export async function insertLongSession(deps: Deps, events: number, text: string): Promise<string> {
+  const [session] = await insertSessions(deps, 1)
+  if (session === undefined) throw new Error('no session')
+  const turns = events / EVENTS_PER_TURN
+  const message = (role: string, content: string) => ({ message: { role, content: [{ type: 'text', text: content }] } })
+  const metadata = { model: 'llmsim-default', model_id: 'model_01933b5a000070008000000000000101' }
+  const usage = { input_tokens: 200, output_tokens: 200 }
+  const data: Record<string, object> = {
+    'input.message': message('user', text),
+    'session.activated': { turn_id: 'turn_x', input_message_id: 'message_x' },
+    'turn.started': { turn_id: 'turn_x', input_message_id: 'message_x', input_content: text },
+    'reason.started': { harness_id: 'harness_x', agent_id: null, metadata },
+    'output.message.started': { turn_id: 'turn_x', model: 'llmsim-default' },
+    'output.message.delta': { delta: text },
+    'llm.generation': {
+      tools: [],
+      output: { text: text.repeat(DELTAS), tool_calls: [] },
+      metadata: { model: 'llmsim-default', success: true, duration_ms: 1000, usage },
+    },
+    'output.message.completed': { ...message('agent', text.repeat(DELTAS)), metadata, usage },
+    'reason.completed': { success: true, has_tool_calls: false, tool_call_count: 0, duration_ms: 1000, usage },
+    'turn.completed': { turn_id: 'turn_x', iterations: 1, duration_ms: 1000, usage },
+    'session.idled': { turn_id: 'turn_x', iterations: 1, usage },
+  }
+  const types = Object.keys(data).flatMap((type) => Array(type === 'output.message.delta' ? DELTAS : 1).fill(type))
+  const steps = types.map((type) => (/^(reason|output|llm)/.test(type) ? 'reason:1' : ''))
+  await deps.db.$executeRaw`
+    INSERT INTO turns (id, organization_id, session_id, input_sequence, status, started_at, finished_at)
+    SELECT gen_random_uuid(), ${DEFAULT_ORGANIZATION_UUID}::uuid, ${session.id}::uuid, turn * ${EVENTS_PER_TURN}::int + 1,
+      'completed', now(), now()
+    FROM generate_series(0, ${turns}::int - 1) AS turn`
+  await deps.db.$executeRaw`
+    INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
+    SELECT t.session_id, t.input_sequence + e.place - 1, e.type, now(), t.id, e.step,
+      CASE WHEN e.step = '' THEN NULL ELSE t.id END,
+      CASE WHEN e.type <> 'llm.generation' THEN ${data}::jsonb -> e.type
+        ELSE ${data}::jsonb -> e.type || jsonb_build_object('thresholds', jsonb_build_object('clearedBefore', 0,
+          'droppedBefore', greatest(0, t.input_sequence - ${TURNS_IN_CONTEXT * EVENTS_PER_TURN}::int))) END
+    FROM turns t CROSS JOIN unnest(${types}::text[], ${steps}::text[]) WITH ORDINALITY AS e (type, step, place)
+    WHERE t.session_id = ${session.id}::uuid AND t.input_sequence > 0`
+  await deps.db.session.update({ where: { id: session.id }, data: { lastSequence: events } })
+  await deps.db.$executeRaw`ANALYZE events, turns`
+  return session.id
+}

@@ -5,6 +5,9 @@ import { presentMessage, type StoredEvent } from './present.ts'
 
 type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
+/** A message and the place of its turn in the session. */
+type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; message: Message }
+
 /** The latest messages of a conversation, oldest first; null when it has none. */
 export type ConversationPage = { rows: Row[] | null; isWhole: boolean }
 
@@ -17,11 +20,15 @@ const END = 2 ** 31 - 1
 /** A place in a conversation: turns are in the order of their messages, and whole before the next begins. */
 type Place = { inputSequence: number; sequence: number }
 
+/** Of a conversation: what was recorded before sequence `before`, of turns whose message is not older than `since`. */
+type Part = { before?: number | undefined; since?: number | undefined }
+
 /**
  * A page of the conversation as a turn sees it, as one JSON value: earlier turns whole, then its own message and what
- * came of it before sequence `before`. Messages that queue behind the turn are not in it.
+ * came of it. Messages that queue behind the turn are not in it. `from`: only what stands before this place.
  */
-export const conversationSql = (turnId: string, before = END, from?: Place): Prisma.Sql => Prisma.sql`(
+export const conversationSql = (turnId: string, { before = END, since = 0 }: Part = {}, from?: Place): Prisma.Sql =>
+  Prisma.sql`(
   SELECT jsonb_build_object(
     'rows', jsonb_agg(jsonb_build_object(
       'sequence', sequence, 'type', type, 'ts', ts, 'turnId', turn_id, 'step', step, 'inputSequence', input_sequence,
@@ -32,7 +39,8 @@ export const conversationSql = (turnId: string, before = END, from?: Place): Pri
   FROM (
     SELECT e.*, earlier.input_sequence, sum(pg_column_size(e.data)) OVER newest_first - pg_column_size(e.data) AS bytes_behind
     FROM turns own
-    JOIN turns earlier ON earlier.session_id = own.session_id AND earlier.input_sequence <= own.input_sequence
+    JOIN turns earlier ON earlier.session_id = own.session_id
+      AND earlier.input_sequence BETWEEN ${since} AND own.input_sequence
     JOIN events e ON e.turn_id = earlier.id AND e.sequence < ${before}
       AND e.type IN ('input.message', 'output.message.completed', 'tool.completed')
     WHERE own.id = ${turnId}::uuid ${from === undefined ? Prisma.empty : isBefore(from)}
@@ -43,15 +51,15 @@ export const conversationSql = (turnId: string, before = END, from?: Place): Pri
 const isBefore = ({ inputSequence, sequence }: Place): Prisma.Sql =>
   Prisma.sql`AND (earlier.input_sequence, e.sequence) < (${inputSequence}, ${sequence})`
 
-/** The conversation of a turn before sequence `before`. What is longer than a process should hold begins later. */
+/** The conversation of a turn. What is longer than a process should hold begins later. */
 export async function readConversation(
   deps: Deps,
   sessionId: string,
   turnId: string,
-  before?: number,
+  part: Part = {},
 ): Promise<Message[]> {
-  const latest = await readPage(deps, conversationSql(turnId, before))
-  return completeConversation(deps, sessionId, turnId, before, latest)
+  const latest = await readPage(deps, conversationSql(turnId, part))
+  return completeConversation(deps, sessionId, turnId, part, latest)
 }
 
 /** Reads on from the latest page, towards the beginning. */
@@ -59,9 +67,42 @@ export async function completeConversation(
   deps: Deps,
   sessionId: string,
   turnId: string,
-  before: number | undefined,
+  part: Part,
   latest: ConversationPage,
 ): Promise<Message[]> {
+  const { rows, isWhole } = await readOn(deps, turnId, part, latest)
+  const kept = isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId)))
+  return kept.map((row) => toMessage(row, sessionId))
+}
+
+/**
+ * The same for the model calls of one page of events, which are given nearly the same conversation: it is read once, for
+ * the last of them, and each gets its part. Undefined when it is longer than a process should hold.
+ */
+export async function readConversations(
+  deps: Deps,
+  sessionId: string,
+  lastTurnId: string,
+  part: Part,
+): Promise<((turnId: string, part: Part) => Message[]) | undefined> {
+  const latest = await readPage(deps, conversationSql(lastTurnId, part))
+  const { rows, isWhole } = await readOn(deps, lastTurnId, part, latest)
+  if (!isWhole) return undefined
+  const placed: PlacedMessage[] = rows.map((row) => ({
+    inputSequence: row.inputSequence,
+    turnId: row.turnId,
+    sequence: row.sequence,
+    message: toMessage(row, sessionId),
+  }))
+  return (turnId, { before = END, since = 0 }) => {
+    const own = placed.find((one) => one.turnId === turnId)?.inputSequence ?? 0
+    return placed
+      .filter((one) => one.inputSequence >= since && one.inputSequence <= own && one.sequence < before)
+      .map(({ message }) => message)
+  }
+}
+
+async function readOn(deps: Deps, turnId: string, part: Part, latest: ConversationPage) {
   const pages: ConversationPage[] = []
   let oldest = latest
   for (let bytes = 0; !oldest.isWhole; ) {
@@ -69,12 +110,13 @@ export async function completeConversation(
     const place = oldest.rows?.[0]
     if (place === undefined || bytes > MAX_CONVERSATION_BYTES) break
     pages.unshift(oldest)
-    oldest = await readPage(deps, conversationSql(turnId, before, place))
+    oldest = await readPage(deps, conversationSql(turnId, part, place))
   }
-  const rows = [oldest, ...pages].flatMap((page) => page.rows ?? [])
-  const kept = oldest.isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId)))
-  return kept.map((row) => presentMessage({ ...row, execId: null, ts: new Date(row.ts), sessionId }))
+  return { rows: [oldest, ...pages].flatMap((page) => page.rows ?? []), isWhole: oldest.isWhole }
 }
+
+const toMessage = (row: Row, sessionId: string): Message =>
+  presentMessage({ ...row, execId: null, ts: new Date(row.ts), sessionId })
 
 async function readPage(deps: Deps, page: Prisma.Sql): Promise<ConversationPage> {
   const rows = await deps.db.$queryRaw<{ page: ConversationPage }[]>`SELECT ${page} AS page`

@@ -2,7 +2,7 @@ import type { EventType } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../deps.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
-import { readConversation, withoutImages } from './conversation.ts'
+import { readConversation, readConversations, withoutImages } from './conversation.ts'
 import { messageTypes, presentEvent, presentMessage, type ReadParts, type StoredEvent } from './present.ts'
 
 /** Which events a reader wants; undefined: all. */
@@ -31,10 +31,15 @@ export function createEventReader(deps: Deps, sessionId: string, filter: EventFi
   const texts = new Map<string, string>()
   let position: number | undefined
 
-  const partsOf = async (event: StoredEvent): Promise<ReadParts> => {
+  /** Undefined when retention has deleted the event since its page was read. */
+  const partsOf = async (
+    event: StoredEvent,
+    inputOf: (event: Row) => Promise<Message[]>,
+  ): Promise<ReadParts | undefined> => {
     if (event.type === 'output.message.delta' || event.type === 'reason.thinking.delta') {
       const key = `${event.execId}/${event.type}`
       const before = texts.get(key) ?? (await textBefore(deps, event))
+      if (before === undefined) return undefined
       const accumulated = before + String(event.data.delta)
       texts.set(key, accumulated)
       return { accumulated }
@@ -44,21 +49,26 @@ export function createEventReader(deps: Deps, sessionId: string, filter: EventFi
       texts.set(`${event.execId}/reason.thinking.delta`, '')
     }
     if (event.type === 'output.message.completed') texts.clear()
-    if (event.type === 'llm.generation') return { messages: await messagesBefore(deps, event) }
+    if (event.type === 'llm.generation') return { messages: await inputOf(event) }
     return {}
   }
 
-  return async (after, limit) => {
+  const read: EventReader = async (after, limit) => {
     // Between two reads the follower may have gone on live; what is remembered is then out of date.
     if (after !== position) texts.clear()
-    const through = await lastSequence(deps, sessionId)
-    if (through === undefined || through <= after) return { events: [], through, hasMore: false }
-    const rows = await readRows(deps, sessionId, after, through, limit, filter)
+    const { rows, through } = await readRows(deps, sessionId, after, limit, filter)
+    const inputOf = createInputs(deps, sessionId, rows)
     const events: EventLine[] = []
     let bytes = 0
-    for (const { found, ...row } of rows) {
+    for (const row of rows) {
       const stored = { ...row, sessionId }
-      const event = presentEvent(deps.eventIds, stored, await partsOf(stored))
+      const parts = await partsOf(stored, inputOf)
+      if (parts === undefined) {
+        // Without what has gone, this page is another one.
+        texts.clear()
+        return read(after, limit)
+      }
+      const event = presentEvent(deps.eventIds, stored, parts)
       const line = JSON.stringify(event)
       events.push({ id: event.id, type: event.type, sequence: event.sequence, turnId: row.turnId, line })
       bytes += line.length
@@ -69,50 +79,80 @@ export function createEventReader(deps: Deps, sessionId: string, filter: EventFi
     position = hasMore ? events.at(-1)?.sequence : through
     return { events, through: position, hasMore }
   }
+  return read
 }
 
-async function lastSequence(deps: Deps, sessionId: string): Promise<number | undefined> {
-  const session = await deps.db.session.findUnique({ where: { id: sessionId }, select: { lastSequence: true } })
-  return session?.lastSequence
+type MeasuredRow = Row & { found: number }
+
+/**
+ * One look at the record: appends of a session are in order of commit, so everything up to `through` is there.
+ * `found` counts the rows up to the limit, of which those come back that begin within a page's bytes.
+ */
+async function readRows(
+  deps: Deps,
+  sessionId: string,
+  after: number,
+  limit: number,
+  filter: EventFilter,
+): Promise<{ rows: MeasuredRow[]; through: number | undefined }> {
+  const rows = await deps.db.$queryRaw<(MeasuredRow & { through: number })[]>`
+    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
+      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, found FROM (
+        SELECT *, (count(*) OVER ())::int AS found,
+          sum(pg_column_size(data)) OVER (ORDER BY sequence) - pg_column_size(data) AS bytes_before
+        FROM (
+          SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+          WHERE session_id = s.id AND sequence > ${after}
+            AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
+            AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
+          ORDER BY sequence LIMIT ${limit}
+        ) AS found
+      ) AS measured
+      WHERE bytes_before < ${PAGE_BYTES}
+    ) AS page ON true
+    WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
+  // A session without such events gives one row, without an event.
+  return { rows: rows.filter((row) => row.sequence !== null), through: rows[0]?.through }
 }
 
 /**
- * Appends of a session are in order of commit, so everything up to `through` is there to be read. `found` counts the
- * rows up to the limit, of which those come back that begin within a page's bytes.
+ * The text of a message before this delta, for a reader that begins in its middle. A message's deltas are deleted all at
+ * once, so the text is whole while this one is there.
  */
-function readRows(deps: Deps, sessionId: string, after: number, through: number, limit: number, filter: EventFilter) {
-  return deps.db.$queryRaw<(Row & { found: number })[]>`
-    SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, found FROM (
-      SELECT *, (count(*) OVER ())::int AS found,
-        sum(pg_column_size(data)) OVER (ORDER BY sequence) - pg_column_size(data) AS bytes_before
-      FROM (
-        SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
-        WHERE session_id = ${sessionId}::uuid AND sequence > ${after} AND sequence <= ${through}
-          AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
-          AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
-        ORDER BY sequence LIMIT ${limit}
-      ) AS page
-    ) AS measured
-    WHERE bytes_before < ${PAGE_BYTES} ORDER BY sequence`
-}
-
-/** The text of a message before this delta, for a reader that begins in its middle. */
-async function textBefore(deps: Deps, event: StoredEvent): Promise<string> {
-  const rows = await deps.db.$queryRaw<{ text: string | null }[]>`
-    SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) AS text FROM events
-    WHERE session_id = ${event.sessionId}::uuid AND sequence < ${event.sequence}
+async function textBefore(deps: Deps, event: StoredEvent): Promise<string | undefined> {
+  const rows = await deps.db.$queryRaw<{ text: string | null; isThere: boolean | null }[]>`
+    SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FILTER (WHERE sequence < ${event.sequence}) AS text,
+      bool_or(sequence = ${event.sequence}) AS "isThere" FROM events
+    WHERE session_id = ${event.sessionId}::uuid AND sequence <= ${event.sequence}
       AND sequence > (SELECT input_sequence FROM turns WHERE id = ${event.turnId}::uuid)
       AND turn_id = ${event.turnId}::uuid AND type = ${event.type} AND exec_id = ${event.execId}::uuid`
-  return rows[0]?.text ?? ''
+  return rows[0]?.isThere ? (rows[0].text ?? '') : undefined
 }
 
-/** What the model call of an llm.generation was given: nothing is stored twice for it. */
-async function messagesBefore(deps: Deps, event: StoredEvent): Promise<Message[]> {
-  const messages = patchDanglingCalls(await readConversation(deps, event.sessionId, event.turnId, event.sequence))
-  // Written with the event, by the call that it tells of.
-  const thresholds = event.data.thresholds as Thresholds | undefined
-  return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
+/**
+ * What the model calls of a page were given: nothing is stored twice for it. Read when the first is asked for, once for
+ * all of them.
+ */
+function createInputs(deps: Deps, sessionId: string, rows: Row[]): (event: Row) => Promise<Message[]> {
+  const calls = rows.filter(({ type }) => type === 'llm.generation')
+  const last = calls.at(-1)
+  const since = Math.min(...calls.map((call) => partOf(call).since))
+  let reading: ReturnType<typeof readConversations> | undefined
+  return async (event) => {
+    const part = partOf(event)
+    reading ??= readConversations(deps, sessionId, (last ?? event).turnId, { before: last?.sequence, since })
+    const conversation = (await reading)?.(event.turnId, part)
+    const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, event.turnId, part)))
+    const thresholds = thresholdsOf(event)
+    return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
+  }
 }
+
+/** Written with the event, by the call that it tells of. */
+const thresholdsOf = ({ data }: Row): Thresholds | undefined => data.thresholds as Thresholds | undefined
+
+/** What is dropped are whole exchanges, and one begins with its turn's message. */
+const partOf = (event: Row) => ({ before: event.sequence, since: thresholdsOf(event)?.droppedBefore ?? 0 })
 
 const MESSAGES_PAGE = 20
 

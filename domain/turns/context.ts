@@ -128,7 +128,9 @@ function planClearing(messages: Message[], costs: number[], needed: number) {
 
 /** The first exchange from which on the rest fits, or else the last one. */
 function planDropping(messages: Message[], costs: number[], { tokens, target }: { tokens: number; target: number }) {
-  const notice = estimateMessageTokens(leftOutNotice(messages, 0))
+  const [first] = messages
+  if (first === undefined) return undefined
+  const notice = estimateMessageTokens(leftOutNotice(first))
   let left = tokens
   let best: { index: number; tokens: number } | undefined
   for (const [index, message] of messages.entries()) {
@@ -140,16 +142,16 @@ function planDropping(messages: Message[], costs: number[], { tokens, target }: 
   return best
 }
 
-/** The conversation as it was planned; of one that is cut already, the same. */
+/** The conversation as it was planned; of one that is cut already, the same, with or without the notice of it. */
 export function applyCompaction(messages: Message[], { clearedBefore, droppedBefore }: Thresholds): Message[] {
   const cleared = indexOf(messages, clearedBefore)
-  const start = indexOf(messages, droppedBefore)
-  const kept = messages
-    .slice(start)
-    .map((message, index) =>
-      start + index < cleared && message.role === 'tool_result' ? clearResult(message) : message,
-    )
-  return start === 0 ? kept : [leftOutNotice(messages, start), ...kept]
+  // The notice has the sequence of the message that it stands before.
+  const start = droppedBefore === 0 ? -1 : messages.findLastIndex(({ sequence }) => sequence === droppedBefore)
+  const kept = messages.map((message, index) =>
+    index < cleared && message.role === 'tool_result' ? clearResult(message) : message,
+  )
+  const first = messages[start]
+  return first === undefined ? kept : [leftOutNotice(first), ...kept.slice(start)]
 }
 
 /** A patched result has the sequence of its call's message, which stands before it and is the one meant. */
@@ -175,13 +177,11 @@ function clearPart(part: ContentPart): ContentPart[] {
   return [{ type, tool_call_id, ...(failed ? { result: null, error: CLEARED_RESULT } : { result: CLEARED_RESULT }) }]
 }
 
-/** Stands in the place of the first message that is left out before `start`. */
-function leftOutNotice(messages: Message[], start: number): Message {
-  return {
-    id: derivedId(messages[start]?.id ?? '', 'left-out'),
-    sequence: messages[0]?.sequence ?? 0,
-    role: 'user',
-    content: [{ type: 'text', text: LEFT_OUT }],
-    created_at: messages[0]?.created_at ?? '',
-  }
-}
+/** Stands before the first message that is kept, and tells nothing of those that are not: they need not be read again. */
+const leftOutNotice = ({ id, sequence, created_at }: Message): Message => ({
+  id: derivedId(id, 'left-out'),
+  sequence,
+  role: 'user',
+  content: [{ type: 'text', text: LEFT_OUT }],
+  created_at,
+})

@@ -90,7 +90,7 @@ async function load(deps: Deps, turn: TurnInput, step: string, conversation: Pri
   const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
   const messages = row.conversation
-    ? await completeConversation(deps, turn.sessionId, turn.turnId, undefined, row.conversation)
+    ? await completeConversation(deps, turn.sessionId, turn.turnId, {}, row.conversation)
     : []
   const controls = Controls.safeParse(row.controls).data
   return {

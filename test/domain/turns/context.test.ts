@@ -123,11 +123,16 @@ describe('a conversation that is too long', () => {
     const plan = planCompaction(messages, { fixedTokens: 0, contextTokens: 250 })
     const compacted = applyCompaction(messages, plan ?? fail())
     const [notice, first] = compacted
-    expect(notice).toMatchObject({ role: 'user', sequence: 1, content: [text(expect.stringMatching(/left out/))] })
+    expect(notice).toMatchObject({ role: 'user', content: [text(expect.stringMatching(/left out/))] })
+    expect(notice?.sequence).toBe(first?.sequence)
     expect(first).toEqual(messages.find(({ sequence }) => sequence === plan?.droppedBefore))
     expect(first?.role).toBe('user')
     expect(compacted.at(-1)).toEqual(messages.at(-1))
     expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
+    // What was dropped need not be there, and a second time changes nothing.
+    const rest = messages.filter(({ sequence }) => (sequence ?? 0) >= (plan?.droppedBefore ?? 0))
+    expect(applyCompaction(rest, plan ?? fail())).toEqual(compacted)
+    expect(applyCompaction(compacted, plan ?? fail())).toEqual(compacted)
     expect(plan?.inputTokensAfter).toBeLessThanOrEqual(200)
   })
 
@@ -158,7 +163,7 @@ describe('a conversation that is too long', () => {
     ]
     const plan = planCompaction(queued, { fixedTokens: 0, contextTokens: 200 })
     expect(plan).toMatchObject({ clearedBefore: 0, droppedBefore: 2 })
-    expect(applyCompaction(queued, plan ?? fail()).map(({ sequence }) => sequence)).toEqual([1, 2, 4])
+    expect(applyCompaction(queued, plan ?? fail()).map(({ sequence }) => sequence)).toEqual([2, 2, 4])
   })
 
   it('is cut quickly even when it is very long', () => {
