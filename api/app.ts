@@ -11,6 +11,7 @@ import { createHandle } from './handle.ts'
 import { openapiDocument } from './openapi.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
+import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { messageRoutes } from './routes/messages.ts'
@@ -38,6 +39,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   eventRoutes(handle, deps, options.streams)
   modelRoutes(handle, deps)
   capabilityRoutes(handle, deps)
+  durableRoutes(handle, deps, options.streams)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
   const app = new Koa()

@@ -16,6 +16,7 @@ export const apiRole: Role = async ({ deps, readiness }, config, log) => {
       cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,
       monitoringCycleMs: config.SSE_MONITORING_CYCLE_SECS * 1000,
       heartbeatMs: config.SSE_HEARTBEAT_INTERVAL_SECS * 1000,
+      maxStreamsPerOrganization: config.SSE_MAX_STREAMS_PER_ORGANIZATION,
     },
   })
   log.info({ port: api.port }, 'API listens')

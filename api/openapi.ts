@@ -92,10 +92,15 @@ function responses(endpoint: Endpoint, schemas: Schemas) {
   ])
   if (endpoint.streams !== undefined) {
     const ok = all[200] ?? { description: endpoint.streams }
-    all[200] = { ...ok, content: { ...ok.content, 'text/event-stream': { schema: { type: 'string' } } } }
+    const schema = { type: 'string', ...dataOf(endpoint, schemas) }
+    all[200] = { ...ok, content: { ...ok.content, 'text/event-stream': { schema } } }
   }
   return all
 }
+
+/** OpenAPI 3.1 has no words for the events of a stream; this is the JSON in their `data`. */
+const dataOf = ({ streamed }: Endpoint, schemas: Schemas) =>
+  streamed && { contentMediaType: 'application/json', contentSchema: jsonSchema(streamed, 'output', schemas) }
 
 function response(status: string, body: ResponseBody | undefined, schemas: Schemas) {
   const description = REASONS[status] ?? status

@@ -23,7 +23,7 @@ const DRAIN_MS = 4000
 const SWEEP_MS = 50
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
-  const streams = createSseStreams(options.sse)
+  const streams = createSseStreams(options.sse, deps.log)
   const app = createApp(deps, { ...options, streams })
   // Streams and waiting POSTs last as long as they like; a request has to arrive in time.
   const server = createServer(

@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import type { Logger } from 'pino'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
 
@@ -13,8 +15,9 @@ export type SseOptions = {
 /** All open streams of a process: it bounds them and ends them together. */
 export type SseStreams = {
   /**
-   * Throws `too_many` at a limit, or what `open` throws, before anything is sent. Then streams until the events end,
-   * the client goes away, or the server ends it.
+   * Begins a stream: throws `too_many` at a limit, `invalid` for a connection that cannot take one, or what `open`
+   * throws, before anything is sent. The stream goes on by itself until the events end, the client goes away, or the
+   * server ends it; nothing of the request is kept for it.
    */
   serve(ctx: Context, request: StreamRequest): Promise<void>
   /** Tells every client to come back and ends its stream; one that is opened later is ended at once. */
@@ -46,28 +49,33 @@ const MONITORING_RETRY_MS = 1000
 const CHUNK_LENGTH = 32 * 1024
 const CYCLE_JITTER = 0.2
 
-export function createSseStreams(options: SseOptions): SseStreams {
+export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
   const open = new Set<{ end: (reason: string) => void; done: Promise<void> }>()
   const counts = new Map<string, number>()
   const closing = new AbortController()
 
   const serve = async (ctx: Context, request: StreamRequest) => {
-    const keys = [request.organizationId, ...(request.sessionId === undefined ? [] : [request.sessionId])]
+    const { organizationId, sessionId } = request
     checkLimits(open.size, counts, request, options)
+    const keys = sessionId === undefined ? [organizationId] : [organizationId, sessionId]
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
-    const done = stream(ctx, request, ended, options).finally(() => {
+    const pace = paceOf(options, sessionId === undefined)
+    const { res } = ctx
+    const begun = begin(ctx, request, ended)
+    const release = () => {
       open.delete(entry)
       for (const key of keys) {
         const left = (counts.get(key) ?? 1) - 1
         if (left === 0) counts.delete(key)
         else counts.set(key, left)
       }
-    })
+    }
+    const done = begun.then((events) => events && run(res, events, ended, pace, log)).then(release, release)
     const entry = { end: (reason: string) => ended.abort(reason), done }
     open.add(entry)
-    await done
+    await begun
   }
 
   return {
@@ -99,23 +107,34 @@ function checkLimits(
     throw tooMany('on this session')
 }
 
-async function stream(
-  ctx: Context,
-  request: StreamRequest,
-  ended: AbortController,
-  options: SseOptions,
-): Promise<void> {
-  const { res } = ctx
-  const { socket } = res
+type Pace = { cycleMs: number; heartbeatMs: number; retryMs: number; hint: (idleMs: number) => number }
+
+function paceOf({ cycleMs, monitoringCycleMs, heartbeatMs }: SseOptions, isMonitoring: boolean): Pace {
+  const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
+  return isMonitoring
+    ? {
+        cycleMs: monitoringCycleMs * jitter,
+        heartbeatMs,
+        retryMs: MONITORING_RETRY_MS,
+        hint: () => MONITORING_RETRY_MS,
+      }
+    : { cycleMs: cycleMs * jitter, heartbeatMs, retryMs: RETRY_MS, hint: retryHint }
+}
+
+type SseEvents = AsyncGenerator<SseEvent[], string>
+
+/** Opens the events and sends the head. Undefined when that is all that was asked for. */
+async function begin(ctx: Context, request: StreamRequest, ended: AbortController): Promise<SseEvents | undefined> {
+  const { req, res } = ctx
   // A client that is gone already, or one that asks behind an answer that may never end.
-  if (socket === null || socket.destroyed) throw new DomainError('invalid', 'A stream needs a connection of its own')
+  if (!res.socket || res.socket.destroyed) throw new DomainError('invalid', 'A stream needs a connection of its own')
+  const gone = () => ended.abort('client_gone')
+  res.on('close', gone)
+  res.on('error', gone)
   // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
   const cutOff = () => {
     if (res.writableNeedDrain) ended.abort('slow_consumer')
   }
-  const gone = () => ended.abort('client_gone')
-  res.on('close', gone)
-  res.on('error', gone)
   const events = await request.open(ended.signal, cutOff)
   ctx.respond = false
   res.writeHead(200, {
@@ -123,33 +142,47 @@ async function stream(
     'Cache-Control': 'no-cache, no-transform',
     'X-Accel-Buffering': 'no',
   })
-  if (ctx.method === 'HEAD') return end(res)
+  if (ctx.method === 'HEAD') {
+    end(res)
+    return undefined
+  }
   // A body is of no interest, but unread it would hide that the client has gone.
-  ctx.req.resume()
+  req.resume()
   res.socket?.setNoDelay(true)
-  const isMonitoring = request.sessionId === undefined
-  const retryMs = isMonitoring ? MONITORING_RETRY_MS : RETRY_MS
-  const cycleMs = isMonitoring ? options.monitoringCycleMs : options.cycleMs
-  const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
-  const cycle = setTimeout(() => ended.abort('connection_cycle'), cycleMs * jitter)
-  const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), options.heartbeatMs)
+  return events
+}
+
+async function run(
+  res: ServerResponse,
+  events: SseEvents,
+  ended: AbortController,
+  pace: Pace,
+  log: Logger,
+): Promise<void> {
+  const cycle = setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
+  const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), pace.heartbeatMs)
   try {
-    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, retryMs))
-    const reason = await relay(ctx, events, ended, isMonitoring ? () => retryMs : sessionRetryMs)
+    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))
+    const reason = await relay(res, events, ended.signal, pace.hint)
     if (reason !== 'client_gone' && reason !== 'end') {
-      res.write(frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: retryMs }) }, retryMs))
+      res.write(
+        frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: pace.retryMs }) }, pace.retryMs),
+      )
     }
+    end(res)
+  } catch (error) {
+    // The client comes back with its cursor.
+    log.warn({ err: error }, 'stream broken off')
+    res.destroy()
   } finally {
     clearTimeout(cycle)
     clearInterval(heartbeat)
     ended.abort('end')
-    res.off('close', gone)
-    end(res)
   }
 }
 
 /** Lets the client take what is left, for a while. */
-function end(res: Context['res']): void {
+function end(res: ServerResponse): void {
   if (res.closed) return
   const drop = setTimeout(() => res.destroy(), FLUSH_MS)
   res.once('close', () => clearTimeout(drop))
@@ -158,24 +191,23 @@ function end(res: Context['res']): void {
 
 /** Writes events until there are no more or the stream is ended; returns why. */
 async function relay(
-  { res }: Context,
-  events: AsyncGenerator<SseEvent[], string>,
-  ended: AbortController,
-  retryHint: (idleMs: number) => number,
+  res: ServerResponse,
+  events: SseEvents,
+  ended: AbortSignal,
+  hint: (idleMs: number) => number,
 ): Promise<string> {
   let lastAt = Date.now()
   try {
     for (;;) {
       const next = await events.next()
-      if (ended.signal.aborted) return String(ended.signal.reason)
+      if (ended.aborted) return String(ended.reason)
       if (next.done) return next.value
       const now = Date.now()
-      const hint = retryHint(now - lastAt)
+      const retryMs = hint(now - lastAt)
       lastAt = now
-      for (const chunk of chunks(next.value, hint)) {
+      for (const chunk of chunks(next.value, retryMs)) {
         if (res.write(chunk)) continue
-        if (!(await drained(res, ended.signal)))
-          return ended.signal.aborted ? String(ended.signal.reason) : 'slow_consumer'
+        if (!(await drained(res, ended))) return ended.aborted ? String(ended.reason) : 'slow_consumer'
       }
     }
   } finally {
@@ -184,8 +216,7 @@ async function relay(
 }
 
 /** 100 ms while events flow, up to 500 ms after a pause. */
-const sessionRetryMs = (idleMs: number): number =>
-  idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500
+const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
 
 const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
   id === undefined
@@ -205,7 +236,7 @@ function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
 }
 
 /** False when the client does not take what is there, or the stream has ended. */
-function drained(res: Context['res'], signal: AbortSignal): Promise<boolean> {
+function drained(res: ServerResponse, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (ok: boolean) => () => {
       clearTimeout(timer)

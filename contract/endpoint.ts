@@ -27,6 +27,8 @@ export type Endpoint = {
   responses: Partial<Record<200 | 201 | 202 | 204 | 302, ResponseBody>>
   /** Besides `responses`, a text/event-stream answers 200. */
   streams?: string
+  /** The data of a streamed event, when it is not an event of the log. */
+  streamed?: z.ZodType
   /** Statuses with an ErrorResponse; 500 is always one of them. */
   errors?: readonly (400 | 401 | 403 | 404 | 409 | 413 | 422 | 429 | 502 | 503)[]
 }

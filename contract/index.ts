@@ -1,6 +1,7 @@
 import { agentEndpoints } from './agents.ts'
 import { capabilityEndpoints } from './capabilities.ts'
 import { conversationEndpoints } from './conversation.ts'
+import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { healthEndpoints } from './health.ts'
 import { modelEndpoints } from './models.ts'
@@ -16,4 +17,5 @@ export const endpoints: Endpoint[] = [
   turnEndpoints,
   modelEndpoints,
   capabilityEndpoints,
+  durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

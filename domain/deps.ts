@@ -5,6 +5,8 @@ import type { Capability } from './capabilities/capability.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { EventHub } from './events/hub.ts'
 import type { ModelEnvironment } from './llm/catalog.ts'
+import type { TemporalHealthReader } from './monitoring/health.ts'
+import type { Retention } from './retention.ts'
 import type { TurnControl, TurnStarter } from './turns/start.ts'
 
 /** Everything the domain needs of the outside world; built once, in platform/build.ts. */
@@ -17,6 +19,7 @@ export type Deps = {
   hub: EventHub
   startTurn: TurnStarter
   turns: TurnControl
+  readTemporalHealth: TemporalHealthReader
   models: ModelEnvironment
   /** What agents and sessions may name; domain/capabilities/registry.ts has the service's own. */
   capabilities: Capability[]
@@ -28,6 +31,7 @@ export type Deps = {
   clientToolTimeoutMs: number
   /** How long a model may say nothing before its call counts as failed, in ms. */
   modelIdleTimeoutMs: number
+  retention: Retention
   /** Prefixes every Redis key, so that deployments can share a server. */
   redisPrefix: string
 }

@@ -40,6 +40,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     eventIds: createEventIds(await sharedKey(db, 'event_ids')),
     startTurn: temporal.startTurn,
     turns: temporal,
+    readTemporalHealth: temporal.readHealth,
     models: {
       openaiApiKey: config.DEFAULT_OPENAI_API_KEY,
       openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,
@@ -50,6 +51,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
+    retention: { deltasMs: config.DELTA_RETENTION_SECS * 1000 },
     redisPrefix: config.REDIS_PREFIX,
   }
   return {

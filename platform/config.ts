@@ -37,10 +37,12 @@ const Environment = z.object({
   SSE_REALTIME_CYCLE_SECS: seconds(300),
   SSE_MONITORING_CYCLE_SECS: seconds(600),
   SSE_HEARTBEAT_INTERVAL_SECS: seconds(30),
+  SSE_MAX_STREAMS_PER_ORGANIZATION: z.coerce.number().int().min(1).max(10_000).default(1000),
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
   MAX_TURN_ITERATIONS: z.coerce.number().int().min(1).max(1000).default(100),
   /** In seconds. */
   CLIENT_TOOL_TIMEOUT: seconds(24 * 60 * 60),
+  DELTA_RETENTION_SECS: seconds(60 * 60),
   ALLOW_PRIVATE_NETWORK: z
     .enum(['true', 'false'])
     .default('false')

@@ -2,6 +2,7 @@ import {
   Client,
   Connection,
   isGrpcServiceError,
+  type ScheduleClient,
   ServiceError,
   type WorkflowHandle,
   WorkflowIdConflictPolicy,
@@ -13,12 +14,18 @@ import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { toId } from '../domain/ids.ts'
+import type { TemporalHealthReader } from '../domain/monitoring/health.ts'
+import type { Retention } from '../domain/retention.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/start.ts'
 import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
+import { keepRetentionSchedule } from './schedules.ts'
 import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
+import { createHealthReader } from './temporal-health.ts'
 
 const CALL_TIMEOUT_MS = 5000
+/** The library's own is two minutes: so long a Temporal that is back would not be found. */
+const MAX_RECONNECT_MS = 5000
 /** How long a dead worker holds up the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /** Starts under way at once; more than that means Temporal is away, and the sweeper takes over. */
@@ -28,10 +35,13 @@ const INVALID_ARGUMENT = 3
 
 export type Temporal = TurnControl & {
   startTurn: TurnStarter
+  readHealth: TemporalHealthReader
   /** Resolves when Temporal answers; rejects within `timeoutMs` otherwise. */
   ping(timeoutMs: number): Promise<void>
   /** From now on turns start on this connection; with a worker on it in this process, they start eagerly. */
   useWorkerConnection(connection: NativeConnection | undefined): void
+  /** Has what is kept for a time only deleted from now on, also when this process has ended; in the background. */
+  scheduleRetention(retention: Retention): void
   close(): Promise<void>
 }
 
@@ -41,7 +51,8 @@ export function connectTemporal(
   log: Logger,
 ): Temporal {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
-  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS })
+  const channelArgs = { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_MS }
+  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs })
   const underWay = new Set<Promise<unknown>>()
   const track = <T>(asking: Promise<T>): Promise<T> => {
     const settled: Promise<unknown> = asking.then(
@@ -54,6 +65,7 @@ export function connectTemporal(
   const attributes = registerTurnAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
+  const closing = new AbortController()
   const ask: Ask = (work) => {
     const client = eagerClient ?? lazyClient
     return track(client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client)))
@@ -62,13 +74,20 @@ export function connectTemporal(
   return {
     startTurn: createStarter(ask, attributes, (client) => ({ taskQueue, requestEagerStart: client === eagerClient })),
     ...createControl(ask),
+    readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
       await track(connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({})))
     },
     useWorkerConnection: (native) => {
       eagerClient = native === undefined ? undefined : new Client({ connection: native, namespace })
     },
+    scheduleRetention: (retention) => {
+      const askAt = (work: (client: ScheduleClient) => Promise<void>) =>
+        lazyClient.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(lazyClient.schedule))
+      void track(keepRetentionSchedule({ ask: askAt, taskQueue, log, signal: closing.signal }, retention))
+    },
     close: async () => {
+      closing.abort()
       // The library tries a failed call again after a pause, and on a closed connection that would end the process.
       await Promise.all(underWay)
       await connection.close()
@@ -76,8 +95,8 @@ export function connectTemporal(
   }
 }
 
-/** Every call to Temporal about a turn: on the connection of the moment, and with the time limit. */
-type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
+/** Every call to Temporal: on the connection of the moment, and with the time limit. */
+export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
 function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {

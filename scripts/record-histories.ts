@@ -1,6 +1,7 @@
 /**
- * npm run record-histories: plays turns of every kind against services of its own and keeps their Temporal histories in
- * test/workflows/histories, for test/workflows/replay.test.ts. Those of a release, `first-release-…`, stay as they are.
+ * npm run record-histories [-- name…]: plays turns of every kind, or those that are named, against services of its own and
+ * keeps their Temporal histories in test/workflows/histories, for test/workflows/replay.test.ts. Those of a release,
+ * `first-release-…`, stay as they are.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -37,14 +38,14 @@ async function fetchRuns(client: Client, workflowId: string): Promise<string[]> 
   return runs
 }
 
-async function record({ name, play, environment = {} }: Scenario): Promise<void> {
-  const service = await startService({ environment, capabilities: [createLab().capability] })
+async function record({ name, play, ...options }: Scenario): Promise<void> {
+  const service = await startService({ ...options, capabilities: [createLab().capability] })
   try {
-    const turnId = await play(service.url)
+    const workflowId = await play(service.url, service)
     const runs = await withClient(service, async (client) => {
-      const ended = async () => (await client.workflow.getHandle(turnId).describe()).status.name !== 'RUNNING'
+      const ended = async () => (await client.workflow.getHandle(workflowId).describe()).status.name !== 'RUNNING'
       await waitFor(async () => (await ended().catch(() => false)) || undefined, `the end of ${name}`)
-      return fetchRuns(client, turnId)
+      return fetchRuns(client, workflowId)
     })
     for (const [index, run] of runs.entries()) {
       const file = runs.length === 1 ? `${name}.json` : `${name}-run-${index + 1}.json`
@@ -73,7 +74,9 @@ async function recordAll(): Promise<void> {
     const template = await createTemplateDatabase(services.databaseUrl, TEMPLATE_DATABASE)
     await applyMigrations(template)
     Object.assign(process.env, serviceEnvironment(services), { TEST_TEMPLATE_DATABASE_URL: template })
-    for (const scenario of scenarios) await record(scenario)
+    const names = process.argv.slice(2)
+    const wanted = scenarios.filter(({ name }) => names.length === 0 || names.includes(name))
+    for (const scenario of wanted) await record(scenario)
   } finally {
     await services.stop()
   }

@@ -1,13 +1,22 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
+import { deleteExpired } from '../domain/retention.ts'
 import type { Attempt } from '../domain/turns/attempt.ts'
 import { cancelOwnTurn } from '../domain/turns/cancel.ts'
 import { requestCalls, settleCalls } from '../domain/turns/client-calls.ts'
 import { failTurn } from '../domain/turns/lifecycle.ts'
 import { type Reasoned, reason } from '../domain/turns/reason.ts'
 import { failTool, runTool } from '../domain/turns/tool.ts'
-import type { ReasonOutcome, SettleOutcome, ToolOutcome, TurnErrorCode, TurnInput } from '../workflows/messages.ts'
+import type {
+  FailOutcome,
+  ReasonOutcome,
+  RetentionOutcome,
+  SettleOutcome,
+  ToolOutcome,
+  TurnErrorCode,
+  TurnInput,
+} from '../workflows/messages.ts'
 
 /** `iteration` counts the model calls of a turn from 1, `position` the tool calls of one answer from 0. */
 export type TurnActivities = {
@@ -16,14 +25,16 @@ export type TurnActivities = {
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
   settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
-  failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<void>
+  failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<FailOutcome>
   cancelTurn(turn: TurnInput): Promise<void>
 }
+
+export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 
 /** The workflow's heartbeat limit is 4 s. */
 const HEARTBEAT_MS = 1000
 
-export const createActivities = (deps: Deps): TurnActivities => ({
+export const createActivities = (deps: Deps): TurnActivities & RetentionActivities => ({
   reason: (turn, iteration) =>
     run(deps, async () => toOutcome(await heartbeating((attempt) => reason(deps, turn, iteration, attempt)))),
   runTool: (turn, iteration, position) =>
@@ -33,6 +44,7 @@ export const createActivities = (deps: Deps): TurnActivities => ({
   settleCalls: (turn, iteration, isOverdue) => run(deps, () => settleCalls(deps, turn, iteration, isOverdue)),
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, turn)),
+  deleteExpired: () => run(deps, () => heartbeating(({ signal }) => deleteExpired(deps, signal))),
 })
 
 function toOutcome(reasoned: Reasoned): ReasonOutcome {

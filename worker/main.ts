@@ -10,6 +10,7 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     telemetryOptions: { logging: { forward: {} } },
     logger: new DefaultLogger('WARN', (entry) => log.warn(entry.meta, entry.message)),
   })
+  temporal.scheduleRetention(deps.retention)
   return startWorker(deps, {
     address: config.TEMPORAL_ADDRESS,
     namespace: config.TEMPORAL_NAMESPACE,

@@ -1,5 +1,5 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow'
-import type { TurnActivities } from '../worker/activities.ts'
+import type { RetentionActivities, TurnActivities } from '../worker/activities.ts'
 
 /** Single appends to the record; they are tried until the record is there again. */
 export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
@@ -22,4 +22,12 @@ export const { reason, runTool } = proxyActivities<TurnActivities>({
     backoffCoefficient: 2,
     maximumInterval: '15 seconds',
   },
+})
+
+/** What a run does not come to is the next one's. */
+export const { deleteExpired } = proxyActivities<RetentionActivities>({
+  summary: 'delete what has expired',
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 5 },
 })

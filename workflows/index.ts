@@ -1,1 +1,2 @@
+export { retention } from './retention.ts'
 export { turn } from './turn.ts'

@@ -3,9 +3,11 @@
 /** The input of the workflow `turn`; all ids are plain uuids. Its workflow id is the turn's wire id. */
 export type TurnInput = { organizationId: string; sessionId: string; turnId: string }
 
+/** `failed` is how turns ended that began on an early version; now a failed turn fails its workflow. */
 export type TurnOutcome = 'completed' | 'failed'
 
 export const TURN_WORKFLOW = 'turn'
+export const RETENTION_WORKFLOW = 'retention'
 
 /** Tells a waiting turn that the record has what it waits for. Without a payload: the record is what counts. */
 export const RESUME_SIGNAL = 'resume'
@@ -27,5 +29,11 @@ export type SettleOutcome =
 
 export type ToolOutcome = { outcome: 'done' | 'ended' }
 
+/** How a turn is that was to fail; it may have ended before. `ended`: cancelled, or with its session deleted. */
+export type FailOutcome = TurnOutcome | 'ended'
+
 /** Why a turn failed; the sentence for the user is in the record, not here. */
 export type TurnErrorCode = 'llm_error' | 'no_model' | 'max_iterations' | 'timeout' | 'internal_error'
+
+/** What a run of retention deleted: deltas, and how many turns were done with. `more`: its time was up before the end. */
+export type RetentionOutcome = { turns: number; deltas: number; more: boolean }

@@ -6,6 +6,7 @@ import {
   ContinueAsNew,
   continueAsNew,
   isCancellation,
+  patched,
   setCurrentDetails,
   TimeoutFailure,
   workflowInfo,
@@ -17,11 +18,14 @@ import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
 
 /** Long before Temporal's own limit, so that a history stays quick to load and to read. */
 const MAX_HISTORY_EVENTS = 2000
+/** Without it a failed turn completes its workflow, as it does in histories from before. */
+const FAILED_TURN_FAILS = 'failed-turn-fails'
 
 /**
  * One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them.
  * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it. `iteration` is
- * where to go on when a long turn continues in a new run. Ends as cancelled when the turn was ended from outside.
+ * where to go on when a long turn continues in a new run. A turn that fails ends as failed, so that Temporal can count
+ * it and show it; one that was ended from outside ends as cancelled.
  */
 export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
   const outcome = await runTurn(input, iteration)
@@ -40,8 +44,11 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
       await CancellationScope.nonCancellable(() => cancelTurn(input))
       throw error
     }
-    await CancellationScope.nonCancellable(() => failTurn(input, progress.iteration, errorCode(error)))
-    return 'failed'
+    const code = errorCode(error)
+    const outcome = await CancellationScope.nonCancellable(() => failTurn(input, progress.iteration, code))
+    if (!patched(FAILED_TURN_FAILS)) return 'failed'
+    if (outcome === 'completed' || outcome === 'ended') return outcome
+    throw ApplicationFailure.nonRetryable("the turn failed; its session's events say why", code)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { TokenUsage } from '../../contract/common.ts'
-import type { TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
+import type { FailOutcome, TurnErrorCode, TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import type { NewEvent } from '../events/append.ts'
 import { withLockedSession } from '../events/transaction.ts'
@@ -55,10 +55,15 @@ const SENTENCES: Record<TurnErrorCode, string> = {
  * The last step of a turn that cannot have its answer. `iteration` is its model call; the sentence that this left in
  * the record goes to the user. May be repeated; events that are there already are left out.
  */
-export async function failTurn(deps: Deps, turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<void> {
+export async function failTurn(
+  deps: Deps,
+  turn: TurnInput,
+  iteration: number,
+  code: TurnErrorCode,
+): Promise<FailOutcome> {
   const step = `reason:${iteration}`
   const context = await loadTurnAlone(deps, turn, step)
-  if (context === null) return
+  if (context === null) return 'ended'
   const turn_id = toId('turn', turn.turnId)
   const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
   const appended = await withLockedSession(deps, turn, async (session) =>
@@ -73,6 +78,14 @@ export async function failTurn(deps: Deps, turn: TurnInput, iteration: number, c
   if (appended?.outcome === 'appended' || appended?.outcome === 'turn_ended') {
     startNext(deps, context, appended.nextTurnId)
   }
+  return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
+}
+
+/** An earlier attempt may have failed the turn, or somebody else ended it. */
+async function readOutcome(deps: Deps, { turnId }: TurnInput): Promise<FailOutcome> {
+  const [row] = await deps.db.$queryRaw<{ status: string }[]>`
+    SELECT status::text FROM turns WHERE id = ${turnId}::uuid`
+  return row?.status === 'failed' || row?.status === 'completed' ? row.status : 'ended'
 }
 
 /** Whoever ends a turn starts the next in the queue. */

@@ -9,11 +9,15 @@ export interface TemporalService extends Service {
 
 const PROBE_TIMEOUT_MS = 3000
 
-/** The server's own limit of 20 reads a second from each queue adds steps of 50 ms to every state transition. */
+/**
+ * The server's own limit of 20 reads a second from each queue adds steps of 50 ms to every state transition, and it
+ * tells of a task queue what it knew up to 5 s ago.
+ */
 const DYNAMIC_CONFIG = [
   'history.transferProcessorMaxPollRPS=2000',
   'history.timerProcessorMaxPollRPS=500',
   'history.visibilityProcessorMaxPollRPS=500',
+  'matching.TaskQueueInfoByBuildIdTTL="500ms"',
 ]
 
 /** The default file mode of SQLite halves the throughput. */

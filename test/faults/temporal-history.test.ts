@@ -1,7 +1,7 @@
 import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { startService, type TestService } from '../support/service.ts'
-import { withClient } from '../support/temporal.ts'
+import { readable, withClient } from '../support/temporal.ts'
 
 /** Words that stand in every place where a caller, a model or a tool may put something that is nobody else's. */
 const SECRETS = {
@@ -120,15 +120,6 @@ async function readHistory(turnId: string) {
   })
 }
 
-function readable(value: unknown): string {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
-  if (Array.isArray(value)) return value.map(readable).join('\n')
-  if (typeof value !== 'object' || value === null) return String(value)
-  return Object.entries(value)
-    .map(([key, inner]) => `${key}: ${readable(inner)}`)
-    .join('\n')
-}
-
 describe("Temporal's history of a turn", () => {
   it('holds no prompt, message, argument, result, answer, error text or key, however the turn went', async () => {
     const statuses: string[] = []
@@ -139,7 +130,7 @@ describe("Temporal's history of a turn", () => {
       expect(text).toContain(`"sessionId":"`)
       for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret)
     }
-    expect(statuses).toEqual(['COMPLETED', 'COMPLETED', 'CANCELLED', 'COMPLETED'])
+    expect(statuses).toEqual(['COMPLETED', 'COMPLETED', 'CANCELLED', 'FAILED'])
   })
 
   it('says what happened in words', async () => {
@@ -151,6 +142,17 @@ describe("Temporal's history of a turn", () => {
     const tools = await readHistory(withTools)
     for (const name of ['echo', 'fail', 'crash', 'once']) expect(tools.text).toContain(`tool · ${name}`)
     expect(tools.text).toContain('reason · llmsim-script · iteration 2')
+  })
+
+  it("says once why a turn failed, in words that are the service's own", async () => {
+    const { events } = await readHistory(turnIds.at(-1) ?? '')
+    const failures = events.flatMap((event) => event.workflowExecutionFailedEventAttributes ?? [])
+    expect(failures).toHaveLength(1)
+    const failure = failures[0]?.failure
+    expect(failure?.message).toBe("the turn failed; its session's events say why")
+    expect(failure?.applicationFailureInfo).toMatchObject({ type: 'llm_error', nonRetryable: true })
+    expect(failure?.cause ?? null).toBeNull()
+    expect(failure?.applicationFailureInfo?.details?.payloads ?? []).toEqual([])
   })
 
   it('is found by session, agent and organization', async () => {

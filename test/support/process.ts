@@ -48,12 +48,13 @@ export const startLabWorkerProcess = async (
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('test/support/lab-worker.ts', service, environment)).process
 
-/** An API in a process of its own, or with `main.ts` API and worker in one. */
+/** An API in a process of its own, or with `main.ts` API and worker in one; at any free port unless PORT says which. */
 export async function startApiProcess(
   service: TestService,
   entryPoint: 'api/main.ts' | 'main.ts' = 'api/main.ts',
+  environment: Record<string, string> = {},
 ): Promise<ServiceProcess & { url: string }> {
-  const { process, port } = await startProcess(entryPoint, service, { HOST: '127.0.0.1', PORT: '0' })
+  const { process, port } = await startProcess(entryPoint, service, { HOST: '127.0.0.1', PORT: '0', ...environment })
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
 

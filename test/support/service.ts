@@ -1,11 +1,13 @@
 import { Runtime } from '@temporalio/worker'
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import type { Capability } from '../../domain/capabilities/capability.ts'
+import type { Retention } from '../../domain/retention.ts'
 import { buildPlatform, type Platform } from '../../platform/build.ts'
 import { type Config, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { type RunningWorker, startWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
+import { withClient } from './temporal.ts'
 
 export type TestService = {
   url: string
@@ -27,6 +29,8 @@ export type TestOptions = {
   sse?: Partial<ApiOptions['sse']>
   /** Besides the service's own; only in this process. */
   capabilities?: Capability[]
+  /** With it workers here schedule retention, as those in a process of their own always do. */
+  retention?: Retention
 }
 
 let number = 0
@@ -53,10 +57,12 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     REDIS_PREFIX: name,
     TEMPORAL_TASK_QUEUE: name,
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...(options.retention && { DELTA_RETENTION_SECS: String(options.retention.deltasMs / 1000) }),
     ...options.environment,
   }
   const config = readConfig({ ...process.env, ...environment })
   const stops: (() => Promise<void>)[] = [closeRuntime, database.drop]
+  if (options.retention) stops.push(() => deleteSchedule(config))
   const build = async () => {
     const platform = await buildPlatform(config, createLog(config.LOG_LEVEL, name))
     platform.deps.capabilities = [...platform.deps.capabilities, ...(options.capabilities ?? [])]
@@ -66,6 +72,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   }
   const main = await build()
   const runWorker = () => {
+    if (options.retention) main.platform.temporal.scheduleRetention(options.retention)
     const worker = startWorker(main.platform.deps, {
       address: config.TEMPORAL_ADDRESS,
       namespace: config.TEMPORAL_NAMESPACE,
@@ -89,6 +96,10 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   }
 }
 
+/** It would start workflows for as long as Temporal runs. */
+const deleteSchedule = (config: Config): Promise<void> =>
+  withClient({ config }, (client) => client.schedule.getHandle(`${config.TEMPORAL_TASK_QUEUE}-retention`).delete())
+
 const apiOptions = (config: Config, platform: Platform, options: TestOptions): ApiOptions => ({
   host: '127.0.0.1',
   port: 0,
@@ -96,6 +107,12 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   apiPrefix: config.API_PREFIX,
   corsOrigins: config.CORS_ALLOWED_ORIGINS,
   readiness: platform.readiness,
-  sse: { cycleMs: 300_000, monitoringCycleMs: 600_000, heartbeatMs: 30_000, ...options.sse },
+  sse: {
+    cycleMs: 300_000,
+    monitoringCycleMs: 600_000,
+    heartbeatMs: 30_000,
+    maxStreamsPerOrganization: 1000,
+    ...options.sse,
+  },
   checkAnswers: true,
 })

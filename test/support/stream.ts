@@ -14,6 +14,9 @@ export type OpenStream = {
   until(fits: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>
   /** Resolves when the server has ended the stream. */
   ended: Promise<void>
+  /** Takes nothing more from the connection, until it is to go on. */
+  pause(): void
+  resume(): void
   close(): void
 }
 
@@ -51,6 +54,8 @@ export function openStream(
         events: () => frames.filter((frame) => frame.id !== undefined).map((frame) => frame.data),
         until: (fits, timeoutMs = 20_000) => waitForFrame(frames, waiting, fits, timeoutMs),
         ended,
+        pause: () => void answer.pause(),
+        resume: () => void answer.resume(),
         close: () => answer.destroy(),
       })
     })

@@ -2,7 +2,10 @@ import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client'
 import type { TestService } from './service.ts'
 
 /** What the service asks of Temporal is looked at from outside, on a connection of the test's own. */
-export async function withClient<T>({ config }: TestService, work: (client: Client) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  { config }: Pick<TestService, 'config'>,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const connection = await Connection.connect({ address: config.TEMPORAL_ADDRESS })
   try {
     return await work(new Client({ connection, namespace: config.TEMPORAL_NAMESPACE }))
@@ -29,3 +32,13 @@ export const runnerPid = (service: TestService, turnId: string): Promise<number 
 /** How many workflows have run, or run, for a turn. */
 export const workflowsOf = (service: TestService, turnId: string): Promise<number> =>
   withClient(service, async (client) => (await client.workflow.count(`WorkflowId = '${turnId}'`)).count)
+
+/** Whatever Temporal answers, as text; payloads decoded. */
+export function readable(value: unknown): string {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
+  if (Array.isArray(value)) return value.map(readable).join('\n')
+  if (typeof value !== 'object' || value === null) return String(value)
+  return Object.entries(value)
+    .map(([key, inner]) => `${key}: ${readable(inner)}`)
+    .join('\n')
+}

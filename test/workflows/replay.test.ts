@@ -35,12 +35,12 @@ async function replay(workflowBundle: Bundle, names: string[]): Promise<Record<s
   return errors
 }
 
-/** A workflow `turn` that is not ours. */
+/** Workflows that are not ours. */
 const bundleOther = (name: string): Promise<Bundle> =>
   bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL(name, import.meta.url)), logger: silent })
 
 describe('the workflows of this version', () => {
-  it('go on with every turn that an earlier one has started', async () => {
+  it('go on with everything that earlier ones have started', async () => {
     expect(files.filter((name) => name.startsWith('first-release-')).length).toBeGreaterThanOrEqual(3)
     const codePath = process.env.WORKFLOW_BUNDLE
     const errors = await replay(codePath === undefined ? await bundleWorkflows() : { codePath }, files)

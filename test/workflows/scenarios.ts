@@ -1,7 +1,15 @@
+import type { Retention } from '../../domain/retention.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
+import type { TestService } from '../support/service.ts'
+import { withClient } from '../support/temporal.ts'
 
-/** A turn of which a history is kept: `play` returns its id as soon as nothing more has to be done for it to end. */
-export type Scenario = { name: string; play(url: string): Promise<string>; environment?: Record<string, string> }
+/** Of what a history is kept: `play` returns a workflow's id as soon as nothing more has to be done for it to end. */
+export type Scenario = {
+  name: string
+  play(url: string, service: TestService): Promise<string>
+  environment?: Record<string, string>
+  retention?: Retention
+}
 
 const schema = { type: 'object', properties: { text: { type: 'string' } } }
 const clientTool = { type: 'client_side', name: 'ask_user', description: 'Asks the user.', parameters: schema }
@@ -42,6 +50,7 @@ export const scenarios: Scenario[] = [
   { name: 'cancelled-tool', play: (url) => playCancelled(url, [calls('hang')], lab) },
   { name: 'superseded-while-waiting', play: playSuperseded },
   { name: 'long-turn', play: (url) => playAlone(url, [...Array(LONG_TURN_STEPS).fill(calls('echo')), done], lab) },
+  { name: 'retention', retention: { deltasMs: 1000 }, play: (_url, service) => untilScheduled(service) },
 ]
 
 type Started = { sessionId: string; turnId: string }
@@ -91,3 +100,12 @@ async function expectOk(answering: Promise<{ status: number; body: Json }>): Pro
   const { status, body } = await answering
   if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
 }
+
+const untilScheduled = (service: TestService): Promise<string> =>
+  withClient(service, (client) =>
+    waitFor(async () => {
+      const schedule = client.schedule.getHandle(`${service.config.TEMPORAL_TASK_QUEUE}-retention`)
+      const described = await schedule.describe().catch(() => undefined)
+      return described?.info.recentActions[0]?.action.workflow.workflowId
+    }, 'a run of retention'),
+  )

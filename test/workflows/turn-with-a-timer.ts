@@ -5,3 +5,5 @@ export async function turn(): Promise<string> {
   await sleep('1 second')
   return 'completed'
 }
+
+export { turn as retention }

@@ -2,3 +2,5 @@
 export async function turn(): Promise<string> {
   return 'completed'
 }
+
+export { turn as retention }

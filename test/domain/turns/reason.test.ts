@@ -1,5 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { cancelOwnTurn } from '../../../domain/turns/cancel.ts'
 import { failTurn } from '../../../domain/turns/lifecycle.ts'
 import { type Reasoned, reason } from '../../../domain/turns/reason.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
@@ -112,7 +113,8 @@ describe('failing a turn', () => {
   it('tells it once, however often it is run, and starts the next', async () => {
     const { id, turns, turn } = await createTurns(SLOW, SLOW)
     started = []
-    await Promise.all([1, 2, 3].map(() => failTurn(deps, turn, 1, 'timeout')))
+    const outcomes = await Promise.all([1, 2, 3].map(() => failTurn(deps, turn, 1, 'timeout')))
+    expect(outcomes).toEqual(['failed', 'failed', 'failed'])
     const events = await listEvents(service.url, id)
     expectSoundRecord(events)
     expect(typesOf(events)).toEqual([
@@ -136,7 +138,17 @@ describe('failing a turn', () => {
     const { id, turn } = await createTurns({ text: 'one' })
     await run(turn, 1)
     const before = await listEvents(service.url, id)
-    await failTurn(deps, turn, 1, 'internal_error')
+    expect(await failTurn(deps, turn, 1, 'internal_error')).toBe('completed')
     expect(await listEvents(service.url, id)).toEqual(before)
+  })
+
+  it('leaves a turn alone that was cancelled, or whose session is gone', async () => {
+    const { id, turn } = await createTurns({ text: 'one' })
+    await cancelOwnTurn(deps, turn)
+    const before = await listEvents(service.url, id)
+    expect(await failTurn(deps, turn, 1, 'internal_error')).toBe('ended')
+    expect(await listEvents(service.url, id)).toEqual(before)
+    await deps.db.session.delete({ where: { id: turn.sessionId } })
+    expect(await failTurn(deps, turn, 1, 'internal_error')).toBe('ended')
   })
 })

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { DateTime } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+
+const count = (description: string) =>
+  z
+    .int()
+    .min(0)
+    .nullable()
+    .meta({ description: `${description} Null when Temporal did not say.` })
+
+const executions = (what: string) =>
+  z.object({
+    running: count(`${what} that have not ended.`),
+    failed: count(`${what} that failed, timed out or were terminated within the last hour.`),
+  })
+
+export const DurableHealth = z
+  .object({
+    status: z.enum(['healthy', 'warning', 'degraded']).meta({
+      description:
+        'degraded: Temporal does not answer, or no worker polls. warning: tasks have waited for more than 10 s, or ' +
+        'more than a tenth of what ended within the last hour failed.',
+    }),
+    reasons: z.array(z.string()).meta({ description: 'A sentence for each reason why it is not healthy.' }),
+    workers: count('Worker processes that have polled the task queue within the last 75 s.'),
+    task_queue_backlog: count('Tasks that wait for a worker, about.'),
+    turns: executions('Workflows of turns'),
+    executions: executions('Workflows that a schedule started'),
+  })
+  .meta({ id: 'DurableHealth' })
+export type DurableHealth = z.infer<typeof DurableHealth>
+
+/** The data of the event `snapshot`. */
+export const DurableSnapshot = z
+  .object({ ts: DateTime.meta({ description: 'When Temporal was asked.' }), health: DurableHealth })
+  .meta({ id: 'DurableSnapshot' })
+export type DurableSnapshot = z.infer<typeof DurableSnapshot>
+
+export const durableEndpoints = {
+  stream: defineEndpoint({
+    method: 'GET',
+    path: '/v1/durable/sse',
+    tag: 'durable',
+    summary: 'Streams the health of durable execution, as Temporal tells it',
+    description:
+      'Administrators only. A snapshot comes at the start, and whenever something other than ts has changed.',
+    responses: {},
+    streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
+    streamed: DurableSnapshot,
+    errors: [429],
+  }),
+} satisfies Record<string, Endpoint>

@@ -1,0 +1,64 @@
+import type { DurableHealth } from '../../contract/durable.ts'
+
+/** What Temporal says of the service's task queue and of the workflows on it; null where it did not say. */
+export type TemporalHealth = {
+  /** Processes that poll. */
+  workers: number | null
+  /** `oldestMs`: how long the first of the tasks has waited. Null also on a server that does not tell this. */
+  backlog: { tasks: number; oldestMs: number } | null
+  turns: Executions | null
+  /** Those that a schedule started. */
+  executions: Executions | null
+}
+
+/** `ended` is how many ended within the last hour, `failed` how many of these did not end well. */
+export type Executions = { running: number; failed: number; ended: number }
+
+/** Asks Temporal, within a few seconds; never rejects. */
+export type TemporalHealthReader = () => Promise<TemporalHealth>
+
+const MAX_WAIT_MS = 10_000
+const MAX_FAILED_SHARE = 0.1
+
+/** The sentences hold no numbers: they stay the same while their reason does. */
+export function judgeHealth(said: TemporalHealth): DurableHealth {
+  const outages = findOutages(said)
+  const troubles = findTroubles(said)
+  return {
+    status: outages.length > 0 ? 'degraded' : troubles.length > 0 ? 'warning' : 'healthy',
+    reasons: [...outages, ...troubles],
+    workers: said.workers,
+    task_queue_backlog: said.backlog?.tasks ?? null,
+    turns: presentExecutions(said.turns),
+    executions: presentExecutions(said.executions),
+  }
+}
+
+function findOutages({ workers, turns, executions }: TemporalHealth): string[] {
+  if (workers === null && turns === null && executions === null) return ['Temporal does not answer.']
+  return [
+    ...(workers === null ? ['Temporal does not say who polls the task queue.'] : []),
+    ...(workers === 0 ? ['No worker polls the task queue.'] : []),
+    ...(turns === null ? ['Temporal does not count the turns.'] : []),
+    ...(executions === null ? ['Temporal does not count the scheduled executions.'] : []),
+  ]
+}
+
+function findTroubles({ backlog, turns, executions }: TemporalHealth): string[] {
+  const isLate = backlog !== null && backlog.tasks > 0 && backlog.oldestMs > MAX_WAIT_MS
+  return [
+    ...(isLate ? ['Tasks have waited in the queue for more than 10 seconds.'] : []),
+    ...(failsOften(turns) ? ['More than a tenth of the turns that ended within the last hour failed.'] : []),
+    ...(failsOften(executions)
+      ? ['More than a tenth of the scheduled executions that ended within the last hour failed.']
+      : []),
+  ]
+}
+
+const failsOften = (counts: Executions | null): boolean =>
+  counts !== null && counts.failed > counts.ended * MAX_FAILED_SHARE
+
+const presentExecutions = (counts: Executions | null) => ({
+  running: counts?.running ?? null,
+  failed: counts?.failed ?? null,
+})

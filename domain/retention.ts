@@ -1,0 +1,138 @@
+import type { RetentionOutcome } from '../workflows/messages.ts'
+import type { Deps } from './deps.ts'
+
+/** Turns that are looked at together. */
+const PAGE = 200
+/** What one statement may read, in events, so that it stays far from its 30 s. A larger step goes alone. */
+const BATCH_EVENTS = 20_000
+/** A run ends by itself before Temporal ends it; the next one goes on. */
+const RUN_MS = 8 * 60_000
+
+/** How long things are kept; deltas from the moment on that their message is complete. */
+export type Retention = { deltasMs: number }
+
+/** What is kept for a time only is deleted from here. May be run at any moment, also twice at once, and be killed. */
+export const deleteExpired = (deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> =>
+  deleteOldDeltas(deps, deps.retention.deltasMs, signal)
+
+/**
+ * Deletes the deltas of messages that have been complete for `olderThanMs`, and all of turns that have been over for
+ * as long. Those of an unfinished message stay, however old: cancelling makes a message of them, and a reader that
+ * begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
+ */
+export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<RetentionOutcome> {
+  const until = Date.now() + RUN_MS
+  const cutoff = await readCutoff(deps, olderThanMs)
+  const deleted = { turns: 0, deltas: 0 }
+  for (let page = await readTurns(deps, cutoff); page.length > 0; page = await readTurns(deps, cutoff, page.at(-1))) {
+    if (Date.now() > until) return { ...deleted, more: true }
+    for (const spans of inBatches(await readSpans(deps, cutoff, page))) {
+      signal.throwIfAborted()
+      deleted.deltas += await deleteDeltas(deps, spans)
+    }
+    deleted.turns += await markTurns(deps, page)
+  }
+  return { ...deleted, more: false }
+}
+
+/** A turn that has begun, with the place of its events; `to` is 0 while it has no end, `isOver` once that is old. */
+type OldTurn = { id: string; sessionId: string; startedAt: Date; isOver: boolean; from: number; to: number }
+
+/** Events of a turn between two sequences, both exclusive; `step` is empty for all of them. */
+type Span = { sessionId: string; turnId: string; step: string; from: number; to: number }
+
+/** By the clock of the record, which is that of the events. */
+async function readCutoff(deps: Deps, olderThanMs: number): Promise<string> {
+  const rows = await deps.db.$queryRaw<{ cutoff: Date }[]>`
+    SELECT now() - make_interval(secs => ${olderThanMs / 1000}) AS cutoff`
+  return (rows[0]?.cutoff ?? new Date(0)).toISOString()
+}
+
+/** Between a turn's start and its end there is nothing but its own events and messages that queue behind it. */
+function readTurns(deps: Deps, cutoff: string, after?: OldTurn): Promise<OldTurn[]> {
+  return deps.db.$queryRaw<OldTurn[]>`
+    SELECT id, session_id AS "sessionId", started_at AS "startedAt",
+      coalesce(finished_at < ${cutoff}::timestamptz, false) AS "isOver",
+      (SELECT sequence FROM events WHERE turn_id = turns.id AND type = 'turn.started') AS "from",
+      (SELECT coalesce(max(sequence), 0) FROM events
+        WHERE turn_id = turns.id AND type IN ('turn.completed', 'turn.failed', 'turn.cancelled')) AS "to"
+    FROM turns
+    WHERE NOT deltas_deleted AND started_at < ${cutoff}::timestamptz
+      AND (started_at, id) > (
+        ${after?.startedAt.toISOString() ?? '-infinity'}::timestamptz,
+        ${after?.id ?? '00000000-0000-0000-0000-000000000000'}::uuid
+      )
+    ORDER BY started_at, id LIMIT ${PAGE}`
+}
+
+/** What of the turns may go. One that is over goes as a whole, a large one step by step before that. */
+async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
+  const stepwise = turns.filter(({ isOver, from, to }) => !isOver || to - from > BATCH_EVENTS)
+  const whole = turns.filter(({ isOver }) => isOver)
+  return [
+    ...(await readSteps(deps, cutoff, stepwise)),
+    ...whole.map(({ sessionId, id, from, to }) => ({ sessionId, turnId: id, step: '', from, to })),
+  ]
+}
+
+/** The steps of turns whose message has been complete for long enough, whatever has become of the turn. */
+async function readSteps(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
+  if (turns.length === 0) return []
+  return deps.db.$queryRaw<Span[]>`
+    SELECT begun.session_id AS "sessionId", begun.turn_id AS "turnId", begun.step, begun.sequence AS "from",
+      max(complete.sequence) AS "to"
+    FROM events begun
+    JOIN events complete ON complete.turn_id = begun.turn_id AND complete.step = begun.step
+      AND complete.type IN ('output.message.completed', 'reason.completed') AND complete.ts < ${cutoff}::timestamptz
+    WHERE begun.turn_id = ANY (${turns.map(({ id }) => id)}::uuid[]) AND begun.type = 'reason.started'
+    GROUP BY begun.session_id, begun.sequence
+    ORDER BY begun.session_id, begun.sequence`
+}
+
+function inBatches(spans: Span[]): Span[][] {
+  const batches: Span[][] = []
+  let events = Number.POSITIVE_INFINITY
+  for (const span of spans) {
+    events += span.to - span.from
+    if (events > BATCH_EVENTS) {
+      batches.push([])
+      events = span.to - span.from
+    }
+    batches.at(-1)?.push(span)
+  }
+  return batches
+}
+
+/**
+ * One statement, so that no reader sees a part of a message's deltas. Each span is looked up by itself (OFFSET keeps
+ * the planner from joining, for which it might read the whole table), and the rows are deleted by their place.
+ */
+function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
+  return deps.db.$executeRaw`
+    DELETE FROM events WHERE ctid = ANY (ARRAY(
+      SELECT delta.ctid
+      FROM unnest(
+        ${spans.map(({ sessionId }) => sessionId)}::uuid[], ${spans.map(({ turnId }) => turnId)}::uuid[],
+        ${spans.map(({ step }) => step)}::text[],
+        ${spans.map(({ from }) => from)}::int[], ${spans.map(({ to }) => to)}::int[]
+      ) AS span (session_id, turn_id, step, after, before)
+      CROSS JOIN LATERAL (
+        SELECT ctid FROM events
+        WHERE session_id = span.session_id AND sequence > span.after AND sequence < span.before
+          AND turn_id = span.turn_id AND span.step IN ('', step)
+          AND type IN ('output.message.delta', 'reason.thinking.delta')
+        OFFSET 0
+      ) AS delta
+    ))`
+}
+
+/** Nothing is appended to a turn that is over, so it need not be looked at again. */
+async function markTurns(deps: Deps, turns: OldTurn[]): Promise<number> {
+  const ids = turns.filter(({ isOver }) => isOver).map(({ id }) => id)
+  if (ids.length === 0) return 0
+  const { count } = await deps.db.turn.updateMany({
+    where: { id: { in: ids }, deltasDeleted: false },
+    data: { deltasDeleted: true },
+  })
+  return count
+}

@@ -1,0 +1,85 @@
+import {
+  ScheduleAlreadyRunning,
+  type ScheduleClient,
+  type ScheduleDescription,
+  type ScheduleOptions,
+  type ScheduleOptionsStartWorkflowAction,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client'
+import type { Workflow } from '@temporalio/common'
+import type { Logger } from 'pino'
+import { pause } from '../domain/pause.ts'
+import type { Retention } from '../domain/retention.ts'
+import { RETENTION_WORKFLOW } from '../workflows/messages.ts'
+
+/** `ask` has a time limit. */
+export type ScheduleKeeping = {
+  ask: (work: (client: ScheduleClient) => Promise<void>) => Promise<void>
+  taskQueue: string
+  log: Logger
+  signal: AbortSignal
+}
+
+type Schedule = ScheduleOptions<ScheduleOptionsStartWorkflowAction<Workflow>>
+
+const SHORTEST_SECS = 1
+const LONGEST_SECS = 300
+/** A run that was missed is made good by the next one. Temporal takes no shorter time. */
+const CATCHUP_MS = 10_000
+const AGAIN_MS = 5000
+
+/**
+ * Sees to it that Temporal has the schedule of retention as this process wants it, however many processes do so at
+ * once; tries until it has, or the signal aborts. Never rejects.
+ */
+export async function keepRetentionSchedule(
+  { ask, taskQueue, log, signal }: ScheduleKeeping,
+  retention: Retention,
+): Promise<void> {
+  const schedule = retentionSchedule(taskQueue, retention)
+  let told = false
+  while (!signal.aborted) {
+    try {
+      return await ask((client) => keepSchedule(client, schedule))
+    } catch (error) {
+      if (!told) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; it is tried again')
+      told = true
+      await pause(AGAIN_MS, signal)
+    }
+  }
+}
+
+/** As often as the shortest period needs, within reason. */
+function retentionSchedule(taskQueue: string, { deltasMs }: Retention): Schedule {
+  const everySecs = Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
+  const id = `${taskQueue}-retention`
+  return {
+    scheduleId: id,
+    spec: { intervals: [{ every: everySecs * 1000 }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: CATCHUP_MS },
+    action: { type: 'startWorkflow', workflowType: RETENTION_WORKFLOW, workflowId: id, taskQueue, args: [] },
+  }
+}
+
+async function keepSchedule(client: ScheduleClient, wanted: Schedule): Promise<void> {
+  try {
+    await client.create(wanted)
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error
+    const handle = client.getHandle(wanted.scheduleId)
+    if (isAs(wanted, await handle.describe())) return
+    // One that an operator has paused stays so.
+    await handle.update(({ state }) => ({ ...wanted, state }))
+  }
+}
+
+function isAs(wanted: Schedule, { spec, policies, action }: ScheduleDescription): boolean {
+  return (
+    spec.intervals?.length === 1 &&
+    spec.intervals[0]?.every === wanted.spec.intervals?.[0]?.every &&
+    policies.overlap === wanted.policies?.overlap &&
+    policies.catchupWindow === wanted.policies?.catchupWindow &&
+    action.workflowType === wanted.action.workflowType &&
+    action.taskQueue === wanted.action.taskQueue
+  )
+}

@@ -1,0 +1,269 @@
+import type { Deps } from '../../domain/deps.ts'
+import { createEventReader } from '../../domain/events/read.ts'
+import { toUuid } from '../../domain/ids.ts'
+import { deleteOldDeltas } from '../../domain/retention.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
+import { countDeltas, insertOldTurns } from '../support/old-turns.ts'
+import { expectSoundRecord, textOf, typesOf } from '../support/record.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+import { callsOf, cancel, clientTool, getTurn, post, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
+
+const WORDS = Array.from({ length: 24 }, (_, index) => `word${index}`).join(' ')
+const ANSWER = { thinking: 'Let me think about it.', text: WORDS, tokens_per_second: 120 }
+/** Long enough for whatever a test does in its middle. */
+const LONG = { text: 'la '.repeat(3000), tokens_per_second: 60 }
+const HOUR_MS = 60 * 60 * 1000
+
+let service: TestService
+let deps: Deps
+let url: string
+beforeAll(async () => {
+  service = await startService({ capabilities: [createLab().capability] })
+  deps = service.platform.deps
+  url = service.url
+})
+afterAll(() => service.stop())
+
+const deleteNow = (olderThanMs = 0, of = deps) => deleteOldDeltas(of, olderThanMs, new AbortController().signal)
+
+/** A session with answered messages, and its record before and after. */
+async function createAnswered(turns = 1, steps: object[] = Array(turns).fill(ANSWER)) {
+  const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
+  for (let turn = 0; turn < turns; turn++) await post(url, id)
+  return { id, events: await waitUntilIdle(url, id) }
+}
+
+const isDelta = ({ type }: Json): boolean => type === 'output.message.delta' || type === 'reason.thinking.delta'
+const withoutDeltas = (events: Json[]): Json[] => events.filter((event) => !isDelta(event))
+const deltasOf = (events: Json[]): Json[] => events.filter(isDelta)
+const get = async (path: string): Promise<Json> => (await call(url, 'GET', path)).body
+const views = (id: string) =>
+  Promise.all(['', '/messages', '/turns?limit=100'].map((path) => get(`/v1/sessions/${id}${path}`)))
+
+/** The same service, of which a test sees or disturbs the statements. */
+function watchStatements(before: (sql: string) => Promise<void>, after = (_sql: string, _result: unknown) => {}): Deps {
+  const watched = async ({ args, query }: { args: Prisma.Sql; query: (args: Prisma.Sql) => Promise<unknown> }) => {
+    await before(args.sql)
+    const result = await query(args)
+    after(args.sql, result)
+    return result
+  }
+  const db = deps.db.$extends({ query: { $queryRaw: watched, $executeRaw: watched } })
+  // The extension adds nothing to the client's interface and takes nothing away that the domain uses.
+  return { ...deps, db: db as unknown as Deps['db'] }
+}
+
+describe('retention of deltas', () => {
+  it('deletes those of messages that are complete, and changes nothing else that anybody can see', async () => {
+    const { id, events } = await createAnswered(3)
+    const before = await views(id)
+    expect(new Set(typesOf(deltasOf(events)))).toEqual(new Set(['output.message.delta', 'reason.thinking.delta']))
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+    expect(await views(id)).toEqual(before)
+    await post(url, id, 'And now?')
+    const more = (await waitUntilIdle(url, id)).slice(withoutDeltas(events).length)
+    expect(more[0].sequence).toBe(events.length + 1)
+    expect(more.find(({ type }) => type === 'llm.generation').data.messages).toHaveLength(7)
+  })
+
+  it('keeps those that are not old enough', async () => {
+    const old = await createAnswered()
+    const recent = await createAnswered()
+    const since = Date.parse(recent.events[0].ts)
+    await deleteNow(HOUR_MS)
+    expect(await listEvents(url, old.id)).toEqual(old.events)
+    await deleteNow(Date.now() - since)
+    expect(await listEvents(url, old.id)).toEqual(withoutDeltas(old.events))
+    expect(await listEvents(url, recent.id)).toEqual(recent.events)
+  })
+
+  it('deletes those of a failed and of a cancelled turn, and of every attempt at an answer', async () => {
+    const failing = { ...ANSWER, error: { status: 503, message: 'no', times: 1, after_text: true, retry_after_ms: 1 } }
+    const failed = await createAnswered(1, [{ ...ANSWER, error: { status: 401, message: 'no', after_text: true } }])
+    const retried = await createAnswered(1, [failing])
+    const cancelled = await createScriptedSession(url, [LONG])
+    await post(url, cancelled)
+    await waitForEvent(url, cancelled, 'output.message.delta', 2)
+    await cancel(url, cancelled)
+    await deleteNow()
+    for (const id of [failed.id, retried.id, cancelled]) expect(await countDeltas(deps, id)).toBe(0)
+    expect(typesOf(retried.events).filter((type) => type === 'output.message.started')).toHaveLength(2)
+  })
+
+  it('keeps those of a message that is being written, so that cancelling keeps its text', async () => {
+    const calling = { ...ANSWER, tool_calls: callsOf('echo') }
+    const id = await createScriptedSession(url, [calling, LONG], { capabilities: [{ ref: 'lab' }] })
+    await post(url, id)
+    await waitForEvent(url, id, 'output.message.started', 2)
+    const second = (events: Json[]) => events.findIndex(({ type }) => type === 'act.completed')
+    await waitForEvent(url, id, 'output.message.delta', 15)
+    const before = await listEvents(url, id)
+    await deleteNow()
+    const after = await listEvents(url, id)
+    expect(after.slice(0, second(after))).toEqual(withoutDeltas(before.slice(0, second(before))))
+    expect(after.slice(second(after))).toEqual(expect.arrayContaining(before.slice(second(before))))
+    await cancel(url, id)
+    await deleteNow(HOUR_MS)
+    const events = await listEvents(url, id)
+    const answers = events.filter(({ type }) => type === 'output.message.completed')
+    expect(answers).toHaveLength(2)
+    expect(textOf(answers[1].data.message)).toBe(deltasOf(events).at(-1).data.accumulated)
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+  })
+
+  it('leaves a turn that waits for its client as it is, apart from what its messages were made of', async () => {
+    const steps = [{ ...ANSWER, tool_calls: callsOf('ask') }, ANSWER]
+    const id = await createScriptedSession(url, steps, { tools: [clientTool('ask')] })
+    const turn = await postAndAsk(url, id)
+    const before = await listEvents(url, id)
+    expect(deltasOf(before).length).toBeGreaterThan(1)
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(before))
+    expect(await getTurn(url, id, turn.id)).toEqual(turn)
+    await submit(url, id, [{ tool_call_id: turn.pending_tool_calls[0].id, result: 'yes' }])
+    const events = await waitUntilIdle(url, id)
+    expect(deltasOf(events).length).toBeGreaterThan(1)
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+  })
+
+  it('deletes nothing twice, however many run at once', async () => {
+    await deleteNow()
+    const sessions = await Promise.all(Array.from({ length: 4 }, () => createAnswered(2)))
+    const deltas = sessions.flatMap(({ events }) => deltasOf(events)).length
+    const runs = await Promise.all(Array.from({ length: 5 }, () => deleteNow()))
+    const sum = (of: (run: (typeof runs)[number]) => number) => runs.reduce((total, run) => total + of(run), 0)
+    expect({ deltas: sum((run) => run.deltas), turns: sum((run) => run.turns) }).toEqual({ deltas, turns: 8 })
+    expect(await deleteNow()).toEqual({ deltas: 0, turns: 0, more: false })
+    for (const { id, events } of sessions) expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+  })
+
+  it('takes a large session in pieces, of which none is a part of a message', async () => {
+    const id = await createSession(url)
+    await insertOldTurns(deps, id, { turns: 1, steps: 5, deltas: 6000 })
+    await insertOldTurns(deps, id, { turns: 8, steps: 1, deltas: 3000 })
+    const deletions: number[] = []
+    const counting = watchStatements(
+      async () => {},
+      (sql, result) => void (sql.includes('DELETE FROM events') && deletions.push(Number(result))),
+    )
+    expect(await deleteNow(HOUR_MS, counting)).toEqual({ deltas: 54_000, turns: 9, more: false })
+    expect(Math.max(...deletions)).toBeLessThanOrEqual(20_000)
+    for (const deleted of deletions) expect(deleted % 3000).toBe(0)
+    expect(await countDeltas(deps, id)).toBe(0)
+  }, 60_000)
+
+  it('may be killed or cancelled between any two statements', async () => {
+    const { id, events } = await createAnswered(2)
+    let left = 0
+    const dying = watchStatements(async () => {
+      if (left-- === 0) throw new Error('killed')
+    })
+    for (let statements = 0; statements < 3; statements++) {
+      left = statements
+      await expect(deleteNow(0, dying)).rejects.toThrow('killed')
+      const found = await listEvents(url, id)
+      expect([events, withoutDeltas(events)]).toContainEqual(found)
+    }
+    await expect(deleteOldDeltas(deps, 0, AbortSignal.abort(new Error('cancelled')))).rejects.toThrow('cancelled')
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+  })
+})
+
+describe('a reader whose events retention deletes', () => {
+  it('goes on after the id of one, in the list and in a stream', async () => {
+    const { id, events } = await createAnswered(2)
+    await deleteNow()
+    const left = withoutDeltas(events)
+    const first = deltasOf(events).at(0)
+    const last = deltasOf(events).at(-1)
+    for (const gone of [first, last]) {
+      const rest = left.filter(({ sequence }) => sequence > gone.sequence)
+      expect(await listEvents(url, id, `?since_id=${gone.id}`)).toEqual(rest)
+      for (const [query, headers] of [
+        [`?since_id=${gone.id}`, {}],
+        ['', { 'Last-Event-ID': gone.id }],
+      ] as [string, Record<string, string>][]) {
+        const stream = await openStream(url, `/v1/sessions/${id}/sse${query}`, { headers })
+        await stream.until((frame) => frame.id === events.at(-1).id)
+        stream.close()
+        expect(stream.events()).toEqual(rest)
+      }
+    }
+  })
+
+  it('follows an answer that is being written without a gap', async () => {
+    const text = 'la '.repeat(60)
+    const id = await createScriptedSession(
+      url,
+      [{ text, tokens_per_second: 40, tool_calls: callsOf('echo') }, ANSWER],
+      {
+        capabilities: [{ ref: 'lab' }],
+      },
+    )
+    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+    await post(url, id)
+    let isOver = false
+    const over = stream
+      .until((frame) => frame.event === 'session.idled')
+      .then(() => {
+        isOver = true
+      })
+    while (!isOver) await deleteNow()
+    await over
+    stream.close()
+    expectSoundRecord(stream.events())
+    await deleteNow()
+    expect(withoutDeltas(stream.events())).toEqual(await listEvents(url, id))
+  })
+
+  it('is not told half a text when that happens between the page and the text before it', async () => {
+    const { id, events } = await createAnswered()
+    const deltas = deltasOf(events).filter(({ type }) => type === 'output.message.delta')
+    expect(deltas.length).toBeGreaterThan(2)
+    let deletions = 0
+    const racing = watchStatements(async (sql) => {
+      if (sql.includes('string_agg') && deletions++ === 0) await deleteNow()
+    })
+    const after = deltas[1].sequence
+    const page = await createEventReader(racing, toUuid(id))(after, 200)
+    expect(deletions).toBe(1)
+    expect(page).toMatchObject({ through: events.length, hasMore: false })
+    const rest = withoutDeltas(events).filter(({ sequence }) => sequence > after)
+    expect(page.events.map(({ line }) => JSON.parse(line))).toEqual(rest)
+  })
+
+  it('reads on after a page that ends with one', async () => {
+    const { id, events } = await createAnswered()
+    const deltas = deltasOf(events)
+    const read = createEventReader(deps, toUuid(id))
+    const first = await read(0, deltas[2].sequence)
+    await deleteNow()
+    const second = await read(first.through ?? 0, 200)
+    const told = [...first.events, ...second.events].map(({ line }) => JSON.parse(line))
+    expect(told).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= deltas[2].sequence))
+  })
+})
+
+describe('what a session stores', () => {
+  it('is the same for each turn, however long the conversation is by then', async () => {
+    const turns = 30
+    const { id } = await createAnswered(turns, Array(turns).fill({ text: 'An answer.' }))
+    const rows = await deps.db.$queryRaw<{ bytes: number; generation: number }[]>`
+      SELECT sum(octet_length(data::text))::int AS bytes,
+        sum(octet_length(data::text)) FILTER (WHERE type = 'llm.generation')::int AS generation
+      FROM events WHERE session_id = ${toUuid(id)}::uuid AND type NOT LIKE 'session.%' GROUP BY turn_id ORDER BY min(sequence)`
+    expect(rows).toHaveLength(turns)
+    // Later numbers have more digits.
+    for (const { bytes, generation } of rows) {
+      expect(bytes).toBeLessThan((rows[0]?.bytes ?? 0) + 40)
+      expect(generation).toBeLessThan((rows[0]?.generation ?? 0) + 20)
+    }
+  })
+})

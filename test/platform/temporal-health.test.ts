@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { Client, Connection } from '@temporalio/client'
+import { pino } from 'pino'
+import type { TemporalHealth } from '../../domain/monitoring/health.ts'
+import { connectTemporal, type Temporal } from '../../platform/temporal.ts'
+import { freePorts, startTemporal } from '../../scripts/services.ts'
+import { TURN_WORKFLOW } from '../../workflows/messages.ts'
+import { waitFor } from '../support/http.ts'
+
+const HOUR_MS = 3_600_000
+const UNKNOWN: TemporalHealth = { workers: null, backlog: null, turns: null, executions: null }
+const NONE = { running: 0, failed: 0, ended: 0 }
+
+let connection: Connection
+let client: Client
+beforeAll(async () => {
+  connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '' })
+  client = new Client({ connection })
+})
+afterAll(() => connection.close())
+
+const opened: Temporal[] = []
+afterEach(async () => {
+  for (const temporal of opened.splice(0)) await temporal.close()
+})
+
+/** What one process of the service has, on a task queue of its own. */
+function open({ address = connection.options.address, taskQueue = `queue-${randomUUID()}` } = {}) {
+  const config = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
+  const temporal = connectTemporal(config, pino({ level: 'silent' }))
+  opened.push(temporal)
+  return { taskQueue, read: temporal.readHealth }
+}
+
+/** No worker is there to run them. */
+const start = (taskQueue: string, type: string, more: { workflowExecutionTimeout?: number } = {}) =>
+  client.workflow.start(type, { taskQueue, workflowId: randomUUID(), ...more })
+
+/** Reads until Temporal has noticed; what it says is compared when it does not. */
+async function expectSoon(read: () => Promise<TemporalHealth>, expected: Partial<TemporalHealth>): Promise<void> {
+  const until = Date.now() + 20_000
+  const fits = async () => {
+    const health = await read()
+    if (Date.now() > until) expect(health).toMatchObject(expected)
+    return Object.entries(expected).every(
+      ([key, value]) => JSON.stringify(health[key as keyof TemporalHealth]) === JSON.stringify(value),
+    )
+  }
+  await waitFor(fits, 'Temporal to say so', 30_000)
+}
+
+/** Polls as idle workers do, for as long as `work` takes. */
+async function whilePolled<T>(on: Connection, taskQueue: string, identities: string[], work: () => Promise<T>) {
+  const done = new AbortController()
+  const ask = (asking: () => Promise<unknown>) =>
+    on.withAbortSignal(done.signal, () => on.withDeadline(Date.now() + 60_000, asking))
+  const polls = identities.flatMap((identity) => {
+    const request = { namespace: 'default', taskQueue: { name: taskQueue, kind: 1 }, identity }
+    return [
+      ask(() => on.workflowService.pollWorkflowTaskQueue(request)),
+      ask(() => on.workflowService.pollActivityTaskQueue(request)),
+    ]
+  })
+  const ended = Promise.allSettled(polls)
+  try {
+    return await work()
+  } finally {
+    done.abort()
+    await ended
+  }
+}
+
+/** For what an hour or a minute makes different; Temporal's own clock goes on as it does. */
+async function readLater(read: () => Promise<TemporalHealth>, laterMs: number): Promise<TemporalHealth> {
+  const { now } = Date
+  Date.now = () => now() + laterMs
+  try {
+    return await read()
+  } finally {
+    Date.now = now
+  }
+}
+
+describe('the workflows that Temporal counts', () => {
+  it('are turns that run, failed and ended, each by how it ended', async () => {
+    const { taskQueue, read } = open()
+    const [, terminated, cancelled] = await Promise.all([
+      start(taskQueue, TURN_WORKFLOW),
+      start(taskQueue, TURN_WORKFLOW),
+      start(taskQueue, TURN_WORKFLOW),
+      start(taskQueue, TURN_WORKFLOW, { workflowExecutionTimeout: 1000 }),
+    ])
+    await terminated.terminate()
+    // A cancellation has to be answered by a worker; without one it runs on.
+    await cancelled.cancel()
+    await expectSoon(read, { turns: { running: 2, failed: 2, ended: 2 }, executions: NONE })
+  })
+
+  it('are those of its own queue and kind', async () => {
+    const { taskQueue, read } = open({ taskQueue: `it's ${randomUUID()}` })
+    await Promise.all([
+      start(`${taskQueue}x`, TURN_WORKFLOW),
+      start(taskQueue, 'other'),
+      start(taskQueue, TURN_WORKFLOW),
+    ])
+    await expectSoon(read, { turns: { running: 1, failed: 0, ended: 0 }, executions: NONE })
+  })
+
+  it('are executions when a schedule has started them', async () => {
+    const { taskQueue, read } = open()
+    const schedule = await client.schedule.create({
+      scheduleId: randomUUID(),
+      spec: {},
+      action: { type: 'startWorkflow', workflowType: 'nightly', workflowId: `nightly-${randomUUID()}`, taskQueue },
+    })
+    await schedule.trigger()
+    await expectSoon(read, { turns: NONE, executions: { running: 1, failed: 0, ended: 0 } })
+    for await (const { workflowId } of client.workflow.list({ query: `TaskQueue = '${taskQueue}'` }))
+      await client.workflow.getHandle(workflowId).terminate()
+    await expectSoon(read, { turns: NONE, executions: { running: 0, failed: 1, ended: 1 } })
+    await schedule.delete()
+  })
+
+  it('have ended within the last hour', async () => {
+    const { taskQueue, read } = open()
+    await start(taskQueue, TURN_WORKFLOW)
+    await (await start(taskQueue, TURN_WORKFLOW)).terminate()
+    await expectSoon(read, { turns: { running: 1, failed: 1, ended: 1 } })
+    expect(await readLater(read, HOUR_MS)).toMatchObject({ turns: { running: 1, failed: 0, ended: 0 } })
+  })
+})
+
+describe('the task queue', () => {
+  it('has a backlog while nobody polls, and its age', async () => {
+    const { taskQueue, read } = open()
+    expect(await read()).toEqual({ workers: 0, backlog: { tasks: 0, oldestMs: 0 }, turns: NONE, executions: NONE })
+    await Promise.all([1, 2, 3].map(() => start(taskQueue, TURN_WORKFLOW)))
+    const waits = async () => {
+      const { backlog } = await read()
+      return backlog?.tasks === 3 && backlog.oldestMs > 0 && backlog
+    }
+    const first = await waitFor(waits, 'the backlog')
+    const later = await waitFor(async () => {
+      const now = await waits()
+      return now && now.oldestMs > first.oldestMs && now
+    }, 'the backlog to age')
+    expect(later.oldestMs).toBeLessThan(60_000)
+  })
+
+  it('has workers that poll or did so shortly', async () => {
+    const { taskQueue, read } = open()
+    await whilePolled(connection, taskQueue, ['a', 'a', 'b'], () => expectSoon(read, { workers: 2 }))
+    expect(await readLater(read, 50_000)).toMatchObject({ workers: 2 })
+    expect(await readLater(read, 90_000)).toMatchObject({ workers: 0 })
+  })
+})
+
+describe('a server with partitions, as they are by default', () => {
+  it('tells of the workers and the tasks on all of them', async () => {
+    const dataDir = mkdtempSync(path.join(tmpdir(), 'agent-sessions-partitions-'))
+    const [port = 0, uiPort = 0] = await freePorts(2)
+    const dynamicConfig = ['matching.numTaskqueueReadPartitions=4', 'matching.numTaskqueueWritePartitions=4']
+    const server = await startTemporal({ dataDir, port, uiPort, dynamicConfig, log: () => {} })
+    const worker = await Connection.connect({ address: server.url })
+    try {
+      const { taskQueue, read } = open({ address: server.url })
+      const own = new Client({ connection: worker })
+      const turns = Array.from({ length: 12 }, () => ({ taskQueue, workflowId: randomUUID() }))
+      for (const turn of turns) await own.workflow.start(TURN_WORKFLOW, turn)
+      await waitFor(async () => (await read()).backlog?.tasks === 12, 'the backlog')
+      const idle = open({ address: server.url })
+      const identities = Array.from({ length: 12 }, (_, index) => `worker-${index}`)
+      await whilePolled(worker, idle.taskQueue, identities, () =>
+        waitFor(async () => (await idle.read()).workers === 12, 'all workers'),
+      )
+    } finally {
+      await worker.close()
+      await server.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    }
+  }, 60_000)
+})
+
+describe('Temporal away', () => {
+  it('is nothing said, within the time of a call', async () => {
+    const { read } = open({ address: '127.0.0.1:1' })
+    expect(await read()).toEqual(UNKNOWN)
+  })
+
+  it('is waited for when closing', async () => {
+    const { read } = open({ address: '127.0.0.1:1' })
+    const reading = read()
+    await Promise.all(opened.splice(0).map((temporal) => temporal.close()))
+    expect(await Promise.race([reading, 'pending'])).toEqual(UNKNOWN)
+  })
+})

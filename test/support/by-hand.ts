@@ -1,0 +1,67 @@
+import type { WireEvent } from '../../contract/events.ts'
+import type { Deps, Scope } from '../../domain/deps.ts'
+import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
+import { createMessage } from '../../domain/messages.ts'
+import { createSession } from '../../domain/sessions.ts'
+
+/** Who asks when nobody has to say who they are. */
+export const ANYBODY: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
+
+/** A session with a message that nobody answers but the test. */
+export async function createOpenTurn(deps: Deps): Promise<{ id: string; writer: Writer }> {
+  const { id } = await createSession(deps, ANYBODY, {})
+  const { turnUuid } = await postUnanswered(deps, id, 'Hello')
+  return { id, writer: { sessionId: toUuid(id), turnId: turnUuid } }
+}
+
+/** Posts a message whose workflow is never started. */
+export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
+  createMessage({ ...deps, startTurn: async () => {} }, ANYBODY, sessionId, {
+    message: { content: [{ type: 'text', text }] },
+  })
+
+/** Appends what has to be appended: anything else fails the test. */
+export async function append(deps: Deps, writer: Writer, events: NewEvent[]): Promise<WireEvent[]> {
+  const appended = await appendEvents(deps, writer, events)
+  if (appended.outcome !== 'appended') throw new Error(appended.outcome)
+  return appended.events
+}
+
+/** An answer as the attempts at a model call write it: each starts over, and its text grows. */
+export function createAnswer(): { start(): NewEvent; delta(text: string): NewEvent } {
+  let execId = newUuid()
+  let accumulated = ''
+  const step = 'reason:1'
+  return {
+    start: () => {
+      execId = newUuid()
+      accumulated = ''
+      return { type: 'output.message.started', step, execId, data: { model: 'by-hand' } }
+    },
+    delta: (text) => {
+      accumulated += text
+      return { type: 'output.message.delta', step, execId, data: { delta: text }, parts: { accumulated } }
+    },
+  }
+}
+
+/** A tool call and its result; `name` may come once in a turn. */
+export const toolEvents = (name: string, result: string): NewEvent[] => [
+  {
+    type: 'tool.started',
+    step: `tool:1:${name}`,
+    data: { tool_call: { id: name, name: 'echo', arguments: { text: name } } },
+  },
+  {
+    type: 'tool.completed',
+    step: `tool:1:${name}`,
+    data: {
+      tool_call_id: name,
+      tool_name: 'echo',
+      status: 'success',
+      success: true,
+      result: [{ type: 'text', text: JSON.stringify(result) }],
+    },
+  },
+]
