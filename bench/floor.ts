@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker'
-import { type Result, runLanes, type Turn } from './statistics.ts'
+import { serveParent } from './child.ts'
+import { runLanes, type Turn } from './statistics.ts'
 
 /**
  * Runs bare workflows on the Temporal under test, with worker and client in one process and eager start, as the
@@ -41,16 +42,14 @@ async function main(address: string): Promise<void> {
     firstAt.delete(id)
     return { firstMs, wholeMs: performance.now() - startedAt }
   }
-  process.on('message', async (job: [count: number, inFlight: number] | 'stop') => {
-    if (job === 'stop') {
+  serveParent(
+    'ready',
+    (job) => runLanes(...(job as [count: number, inFlight: number]), turn),
+    async () => {
       worker.shutdown()
       await working
-      process.exit(0)
-    }
-    const result: Result = await runLanes(job[0], job[1], turn)
-    process.send?.(result)
-  })
-  process.send?.('ready')
+    },
+  )
 }
 
 await main(process.argv[2] ?? '127.0.0.1:9303')

@@ -45,9 +45,11 @@ async function relay(): Promise<void> {
   }
 }
 
-function forward([sessionId = '', , , type, id, line]: string[]): void {
-  for (const socket of streams.get(sessionId) ?? []) {
-    socket.write(`event: ${type}\nid: ${id}\ndata: ${line}\nretry: 100\n\n`)
+function forward(fields: string[]): void {
+  const peers = streams.get(fields[0] ?? '') ?? []
+  for (let at = 2; at < fields.length; at += 4) {
+    const frame = `event: ${fields[at + 1]}\nid: ${fields[at + 2]}\ndata: ${fields[at + 3]}\nretry: 100\n\n`
+    for (const socket of peers) socket.write(frame)
   }
 }
 

@@ -1,3 +1,4 @@
+import { createConnection } from 'node:net'
 import type { WireEvent } from '../contract/events.ts'
 import { appendEvents } from '../domain/events/append.ts'
 import { publishEvents } from '../domain/events/relay.ts'
@@ -9,34 +10,28 @@ import type { RunningServices } from '../scripts/services.ts'
 import { type Child, startChild } from './child.ts'
 import type { Memory } from './memory.ts'
 import { type Clients, openClients } from './sse-clients.ts'
-import { type BenchSession, insertSessions } from './sse-sessions.ts'
+import { type Relayed, type Replayed, reportSse } from './sse-report.ts'
+import { type BenchSession, insertLongSession, insertSessions } from './sse-sessions.ts'
 import { percentile } from './statistics.ts'
 
 const SESSIONS = 1000
 const STREAMS_PER_SESSION = 2
+const STREAMS = SESSIONS * STREAMS_PER_SESSION
 const EVENTS_PER_SECOND = 1000
-const PACED_MS = 8000
+/** A step that ends, or tools that run at once, record some events together. */
+const EVENTS_PER_APPEND = 5
+const PACED_EVENTS = 10_000
 const RATE_MS = 5000
-/** Entries on their way at once: less than a relay stream keeps. */
+/** Entries on their way at once: fewer than the relay's streams keep. */
 const WINDOW = 500
-const TEXT =
-  'some twenty tokens of an answer, as they come in a tenth of a second of a model that writes at its usual pace. '
+const LONG_SESSION = 100_000
+const DEADLINE_MS = 60_000
+const TEXT = 'some twenty tokens of an answer, as they come in a tenth of a second of a model that writes at its pace. '
 
-type Target = { name: string; file: string }
-const TARGETS: Target[] = [
-  { name: 'floor', file: './sse-floor.ts' },
-  { name: 'service', file: './sse-api.ts' },
-]
-
-type Measured = {
-  live: number
-  resident: number
-  p50: number
-  p99: number
-  perSecond: number
-  cpuPerEvent: number
-}
-
+/**
+ * One API process with 2,000 open streams beside a bare relay that reads the same Redis streams: memory of a stream,
+ * time from append to client, events a second; and how fast a long session is replayed. Prints all and the goals.
+ */
 export async function benchSse(services: RunningServices, port: number): Promise<boolean> {
   const environment = {
     DATABASE_URL: services.databaseUrl,
@@ -46,103 +41,105 @@ export async function benchSse(services: RunningServices, port: number): Promise
     HOST: '127.0.0.1',
     SSE_MAX_STREAMS_PER_ORGANIZATION: '10000',
   }
-  const config = readConfig({ ...process.env, ...environment })
-  const platform = await buildPlatform(config, createLog('warn', 'bench'))
-  try {
-    for (const target of TARGETS) {
-      const child = await startChild(target.file, { env: environment })
-      try {
-        console.log(target.name, await measure(platform, child, port))
-      } finally {
-        await child.stop()
-      }
+  const platform = await buildPlatform(readConfig({ ...process.env, ...environment }), createLog('warn', 'bench'))
+  const withChild = async <T>(file: string, work: (child: Child) => Promise<T>): Promise<T> => {
+    const child = await startChild(file, { env: environment })
+    try {
+      return await work(child)
+    } finally {
+      await child.stop()
     }
-    return true
+  }
+  try {
+    const floor = await withChild('./sse-floor.ts', (child) => measureRelay(platform, child, port))
+    const [service, replay] = await withChild('./sse-api.ts', async (child) => [
+      await measureRelay(platform, child, port),
+      await measureReplay(platform, port),
+    ])
+    return reportSse(floor, service, replay)
   } finally {
     await platform.close()
   }
 }
 
-async function measure(platform: Platform, child: Child, port: number): Promise<Measured> {
-  const sessions = await insertSessions(platform.deps, SESSIONS)
-  const paths = sessions.flatMap(({ id }) => Array(STREAMS_PER_SESSION).fill(`/v1/sessions/${toId('session', id)}/sse`))
+const pathOf = (sessionId: string, rest: string): string => `/v1/sessions/${toId('session', sessionId)}/${rest}`
+
+async function measureRelay(platform: Platform, child: Child, port: number): Promise<Relayed> {
+  const openOn = async (sessions: BenchSession[], onText?: (text: string, at: number) => void) => {
+    const paths = sessions.flatMap(({ id }) => Array<string>(STREAMS_PER_SESSION).fill(pathOf(id, 'sse')))
+    return openClients(port, paths, onText)
+  }
+  // What the first streams take is the process growing to its size; what a stream takes is told by the next ones.
+  const first = await openOn(await insertSessions(platform.deps, SESSIONS))
   const before = await child.ask<Memory>('memory')
+  const sessions = await insertSessions(platform.deps, SESSIONS)
   const latencies: number[] = []
-  const clients = await openClients(port, paths, (text, at) => {
-    for (const [, sent] of text.matchAll(/"delta":"(\d+\.\d+) /g)) latencies.push(at - Number(sent))
+  const clients = await openOn(sessions, (text, at) => {
+    for (const [, sentAt] of text.matchAll(/"delta":"(\d+\.\d+) /g)) latencies.push(at - Number(sentAt))
   })
   const after = await child.ask<Memory>('memory')
-  await appendPaced(platform, sessions, clients)
-  const { p50, p99 } = { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
+  first.close()
+  const appendMs = await appendPaced(platform, sessions, clients)
+  const rate = await publishAll(platform, child, sessions, clients)
   clients.close()
-
-  const others = await insertSessions(platform.deps, SESSIONS)
-  const otherPaths = others.flatMap(({ id }) =>
-    Array(STREAMS_PER_SESSION).fill(`/v1/sessions/${toId('session', id)}/sse`),
-  )
-  const counting = await openClients(port, otherPaths)
-  const rate = await publishAll(platform, child, others, counting)
-  counting.close()
   return {
-    live: (after.live - before.live) / paths.length,
-    resident: (after.resident - before.resident) / paths.length,
-    p50,
-    p99,
+    liveBytes: (after.live - before.live) / STREAMS,
+    residentBytes: (after.resident - before.resident) / STREAMS,
+    appendMs: { p50: percentile(appendMs, 0.5), p99: percentile(appendMs, 0.99) },
+    clientMs: { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) },
     ...rate,
   }
 }
 
 /** Appends to the record, as a worker does, at a steady pace; each event carries the time at which its append began. */
-async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients: Clients): Promise<void> {
-  const startedAt = performance.now()
-  const appends: Promise<unknown>[] = []
+async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients: Clients): Promise<number[]> {
   const before = clients.received()
-  let count = 0
-  const total = (EVENTS_PER_SECOND * PACED_MS) / 1000
-  while (count < total) {
-    const due = Math.min(total, Math.floor(((performance.now() - startedAt) * EVENTS_PER_SECOND) / 1000))
-    for (; count < due; count++) {
-      const session = sessions[count % sessions.length] as BenchSession
-      const delta = `${performance.timeOrigin + performance.now()} ${TEXT}`
-      const event = {
-        type: 'output.message.delta' as const,
-        step: 'reason:1',
-        execId: session.execId,
-        data: { delta },
-        parts: { accumulated: delta },
-      }
-      appends.push(appendEvents(deps, { sessionId: session.id, turnId: session.turnId }, [event]))
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2))
+  const appending: Promise<unknown>[] = []
+  const tookMs: number[] = []
+  const append = async (session: BenchSession) => {
+    const startedAt = performance.now()
+    const delta = `${performance.timeOrigin + startedAt} ${TEXT}`
+    const event = { type: 'output.message.delta', step: 'reason:1', execId: session.execId, data: { delta } } as const
+    const events = Array(EVENTS_PER_APPEND).fill({ ...event, parts: { accumulated: delta } })
+    await appendEvents(deps, { sessionId: session.id, turnId: session.turnId }, events)
+    tookMs.push(performance.now() - startedAt)
   }
-  await Promise.all(appends)
-  await clients.until(before + total * STREAMS_PER_SESSION, 30_000)
+  const appends = PACED_EVENTS / EVENTS_PER_APPEND
+  const startedAt = performance.now()
+  for (let count = 0; count < appends; ) {
+    const due = ((performance.now() - startedAt) * EVENTS_PER_SECOND) / EVENTS_PER_APPEND / 1000
+    for (; count < Math.min(due, appends); count++) {
+      appending.push(append(sessions[count % sessions.length] as BenchSession))
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(appending)
+  await clients.until(before + PACED_EVENTS * STREAMS_PER_SESSION, DEADLINE_MS)
+  return tookMs
 }
 
-/** Rings for events without recording them, as fast as they arrive: what is measured is the relay alone. */
+/** Rings for events without recording them, as fast as they are delivered: what is measured is the relay alone. */
 async function publishAll({ deps }: Platform, child: Child, sessions: BenchSession[], clients: Clients) {
-  const cpuBefore = await child.ask<NodeJS.CpuUsage>('cpu')
+  const recorded = PACED_EVENTS / sessions.length
   const before = clients.received()
+  const cpuBefore = await child.ask<NodeJS.CpuUsage>('cpu')
   const startedAt = performance.now()
   let published = 0
   while (performance.now() - startedAt < RATE_MS) {
     const delivered = (clients.received() - before) / STREAMS_PER_SESSION
-    for (let room = WINDOW - (published - delivered); room > 0; room--) {
+    for (; published - delivered < WINDOW; published++) {
       const session = sessions[published % sessions.length] as BenchSession
-      const sequence = Math.floor(published / sessions.length) + 1
+      const sequence = recorded + Math.floor(published / sessions.length) + 1
       publishEvents(deps, session.id, session.turnId, [createEvent(deps, session, sequence)])
-      published++
     }
     await new Promise((resolve) => setImmediate(resolve))
   }
-  await clients.until(before + published * STREAMS_PER_SESSION, 30_000)
+  const delivered = published * STREAMS_PER_SESSION
+  await clients.until(before + delivered, DEADLINE_MS)
   const elapsedMs = performance.now() - startedAt
   const cpu = await child.ask<NodeJS.CpuUsage>('cpu')
-  const delivered = published * STREAMS_PER_SESSION
-  return {
-    perSecond: (delivered * 1000) / elapsedMs,
-    cpuPerEvent: (cpu.user + cpu.system - cpuBefore.user - cpuBefore.system) / delivered,
-  }
+  const cpuUs = cpu.user + cpu.system - cpuBefore.user - cpuBefore.system
+  return { perSecond: (delivered * 1000) / elapsedMs, cpuUs: cpuUs / delivered }
 }
 
 function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, sequence: number): WireEvent {
@@ -156,4 +153,44 @@ function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, seque
     context: { turn_id: turn, trace_id: turn },
     data: { turn_id: turn, delta: TEXT, accumulated: TEXT.repeat(3) },
   }
+}
+
+async function measureReplay({ deps }: Platform, port: number): Promise<Replayed> {
+  const id = await insertLongSession(deps, LONG_SESSION, TEXT)
+  const withoutCalls = LONG_SESSION * 0.95
+  const timed = async (path: string, events: number, marker: string) => {
+    const startedAt = performance.now()
+    const bytes = await readUntil(port, path, events, marker)
+    const elapsedMs = performance.now() - startedAt
+    return { perSecond: (events * 1000) / elapsedMs, megabytesPerSecond: bytes / elapsedMs / 1000 }
+  }
+  return {
+    stream: await timed(pathOf(id, 'sse'), LONG_SESSION, '\nid: '),
+    list: await timed(pathOf(id, 'events'), LONG_SESSION, '"id":"event_'),
+    streamWithoutCalls: await timed(pathOf(id, 'sse?exclude=llm.generation'), withoutCalls, '\nid: '),
+  }
+}
+
+/** Reads an answer until so many events have come; returns how many bytes that were. */
+function readUntil(port: number, path: string, events: number, marker: string): Promise<number> {
+  const mark = Buffer.from(marker)
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(port, '127.0.0.1')
+    const timer = setTimeout(() => socket.destroy(new Error(`${path} took too long`)), DEADLINE_MS)
+    let rest = Buffer.alloc(0)
+    let seen = 0
+    let bytes = 0
+    socket.on('error', reject)
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      const whole = Buffer.concat([rest, chunk])
+      rest = whole.subarray(1 - mark.length)
+      for (let at = whole.indexOf(mark); at >= 0; at = whole.indexOf(mark, at + mark.length)) seen++
+      if (seen < events) return
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(bytes)
+    })
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`)
+  })
 }

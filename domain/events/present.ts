@@ -114,6 +114,18 @@ function parentSpan(event: StoredEvent): string {
 }
 
 /** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */
-const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
+function span(turnId: string, step: string): string {
+  const key = `${turnId}/${step}`
+  const known = spans.get(key)
+  if (known !== undefined) return known
+  if (spans.size >= MAX_SPANS) spans.clear()
+  const made = digest(turnId, step).slice(0, 16)
+  spans.set(key, made)
+  return made
+}
+
+/** Most events are one of many of their step. */
+const spans = new Map<string, string>()
+const MAX_SPANS = 1000
 const spanUuid = (turnId: string, step: string): string => digest(turnId, step).slice(0, 32)
 const digest = (turnId: string, step: string): string => hash('sha256', `${turnId}/${step}`)

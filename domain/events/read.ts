@@ -24,10 +24,32 @@ const PAGE_BYTES = 1024 * 1024
 type Row = Omit<StoredEvent, 'sessionId'>
 
 /**
- * Reads a session's events in order, page by page. One reader serves one pass from old to new: it remembers the
- * text of unfinished messages, so that `accumulated` costs nothing extra from page to page.
+ * Reads a session's events in order, page by page, the next one while its reader is busy with the last. One reader
+ * serves one pass from old to new: it remembers the text of unfinished messages, so that `accumulated` costs nothing
+ * extra from page to page.
  */
-export function createEventReader(deps: Deps, sessionId: string, filter: EventFilter = {}): EventReader {
+export const createEventReader = (deps: Deps, sessionId: string, filter: EventFilter = {}): EventReader =>
+  readAhead(createPageReader(deps, sessionId, filter))
+
+function readAhead(read: EventReader): EventReader {
+  let ahead: { after: number; limit: number; page: Promise<EventPage> } | undefined
+  return async (after, limit) => {
+    const begun = ahead
+    ahead = undefined
+    const isWanted = begun?.after === after && begun.limit === limit
+    // One page at a time is read, also when this one is not wanted any more.
+    if (!isWanted) await begun?.page.catch(() => {})
+    const page = await (isWanted ? begun.page : read(after, limit))
+    if (page.hasMore && page.through !== undefined) {
+      ahead = { after: page.through, limit, page: read(page.through, limit) }
+      // Whoever asks for the page gets the error; it may be that nobody does.
+      ahead.page.catch(() => {})
+    }
+    return page
+  }
+}
+
+function createPageReader(deps: Deps, sessionId: string, filter: EventFilter): EventReader {
   const texts = new Map<string, string>()
   let position: number | undefined
 
@@ -56,7 +78,7 @@ export function createEventReader(deps: Deps, sessionId: string, filter: EventFi
   const read: EventReader = async (after, limit) => {
     // Between two reads the follower may have gone on live; what is remembered is then out of date.
     if (after !== position) texts.clear()
-    const { rows, through } = await readRows(deps, sessionId, after, limit, filter)
+    const { rows, through, isCut } = await readRows(deps, sessionId, after, limit, filter)
     const inputOf = createInputs(deps, sessionId, rows)
     const events: EventLine[] = []
     let bytes = 0
@@ -74,19 +96,19 @@ export function createEventReader(deps: Deps, sessionId: string, filter: EventFi
       bytes += line.length
       if (bytes > PAGE_BYTES) break
     }
-    const found = rows[0]?.found ?? 0
-    const hasMore = events.length < found || found === limit
+    const hasMore = isCut || events.length < rows.length || rows.length === limit
     position = hasMore ? events.at(-1)?.sequence : through
     return { events, through: position, hasMore }
   }
   return read
 }
 
-type MeasuredRow = Row & { found: number }
+/** `bytes`: of the page up to and with this row, as they are stored. */
+type MeasuredRow = Row & { through: number; bytes: bigint }
 
 /**
  * One look at the record: appends of a session are in order of commit, so everything up to `through` is there.
- * `found` counts the rows up to the limit, of which those come back that begin within a page's bytes.
+ * `isCut`: there are more rows up to the limit than those that begin within a page's bytes.
  */
 async function readRows(
   deps: Deps,
@@ -94,13 +116,11 @@ async function readRows(
   after: number,
   limit: number,
   filter: EventFilter,
-): Promise<{ rows: MeasuredRow[]; through: number | undefined }> {
-  const rows = await deps.db.$queryRaw<(MeasuredRow & { through: number })[]>`
+): Promise<{ rows: Row[]; through: number | undefined; isCut: boolean }> {
+  const rows = await deps.db.$queryRaw<MeasuredRow[]>`
     SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
-      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, found FROM (
-        SELECT *, (count(*) OVER ())::int AS found,
-          sum(pg_column_size(data)) OVER (ORDER BY sequence) - pg_column_size(data) AS bytes_before
-        FROM (
+      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
+        SELECT *, sum(pg_column_size(data)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS bytes FROM (
           SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
           WHERE session_id = s.id AND sequence > ${after}
             AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
@@ -108,11 +128,15 @@ async function readRows(
           ORDER BY sequence LIMIT ${limit}
         ) AS found
       ) AS measured
-      WHERE bytes_before < ${PAGE_BYTES}
+      WHERE bytes - pg_column_size(data) < ${PAGE_BYTES}
     ) AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
-  // A session without such events gives one row, without an event.
-  return { rows: rows.filter((row) => row.sequence !== null), through: rows[0]?.through }
+  return {
+    // A session without such events gives one row, without an event.
+    rows: rows.filter((row) => row.sequence !== null),
+    through: rows[0]?.through,
+    isCut: (rows.at(-1)?.bytes ?? 0) >= PAGE_BYTES,
+  }
 }
 
 /**
