@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { append, createOpenTurn, toolEvents } from '../support/by-hand.ts'
+import { liveBytes, toMegabytes } from '../support/heap.ts'
+import { type Json, listEvents, waitFor } from '../support/http.ts'
+import { createResumingClient, type ResumingClient } from '../support/resuming-client.ts'
+import { startService, type TestService } from '../support/service.ts'
+import type { OpenStream } from '../support/stream.ts'
+
+const SESSIONS = 17
+const CLIENTS_OF_A_SESSION = 12
+const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
+/** Just short enough for the relay. */
+const RESULT = 'x'.repeat(60_000)
+/** What may wait for a client. */
+const INBOX_BYTES = 1024 * 1024
+/** The operating system takes megabytes for each connection before anything waits in the service. */
+const MOST_ROUNDS = 1000
+/** Of so many clients the rest of the record is read. */
+const RESUMED = 5
+
+type Turn = Awaited<ReturnType<typeof createOpenTurn>>
+type Unread = { turn: Turn; client: ResumingClient; stream: OpenStream }
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ worker: false })
+})
+afterAll(() => service.stop())
+
+async function openUnread(turn: Turn): Promise<Unread> {
+  const client = createResumingClient(turn.id)
+  const stream = await client.connect(service.url, 'start')
+  stream.pause()
+  return { turn, client, stream }
+}
+
+/** Appends to all sessions until the last client has been cut off; returns the most memory that was alive meanwhile. */
+async function appendUntilCutOff(turns: Turn[]): Promise<number> {
+  let mostBytes = 0
+  for (let round = 0; service.api.openStreams() > 0; round++) {
+    if (round === MOST_ROUNDS) throw new Error(`${service.api.openStreams()} streams are still open`)
+    const events = [...toolEvents(`call_${round}`, RESULT), ...toolEvents(`other_${round}`, RESULT)]
+    await Promise.all(turns.map(({ writer }) => append(service.platform.deps, writer, events)))
+    if (round % 10 === 0) mostBytes = Math.max(mostBytes, liveBytes())
+    // Time for the relay.
+    await sleep(20)
+  }
+  return mostBytes
+}
+
+const sizeOf = (events: Json[]): number => events.reduce((size, event) => size + JSON.stringify(event).length, 0)
+
+/** Reads what was under way, which ends with the reason, and then the rest on a second stream. */
+async function expectNothingLost({ turn, client, stream }: Unread): Promise<void> {
+  stream.resume()
+  await stream.ended
+  expect(stream.frames.at(-1)).toMatchObject({ event: 'disconnecting', data: { reason: 'slow_consumer' } })
+  const record = await listEvents(service.url, turn.id)
+  expect(sizeOf(record.slice(client.received().length))).toBeGreaterThan(INBOX_BYTES)
+  const rest = await client.connect(service.url, 'since_id')
+  await rest.until((frame) => frame.id === record.at(-1).id)
+  client.leave()
+  expect(client.received()).toEqual(record)
+}
+
+describe('clients that never read', () => {
+  it('are cut off when 1 MiB waits for them, cost no more than that, and lose nothing', async () => {
+    const turns = await Promise.all(Array.from({ length: SESSIONS }, () => createOpenTurn(service.platform.deps)))
+    const unread = await Promise.all(
+      Array.from({ length: CLIENTS }, (_, index) => openUnread(turns[index % SESSIONS] as Turn)),
+    )
+    expect(service.api.openStreams()).toBe(CLIENTS)
+    const bytesBefore = liveBytes()
+    const grownBytes = (await appendUntilCutOff(turns)) - bytesBefore
+    for (const { stream } of unread.slice(RESUMED)) stream.close()
+    process.stdout.write(`${CLIENTS} clients that never read: live memory grew by ${toMegabytes(grownBytes)}\n`)
+    await Promise.all(unread.slice(0, RESUMED).map(expectNothingLost))
+    expect(grownBytes).toBeLessThan(CLIENTS * INBOX_BYTES)
+    await waitFor(async () => service.api.openStreams() === 0, 'the second streams to end')
+  }, 120_000)
+})
