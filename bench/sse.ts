@@ -21,6 +21,7 @@ const EVENTS_PER_SECOND = 1000
 /** A step that ends, or tools that run at once, record some events together. */
 const EVENTS_PER_APPEND = 5
 const PACED_EVENTS = 10_000
+const WARM_UP_EVENTS = 5000
 const RATE_MS = 5000
 /** Entries on their way at once: fewer than the relay's streams keep. */
 const WINDOW = 500
@@ -79,7 +80,9 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
   })
   const after = await child.ask<Memory>('memory')
   first.close()
-  const appendMs = await appendPaced(platform, sessions, clients)
+  await appendPaced(platform, sessions, clients, WARM_UP_EVENTS)
+  latencies.length = 0
+  const appendMs = await appendPaced(platform, sessions, clients, PACED_EVENTS)
   const rate = await publishAll(platform, child, sessions, clients)
   clients.close()
   return {
@@ -92,7 +95,12 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
 }
 
 /** Appends to the record, as a worker does, at a steady pace; each event carries the time at which its append began. */
-async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients: Clients): Promise<number[]> {
+async function appendPaced(
+  { deps }: Platform,
+  sessions: BenchSession[],
+  clients: Clients,
+  total: number,
+): Promise<number[]> {
   const before = clients.received()
   const appending: Promise<unknown>[] = []
   const tookMs: number[] = []
@@ -104,7 +112,7 @@ async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients
     await appendEvents(deps, { sessionId: session.id, turnId: session.turnId }, events)
     tookMs.push(performance.now() - startedAt)
   }
-  const appends = PACED_EVENTS / EVENTS_PER_APPEND
+  const appends = total / EVENTS_PER_APPEND
   const startedAt = performance.now()
   for (let count = 0; count < appends; ) {
     const due = ((performance.now() - startedAt) * EVENTS_PER_SECOND) / EVENTS_PER_APPEND / 1000
@@ -114,13 +122,13 @@ async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
   await Promise.all(appending)
-  await clients.until(before + PACED_EVENTS * STREAMS_PER_SESSION, DEADLINE_MS)
+  await clients.until(before + total * STREAMS_PER_SESSION, DEADLINE_MS)
   return tookMs
 }
 
 /** Rings for events without recording them, as fast as they are delivered: what is measured is the relay alone. */
 async function publishAll({ deps }: Platform, child: Child, sessions: BenchSession[], clients: Clients) {
-  const recorded = PACED_EVENTS / sessions.length
+  const recorded = (WARM_UP_EVENTS + PACED_EVENTS) / sessions.length
   const before = clients.received()
   const cpuBefore = await child.ask<NodeJS.CpuUsage>('cpu')
   const startedAt = performance.now()

@@ -29,8 +29,8 @@ type Part = { before?: number | undefined; since?: number | undefined }
  */
 export const conversationSql = (turnId: string, { before = END, since = 0 }: Part = {}, from?: Place): Prisma.Sql =>
   Prisma.sql`(
-  SELECT jsonb_build_object(
-    'rows', jsonb_agg(jsonb_build_object(
+  SELECT json_build_object(
+    'rows', json_agg(json_build_object(
       'sequence', sequence, 'type', type, 'ts', ts, 'turnId', turn_id, 'step', step, 'inputSequence', input_sequence,
       'data', data
     ) ORDER BY input_sequence, sequence) FILTER (WHERE bytes_behind < ${PAGE_BYTES}),
@@ -131,7 +131,7 @@ function fromMessage(rows: Row[], turnId: string, input: ConversationPage): Row[
 
 const inputSql = (turnId: string): Prisma.Sql =>
   Prisma.sql`(
-    SELECT jsonb_build_object('isWhole', true, 'rows', jsonb_agg(jsonb_build_object(
+    SELECT json_build_object('isWhole', true, 'rows', json_agg(json_build_object(
       'sequence', sequence, 'type', type, 'ts', ts, 'turnId', turn_id, 'step', step, 'inputSequence', sequence, 'data', data
     )))
     FROM events WHERE turn_id = ${turnId}::uuid AND type = 'input.message'

@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts'
-import { createEventReader, type EventFilter, type EventLine, wants } from './read.ts'
+import { type EventFilter, wants } from './filter.ts'
+import { createEventReader, type EventLine } from './read.ts'
 
 export const REPLAY_BATCH = 200
 
@@ -21,13 +22,13 @@ export async function* follow(
 ): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
   let cursor = after
   let behind = true
-  const read = createEventReader(deps, sessionId, filter)
+  const read = createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
   const inbox = deps.hub.subscribe(sessionId, () => cursor)
   inbox.onOverflow = onOverflow
   try {
     while (!signal.aborted) {
       if (behind) {
-        const { events, through, hasMore } = await read(cursor, REPLAY_BATCH)
+        const { events, through, hasMore } = await read(cursor)
         if (through === undefined) return 'session_deleted'
         behind = hasMore
         cursor = Math.max(cursor, through)

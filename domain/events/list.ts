@@ -1,7 +1,8 @@
 import type { Deps, Scope } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { requireSession } from '../sessions.ts'
-import { createEventReader, type EventFilter, type EventLine } from './read.ts'
+import type { EventFilter } from './filter.ts'
+import { createEventReader, type EventLine } from './read.ts'
 
 const BATCH = 500
 
@@ -28,13 +29,12 @@ export async function* listEvents(
   filter: EventFilter,
   limit = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<EventLine[]> {
-  const read = createEventReader(deps, sessionUuid, filter)
+  const read = createEventReader(deps, sessionUuid, { filter, batch: Math.min(BATCH, limit), ahead: limit > BATCH })
   let left = limit
   let cursor = after
   while (left > 0) {
-    const wanted = Math.min(BATCH, left)
-    const { events, through, hasMore } = await read(cursor, wanted)
-    if (events.length > 0) yield events
+    const { events, through, hasMore } = await read(cursor)
+    if (events.length > 0) yield events.slice(0, left)
     if (through === undefined || !hasMore) return
     cursor = through
     left -= events.length

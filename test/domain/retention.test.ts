@@ -232,7 +232,7 @@ describe('a reader whose events retention deletes', () => {
       if (sql.includes('string_agg') && deletions++ === 0) await deleteNow()
     })
     const after = deltas[1].sequence
-    const page = await createEventReader(racing, toUuid(id))(after, 200)
+    const page = await createEventReader(racing, toUuid(id), { batch: 200, ahead: false })(after)
     expect(deletions).toBe(1)
     expect(page).toMatchObject({ through: events.length, hasMore: false })
     const rest = withoutDeltas(events).filter(({ sequence }) => sequence > after)
@@ -242,10 +242,10 @@ describe('a reader whose events retention deletes', () => {
   it('reads on after a page that ends with one', async () => {
     const { id, events } = await createAnswered()
     const deltas = deltasOf(events)
-    const read = createEventReader(deps, toUuid(id))
-    const first = await read(0, deltas[2].sequence)
+    const read = createEventReader(deps, toUuid(id), { batch: deltas[2].sequence, ahead: false })
+    const first = await read(0)
     await deleteNow()
-    const second = await read(first.through ?? 0, 200)
+    const second = await read(first.through ?? 0)
     const told = [...first.events, ...second.events].map(({ line }) => JSON.parse(line))
     expect(told).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= deltas[2].sequence))
   })

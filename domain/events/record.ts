@@ -1,0 +1,99 @@
+import type { Message } from '../../contract/messages.ts'
+import type { Deps } from '../deps.ts'
+import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
+import { readConversation, readConversations, withoutImages } from './conversation.ts'
+import type { EventFilter } from './filter.ts'
+import type { StoredEvent } from './present.ts'
+
+export type Row = Omit<StoredEvent, 'sessionId'>
+
+/** One look at the record: appends of a session are in order of commit, so everything up to `through` is there. */
+export type Look = {
+  rows: Row[]
+  /** The session's last sequence; undefined when the session is gone. */
+  through: number | undefined
+  /** There may be more than these rows. */
+  hasMore: boolean
+  /** What the model call was given that one of the rows tells of. */
+  inputOf(call: Row): Promise<Message[]>
+}
+
+/** A look ends with the event that passes this, as events are stored: it is bounded in bytes, not only in events. */
+const LOOK_BYTES = 1024 * 1024
+
+/** `bytes`: of the look up to and with this row, as they are stored. */
+type MeasuredRow = Row & { through: number; bytes: bigint }
+
+/** The events after sequence `after`, at most `limit`. */
+export async function lookAtRecord(
+  deps: Deps,
+  sessionId: string,
+  after: number,
+  limit: number,
+  filter: EventFilter,
+): Promise<Look> {
+  const found = await deps.db.$queryRaw<MeasuredRow[]>`
+    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
+      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
+        SELECT *, sum(pg_column_size(data)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS bytes FROM (
+          SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+          WHERE session_id = s.id AND sequence > ${after}
+            AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
+            AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
+          ORDER BY sequence LIMIT ${limit}
+        ) AS found
+      ) AS measured
+      WHERE bytes - pg_column_size(data) < ${LOOK_BYTES}
+    ) AS page ON true
+    WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
+  // A session without such events gives one row, without an event.
+  const rows = found.filter((row) => row.sequence !== null)
+  const isCut = (found.at(-1)?.bytes ?? 0) >= LOOK_BYTES
+  return {
+    rows,
+    through: found[0]?.through,
+    hasMore: isCut || rows.length === limit,
+    inputOf: readInputs(deps, sessionId, rows),
+  }
+}
+
+/**
+ * The text of a message before this delta, for a reader that begins in its middle. A message's deltas are deleted all at
+ * once, so the text is whole while this one is there.
+ */
+export async function textBefore(deps: Deps, event: StoredEvent): Promise<string | undefined> {
+  const rows = await deps.db.$queryRaw<{ text: string | null; isThere: boolean | null }[]>`
+    SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FILTER (WHERE sequence < ${event.sequence}) AS text,
+      bool_or(sequence = ${event.sequence}) AS "isThere" FROM events
+    WHERE session_id = ${event.sessionId}::uuid AND sequence <= ${event.sequence}
+      AND sequence > (SELECT input_sequence FROM turns WHERE id = ${event.turnId}::uuid)
+      AND turn_id = ${event.turnId}::uuid AND type = ${event.type} AND exec_id = ${event.execId}::uuid`
+  return rows[0]?.isThere ? (rows[0].text ?? '') : undefined
+}
+
+/**
+ * What the model calls among the rows were given: nothing is stored twice for it. It is read for the last of them, at
+ * once, so that it is there when it is asked for; the others were given parts of it.
+ */
+function readInputs(deps: Deps, sessionId: string, rows: Row[]): Look['inputOf'] {
+  const calls = rows.filter(({ type }) => type === 'llm.generation')
+  const last = calls.at(-1)
+  if (last === undefined) return async () => []
+  const since = Math.min(...calls.map((call) => partOf(call).since))
+  const reading = readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
+  // Whoever asks gets the error; it may be that nobody does.
+  reading.catch(() => {})
+  return async (call) => {
+    const part = partOf(call)
+    const conversation = (await reading)?.(call.turnId, part)
+    const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
+    const thresholds = thresholdsOf(call)
+    return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
+  }
+}
+
+/** Written with the event, by the call that it tells of. */
+const thresholdsOf = ({ data }: Row): Thresholds | undefined => data.thresholds as Thresholds | undefined
+
+/** What is dropped are whole exchanges, and one begins with its turn's message. */
+const partOf = (call: Row) => ({ before: call.sequence, since: thresholdsOf(call)?.droppedBefore ?? 0 })
