@@ -46,7 +46,7 @@ const STALLED_MS = 30_000
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
-const CHUNK_LENGTH = 32 * 1024
+const CHUNK_LENGTH = 64 * 1024
 const CYCLE_JITTER = 0.2
 
 export function createSseStreams(options: SseOptions, log: Logger): SseStreams {

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net'
+import pg from 'pg'
 import { RELAY_STREAMS, relayKey } from '../domain/events/relay.ts'
 import { toUuid } from '../domain/ids.ts'
 import { readConfig } from '../platform/config.ts'
@@ -9,9 +10,11 @@ import { measureMemory } from './memory.ts'
 
 /**
  * The least that a relay does: one blocking XREAD on the service's own Redis streams, and each entry written to the
- * sockets of its session. No HTTP but the head, no replay, no cursor, no limits, no back-pressure.
+ * sockets of its session. No HTTP but the head, no cursor, no limits, no back-pressure. A path that ends with /events
+ * gets the rows of the session as they are stored, by a bare client of Postgres.
  */
-const { PORT, REDIS_URL, REDIS_PREFIX } = readConfig()
+const { PORT, REDIS_URL, REDIS_PREFIX, DATABASE_URL } = readConfig()
+const ROWS = 1000
 const redis = connectBlockingRedis(REDIS_URL, createLog('warn', 'floor'))
 const streams = new Map<string, Set<Socket>>()
 const HEAD =
@@ -21,13 +24,31 @@ const server = createServer((socket) => {
   socket.setNoDelay(true)
   socket.on('error', () => socket.destroy())
   socket.once('data', (head) => {
-    const sessionId = toUuid(/(session_[0-9a-f]{32})/.exec(head.toString('latin1'))?.[1] ?? '')
+    const [, id = '', rest] = /(session_[0-9a-f]{32})\/(\w+)/.exec(head.toString('latin1')) ?? []
+    const sessionId = toUuid(id)
+    if (rest === 'events') return void replay(socket, sessionId)
     const peers = streams.get(sessionId) ?? new Set()
     streams.set(sessionId, peers.add(socket))
     socket.on('close', () => peers.delete(socket))
     socket.write(HEAD)
   })
 })
+
+async function replay(socket: Socket, sessionId: string): Promise<void> {
+  const client = new pg.Client({ connectionString: DATABASE_URL })
+  await client.connect()
+  const text = `SELECT sequence, type, data::text FROM events WHERE session_id = $1 AND sequence > $2
+    ORDER BY sequence LIMIT ${ROWS}`
+  for (let after = 0; ; ) {
+    const { rows } = await client.query({ name: 'replay', text, values: [sessionId, after] })
+    if (rows.length === 0 || socket.destroyed) break
+    after = rows.at(-1).sequence
+    const frames = rows.map((row) => `event: ${row.type}\nid: ${row.sequence}\ndata: ${row.data}\nretry: 100\n\n`)
+    if (!socket.write(frames.join('')))
+      await new Promise((resolve) => socket.once('drain', resolve).once('close', resolve))
+  }
+  await client.end()
+}
 
 const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(REDIS_PREFIX, index))
 

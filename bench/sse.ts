@@ -10,7 +10,7 @@ import type { RunningServices } from '../scripts/services.ts'
 import { type Child, startChild } from './child.ts'
 import type { Memory } from './memory.ts'
 import { type Clients, openClients } from './sse-clients.ts'
-import { type Relayed, type Replayed, reportSse } from './sse-report.ts'
+import { type Rate, type Relayed, reportSse } from './sse-report.ts'
 import { type BenchSession, insertLongSession, insertSessions } from './sse-sessions.ts'
 import { percentile } from './statistics.ts'
 
@@ -52,12 +52,22 @@ export async function benchSse(services: RunningServices, port: number): Promise
     }
   }
   try {
-    const floor = await withChild('./sse-floor.ts', (child) => measureRelay(platform, child, port))
-    const [service, replay] = await withChild('./sse-api.ts', async (child) => [
-      await measureRelay(platform, child, port),
-      await measureReplay(platform, port),
-    ])
-    return reportSse(floor, service, replay)
+    const id = await insertLongSession(platform.deps, LONG_SESSION, TEXT)
+    const replay = (path: string, mark = '\nid: ', events = LONG_SESSION) =>
+      measureReplay(port, pathOf(id, path), events, mark)
+    const floor = await withChild('./sse-floor.ts', async (child) => ({
+      relayed: await measureRelay(platform, child, port),
+      replayed: await replay('events'),
+    }))
+    const service = await withChild('./sse-api.ts', async (child) => ({
+      relayed: await measureRelay(platform, child, port),
+      replayed: await replay('sse'),
+    }))
+    const others = await withChild('./sse-api.ts', async () => ({
+      listed: await replay('events', '{"id":"event_'),
+      withoutCalls: await replay('sse?exclude=llm.generation', '\nid: ', LONG_SESSION * 0.95),
+    }))
+    return reportSse(floor, service, others)
   } finally {
     await platform.close()
   }
@@ -74,56 +84,54 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
   const first = await openOn(await insertSessions(platform.deps, SESSIONS))
   const before = await child.ask<Memory>('memory')
   const sessions = await insertSessions(platform.deps, SESSIONS)
-  const latencies: number[] = []
+  let came: { number: number; at: number }[] = []
   const clients = await openOn(sessions, (text, at) => {
-    for (const [, sentAt] of text.matchAll(/"delta":"(\d+\.\d+) /g)) latencies.push(at - Number(sentAt))
+    for (const [, number] of text.matchAll(/"delta":"(\d+) /g)) came.push({ number: Number(number), at })
   })
   const after = await child.ask<Memory>('memory')
   first.close()
   await appendPaced(platform, sessions, clients, WARM_UP_EVENTS)
-  latencies.length = 0
-  const appendMs = await appendPaced(platform, sessions, clients, PACED_EVENTS)
+  came = []
+  const appends = await appendPaced(platform, sessions, clients, PACED_EVENTS)
+  const since = (of: 'begunAt' | 'doneAt') => came.map(({ number, at }) => at - (appends[number]?.[of] ?? Number.NaN))
   const rate = await publishAll(platform, child, sessions, clients)
   clients.close()
   return {
     liveBytes: (after.live - before.live) / STREAMS,
     residentBytes: (after.resident - before.resident) / STREAMS,
-    appendMs: { p50: percentile(appendMs, 0.5), p99: percentile(appendMs, 0.99) },
-    clientMs: { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) },
+    appendMs: timesOf(appends.map(({ begunAt, doneAt }) => doneAt - begunAt)),
+    clientMs: timesOf(since('begunAt')),
+    relayMs: timesOf(since('doneAt')),
     ...rate,
   }
 }
 
-/** Appends to the record, as a worker does, at a steady pace; each event carries the time at which its append began. */
-async function appendPaced(
-  { deps }: Platform,
-  sessions: BenchSession[],
-  clients: Clients,
-  total: number,
-): Promise<number[]> {
+const timesOf = (samples: number[]) => ({ p50: percentile(samples, 0.5), p99: percentile(samples, 0.99) })
+const now = (): number => performance.timeOrigin + performance.now()
+
+/** Appends to the record, as a worker does, at a steady pace; each event carries the number of its append. */
+async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients: Clients, events: number) {
   const before = clients.received()
-  const appending: Promise<unknown>[] = []
-  const tookMs: number[] = []
-  const append = async (session: BenchSession) => {
-    const startedAt = performance.now()
-    const delta = `${performance.timeOrigin + startedAt} ${TEXT}`
+  const appending: Promise<{ begunAt: number; doneAt: number }>[] = []
+  const append = async (number: number) => {
+    const session = sessions[number % sessions.length] as BenchSession
+    const delta = `${number} ${TEXT}`
     const event = { type: 'output.message.delta', step: 'reason:1', execId: session.execId, data: { delta } } as const
-    const events = Array(EVENTS_PER_APPEND).fill({ ...event, parts: { accumulated: delta } })
-    await appendEvents(deps, { sessionId: session.id, turnId: session.turnId }, events)
-    tookMs.push(performance.now() - startedAt)
+    const begunAt = now()
+    const writer = { sessionId: session.id, turnId: session.turnId }
+    await appendEvents(deps, writer, Array(EVENTS_PER_APPEND).fill({ ...event, parts: { accumulated: delta } }))
+    return { begunAt, doneAt: now() }
   }
-  const appends = total / EVENTS_PER_APPEND
+  const appends = events / EVENTS_PER_APPEND
   const startedAt = performance.now()
-  for (let count = 0; count < appends; ) {
+  while (appending.length < appends) {
     const due = ((performance.now() - startedAt) * EVENTS_PER_SECOND) / EVENTS_PER_APPEND / 1000
-    for (; count < Math.min(due, appends); count++) {
-      appending.push(append(sessions[count % sessions.length] as BenchSession))
-    }
+    while (appending.length < Math.min(due, appends)) appending.push(append(appending.length))
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
-  await Promise.all(appending)
-  await clients.until(before + total * STREAMS_PER_SESSION, DEADLINE_MS)
-  return tookMs
+  const done = await Promise.all(appending)
+  await clients.until(before + events * STREAMS_PER_SESSION, DEADLINE_MS)
+  return done
 }
 
 /** Rings for events without recording them, as fast as they are delivered: what is measured is the relay alone. */
@@ -163,25 +171,16 @@ function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, seque
   }
 }
 
-async function measureReplay({ deps }: Platform, port: number): Promise<Replayed> {
-  const id = await insertLongSession(deps, LONG_SESSION, TEXT)
-  const withoutCalls = LONG_SESSION * 0.95
-  const timed = async (path: string, events: number, marker: string) => {
-    const startedAt = performance.now()
-    const bytes = await readUntil(port, path, events, marker)
-    const elapsedMs = performance.now() - startedAt
-    return { perSecond: (events * 1000) / elapsedMs, megabytesPerSecond: bytes / elapsedMs / 1000 }
-  }
-  return {
-    stream: await timed(pathOf(id, 'sse'), LONG_SESSION, '\nid: '),
-    list: await timed(pathOf(id, 'events'), LONG_SESSION, '"id":"event_'),
-    streamWithoutCalls: await timed(pathOf(id, 'sse?exclude=llm.generation'), withoutCalls, '\nid: '),
-  }
+/** `mark` stands in the answer once for each event. */
+async function measureReplay(port: number, path: string, events: number, mark: string): Promise<Rate> {
+  const startedAt = performance.now()
+  const bytes = await readUntil(port, path, events, Buffer.from(mark))
+  const elapsedMs = performance.now() - startedAt
+  return { perSecond: (events * 1000) / elapsedMs, megabytesPerSecond: bytes / elapsedMs / 1000 }
 }
 
 /** Reads an answer until so many events have come; returns how many bytes that were. */
-function readUntil(port: number, path: string, events: number, marker: string): Promise<number> {
-  const mark = Buffer.from(marker)
+function readUntil(port: number, path: string, events: number, mark: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(port, '127.0.0.1')
     const timer = setTimeout(() => socket.destroy(new Error(`${path} took too long`)), DEADLINE_MS)

@@ -20,7 +20,7 @@ export type StoredEvent = {
 export type ReadParts = {
   /** All text of the message up to and with this delta. */
   accumulated?: string | undefined
-  /** The messages that a model call was given. */
+  /** The messages that a model call was given; a reader adds them to the line instead. */
   messages?: Message[] | undefined
 }
 
@@ -47,7 +47,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
       return { turn_id: toId('turn', event.turnId), ...event.data, accumulated: parts.accumulated ?? '' }
     case 'llm.generation': {
       const { thresholds: _stored, ...data } = event.data
-      return { ...data, messages: parts.messages ?? [] }
+      return parts.messages === undefined ? data : { ...data, messages: parts.messages }
     }
     default:
       return event.data
@@ -94,11 +94,24 @@ function parseJson(text: string): unknown {
 /** `input.message` stands before its turn; everything else names turn, step and the span it belongs to. */
 function presentContext(event: StoredEvent): EventContext {
   if (event.type === 'input.message') return {}
+  const { turnId, step, execId } = event
+  const isCall = event.type === 'llm.generation'
+  if (turnId !== last?.turnId || step !== last.step || execId !== last.execId || isCall !== last.isCall) {
+    last = { turnId, step, execId, isCall, context: makeContext(event, isCall) }
+  }
+  return last.context
+}
+
+type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { isCall: boolean; context: EventContext }
+
+/** Most events stand at the same place as the one before, and what is made for a place are several digests. */
+let last: Place | undefined
+
+function makeContext(event: StoredEvent, isCall: boolean): EventContext {
   const turn = toId('turn', event.turnId)
   const context: EventContext = { turn_id: turn, input_message_id: toId('message', event.turnId), trace_id: turn }
   if (event.step === '') return context
   const own = span(event.turnId, event.step)
-  const isCall = event.type === 'llm.generation'
   return {
     ...context,
     ...(event.execId === null ? {} : { exec_id: toId('exec', event.execId) }),
@@ -114,18 +127,6 @@ function parentSpan(event: StoredEvent): string {
 }
 
 /** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */
-function span(turnId: string, step: string): string {
-  const key = `${turnId}/${step}`
-  const known = spans.get(key)
-  if (known !== undefined) return known
-  if (spans.size >= MAX_SPANS) spans.clear()
-  const made = digest(turnId, step).slice(0, 16)
-  spans.set(key, made)
-  return made
-}
-
-/** Most events are one of many of their step. */
-const spans = new Map<string, string>()
-const MAX_SPANS = 1000
+const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
 const spanUuid = (turnId: string, step: string): string => digest(turnId, step).slice(0, 32)
 const digest = (turnId: string, step: string): string => hash('sha256', `${turnId}/${step}`)

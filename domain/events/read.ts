@@ -48,14 +48,18 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     return taken
   }
 
-  /** Undefined when retention has deleted the event since it was read. */
-  const partsOf = async (event: StoredEvent, inputOf: Look['inputOf']): Promise<ReadParts | undefined> => {
-    if (event.type === 'output.message.delta' || event.type === 'reason.thinking.delta') {
-      const key = `${event.execId}/${event.type}`
-      const before = texts.get(key) ?? (await textBefore(deps, event))
-      if (before === undefined) return undefined
-      const accumulated = before + String(event.data.delta)
-      texts.set(key, accumulated)
+  const isDelta = ({ type }: StoredEvent) => type === 'output.message.delta' || type === 'reason.thinking.delta'
+  const textKey = ({ execId, type }: StoredEvent) => `${execId}/${type}`
+  /** False when retention has deleted the event since it was read. */
+  const findTextBefore = async (event: StoredEvent): Promise<boolean> => {
+    const text = await textBefore(deps, event)
+    if (text !== undefined) texts.set(textKey(event), text)
+    return text !== undefined
+  }
+  const partsOf = (event: StoredEvent): ReadParts => {
+    if (isDelta(event)) {
+      const accumulated = (texts.get(textKey(event)) ?? '') + String(event.data.delta)
+      texts.set(textKey(event), accumulated)
       return { accumulated }
     }
     if (event.type === 'output.message.started') {
@@ -63,7 +67,6 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
       texts.set(`${event.execId}/reason.thinking.delta`, '')
     }
     if (event.type === 'output.message.completed') texts.clear()
-    if (event.type === 'llm.generation') return { messages: await inputOf(event) }
     return {}
   }
 
@@ -75,13 +78,13 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     const events: EventLine[] = []
     for (let bytes = 0; bytes <= PAGE_BYTES && current.taken < rows.length; current.taken++) {
       const event = { ...(rows[current.taken] as Look['rows'][number]), sessionId }
-      const parts = await partsOf(event, inputOf)
-      if (parts === undefined) {
+      if (isDelta(event) && !texts.has(textKey(event)) && !(await findTextBefore(event))) {
         // Without what has gone, what comes is another page.
         forget()
         return read(after)
       }
-      events.push(toLine(deps, event, parts))
+      const input = event.type === 'llm.generation' ? await inputOf(event) : undefined
+      events.push(toLine(deps, event, partsOf(event), input))
       bytes += events.at(-1)?.line.length ?? 0
     }
     const isTaken = current.taken === rows.length
@@ -93,10 +96,17 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
   return read
 }
 
-function toLine(deps: Deps, event: StoredEvent, parts: ReadParts): EventLine {
+/** `input`: the messages of a model call, as they go into its data, which stands last in the line. */
+function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string | undefined): EventLine {
   const presented = presentEvent(deps.eventIds, event, parts)
-  const { id, type, sequence } = presented
-  return { id, type, sequence, turnId: event.turnId, line: JSON.stringify(presented) }
+  const line = JSON.stringify(presented)
+  return {
+    id: presented.id,
+    type: event.type,
+    sequence: event.sequence,
+    turnId: event.turnId,
+    line: input === undefined ? line : `${line.slice(0, -2)},"messages":${input}}}`,
+  }
 }
 
 const MESSAGES_PAGE = 20

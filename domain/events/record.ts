@@ -14,8 +14,8 @@ export type Look = {
   through: number | undefined
   /** There may be more than these rows. */
   hasMore: boolean
-  /** What the model call was given that one of the rows tells of. */
-  inputOf(call: Row): Promise<Message[]>
+  /** What the model call was given that one of the rows tells of, as a JSON array: much of it is in every call. */
+  inputOf(call: Row): Promise<string>
 }
 
 /** A look ends with the event that passes this, as events are stored: it is bounded in bytes, not only in events. */
@@ -78,17 +78,31 @@ export async function textBefore(deps: Deps, event: StoredEvent): Promise<string
 function readInputs(deps: Deps, sessionId: string, rows: Row[]): Look['inputOf'] {
   const calls = rows.filter(({ type }) => type === 'llm.generation')
   const last = calls.at(-1)
-  if (last === undefined) return async () => []
+  if (last === undefined) return async () => '[]'
   const since = Math.min(...calls.map((call) => partOf(call).since))
   const reading = readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
   // Whoever asks gets the error; it may be that nobody does.
   reading.catch(() => {})
+  const toText = rememberTexts()
   return async (call) => {
     const part = partOf(call)
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
     const thresholds = thresholdsOf(call)
-    return (thresholds === undefined ? messages : applyCompaction(messages, thresholds)).map(withoutImages)
+    const given = thresholds === undefined ? messages : applyCompaction(messages, thresholds)
+    return `[${given.map(toText).join(',')}]`
+  }
+}
+
+/** A message is written out once for all calls that were given it. */
+function rememberTexts(): (message: Message) => string {
+  const texts = new WeakMap<Message, string>()
+  return (message) => {
+    const known = texts.get(message)
+    if (known !== undefined) return known
+    const text = JSON.stringify(withoutImages(message))
+    texts.set(message, text)
+    return text
   }
 }
 
