@@ -43,7 +43,7 @@ function followWithEventSource(id: string): FollowingClient {
   return { ids: () => ids, close: () => source.close() }
 }
 
-const SCRIPT = fileURLToPath(new URL('../support/follow_session.py', import.meta.url))
+const SCRIPT = fileURLToPath(new URL('../../docs/examples/follow_session.py', import.meta.url))
 
 function followWithPython(id: string): FollowingClient {
   const ids: string[] = []
