@@ -40,11 +40,17 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     openStreams: () => streams.size,
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      await streams.close()
+      const ended = streams.close()
       // A connection is kept alive by its client; it goes as soon as its answer has been given.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
-      const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
+      const forced = Promise.withResolvers<void>()
+      const force = setTimeout(() => {
+        server.closeAllConnections()
+        forced.resolve()
+      }, DRAIN_MS)
       await closed
+      // One that waits for Postgres to begin has nobody to tell any more.
+      await Promise.race([ended, forced.promise])
       clearInterval(sweep)
       clearTimeout(force)
     },

@@ -46,7 +46,7 @@ const STALLED_MS = 30_000
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
-const CHUNK_LENGTH = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 const CYCLE_JITTER = 0.2
 
 export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
@@ -206,13 +206,26 @@ async function relay(
       const retryMs = hint(now - lastAt)
       lastAt = now
       for (const chunk of chunks(next.value, retryMs)) {
-        if (res.write(chunk)) continue
-        if (!(await drained(res, ended))) return ended.aborted ? String(ended.reason) : 'slow_consumer'
+        if (await write(res, Buffer.from(chunk), ended)) continue
+        return ended.aborted ? String(ended.reason) : 'slow_consumer'
       }
     }
   } finally {
     await events.return('end')
   }
+}
+
+/**
+ * In pieces: a slow client takes a large event as long as it takes some of it. False when it does not, or the stream has
+ * ended; the rest is given to the socket all the same, for what follows half a frame would be taken for its other half.
+ */
+async function write(res: ServerResponse, bytes: Buffer, ended: AbortSignal): Promise<boolean> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    if (res.write(bytes.subarray(at, at + CHUNK_BYTES)) || (await drained(res, ended))) continue
+    res.write(bytes.subarray(at + CHUNK_BYTES))
+    return false
+  }
+  return true
 }
 
 /** 100 ms while events flow, up to 500 ms after a pause. */
@@ -228,7 +241,7 @@ function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {
     chunk += frame(event, retryMs)
-    if (chunk.length < CHUNK_LENGTH) continue
+    if (chunk.length < CHUNK_BYTES) continue
     yield chunk
     chunk = ''
   }

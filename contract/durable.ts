@@ -19,7 +19,7 @@ export const DurableHealth = z
   .object({
     status: z.enum(['healthy', 'warning', 'degraded']).meta({
       description:
-        'degraded: Temporal does not answer, or no worker polls. warning: tasks have waited for more than 10 s, or ' +
+        'degraded: Temporal does not answer, or not to all, or no worker polls. warning: tasks have waited for more than 10 s, or ' +
         'more than a tenth of what ended within the last hour failed.',
     }),
     reasons: z.array(z.string()).meta({ description: 'A sentence for each reason why it is not healthy.' }),

@@ -25,8 +25,8 @@ export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: A
   const cutoff = await readCutoff(deps, olderThanMs)
   const deleted = { turns: 0, deltas: 0 }
   for (let page = await readTurns(deps, cutoff); page.length > 0; page = await readTurns(deps, cutoff, page.at(-1))) {
-    if (Date.now() > until) return { ...deleted, more: true }
     for (const spans of inBatches(await readSpans(deps, cutoff, page))) {
+      if (Date.now() > until) return { ...deleted, more: true }
       signal.throwIfAborted()
       deleted.deltas += await deleteDeltas(deps, spans)
     }

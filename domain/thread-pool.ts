@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
 import type { ThreadMessage } from './thread-jobs.ts'
 
@@ -31,6 +32,9 @@ const MAX_WAITING = 500
 const IDLE_MS = 30_000
 /** A job that is not given the machine is ended after this many times its time limit. */
 const MOST_WAITING = 10
+/** A thread that does not even answer for so long has not enough memory to get anything done. */
+const UNANSWERED_MS = 3000
+const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })
 
 /** Threads for work that may take time and memory: started when needed, and ended when a job does not get done. */
 export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): ThreadPool<Job, Answer> {
@@ -45,14 +49,17 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
   return {
     run: async (job, timeLimitMs, signal = new AbortController().signal) => {
       if (!(await slots.enter(signal))) return { answers: [], end: 'busy' }
+      let left: Promise<unknown> = Promise.resolve()
       try {
         const worker = idle.take() ?? (await start())
         const ran = await runOn<Job, Answer>(worker, job, timeLimitMs, signal)
         if (ran.end === 'done') idle.keep(worker)
+        // One that collects garbage without end ends when it is done with that; its caller is not kept waiting.
+        else left = worker.terminate()
         signal.throwIfAborted()
         return ran
       } finally {
-        slots.leave()
+        void left.finally(slots.leave)
       }
     },
   }
@@ -159,10 +166,10 @@ async function runOn<Job, Answer>(
   worker.on('message', listen).once('exit', stop)
   signal.addEventListener('abort', stop)
   try {
-    await limit.begun
+    await Promise.race([limit.begun, over.promise])
     if (!signal.aborted && post(worker, job)) await over.promise
     // What it said until then still arrives, even that it is done.
-    if (ran.end !== 'done') await worker.terminate()
+    if (ran.end !== 'done') await Promise.race([worker.terminate(), unanswered()])
     return ran
   } finally {
     limit.clear()
@@ -199,11 +206,11 @@ function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
   }
 }
 
-/** Answered in the middle of a job too. A thread that has ended needs no more time. */
+/** Answered in the middle of a job too. A thread that has ended needs no more time, one that does not answer gets none. */
 async function cpuMs(worker: Worker): Promise<number> {
   try {
-    const { user, system } = await worker.cpuUsage()
-    return (user + system) / 1000
+    const usage = await Promise.race([worker.cpuUsage(), unanswered()])
+    return usage === undefined ? Number.POSITIVE_INFINITY : (usage.user + usage.system) / 1000
   } catch {
     return Number.POSITIVE_INFINITY
   }

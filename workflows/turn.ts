@@ -46,8 +46,9 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
     }
     const code = errorCode(error)
     const outcome = await CancellationScope.nonCancellable(() => failTurn(input, progress.iteration, code))
-    if (!patched(FAILED_TURN_FAILS)) return 'failed'
-    if (outcome === 'completed' || outcome === 'ended') return outcome
+    // A worker from before tells no outcome.
+    if (!patched(FAILED_TURN_FAILS) || outcome === undefined) return 'failed'
+    if (outcome !== 'failed') return outcome
     throw ApplicationFailure.nonRetryable("the turn failed; its session's events say why", code)
   }
 }

@@ -77,7 +77,7 @@ export async function completeConversation(
 
 /**
  * The same for the model calls of one page of events, which are given nearly the same conversation: it is read once, for
- * the last of them, and each gets its part. Undefined when it is longer than a process should hold.
+ * the last of them, and each gets its part, without the bytes of images. Undefined when it is longer than a process should hold.
  */
 export async function readConversations(
   deps: Deps,
@@ -92,7 +92,7 @@ export async function readConversations(
     inputSequence: row.inputSequence,
     turnId: row.turnId,
     sequence: row.sequence,
-    message: toMessage(row, sessionId),
+    message: withoutImages(toMessage(row, sessionId)),
   }))
   return (turnId, { before = END, since = 0 }) => {
     const own = placed.find((one) => one.turnId === turnId)?.inputSequence ?? 0

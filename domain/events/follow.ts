@@ -24,11 +24,16 @@ export async function* follow(
   let behind = true
   const read = createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
   const inbox = deps.hub.subscribe(sessionId, () => cursor)
-  inbox.onOverflow = onOverflow
+  // Who is behind reads the record: nothing is lost with what its inbox held.
+  inbox.onOverflow = () => {
+    if (!behind) onOverflow()
+  }
   try {
     while (!signal.aborted) {
       if (behind) {
-        const { events, through, hasMore } = await read(cursor)
+        const page = await unlessAborted(read(cursor), signal)
+        if (page === undefined) return 'aborted'
+        const { events, through, hasMore } = page
         if (through === undefined) return 'session_deleted'
         behind = hasMore
         cursor = Math.max(cursor, through)
@@ -54,4 +59,14 @@ export async function* follow(
   } finally {
     inbox.close()
   }
+}
+
+/** A stream that ends does not wait for Postgres, which may be away. Undefined when the signal aborts first. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(undefined)
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
 }

@@ -29,6 +29,8 @@ const PAGE_BYTES = 1024 * 1024
 export function createEventReader(deps: Deps, sessionId: string, options: ReaderOptions): EventReader {
   const { filter = {}, batch, ahead } = options
   const texts = new Map<string, string>()
+  let textsOf: string | null = null
+  let wanted = batch
   let position: number | undefined
   let current: (Look & { taken: number }) | undefined
   let next: Promise<Look> | undefined
@@ -38,12 +40,14 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     current = undefined
     next = undefined
   }
-  const look = (after: number) => lookAtRecord(deps, sessionId, after, batch, filter)
+  const look = (after: number) => lookAtRecord(deps, sessionId, after, wanted, filter)
   const takeNext = async (after: number) => {
-    const taken = { ...(await (next ?? look(after))), taken: 0 }
+    // One that failed while nobody waited for it says nothing about now.
+    const taken = { ...((await next?.catch(() => undefined)) ?? (await look(after))), taken: 0 }
     const last = taken.rows.at(-1)
+    // Large rows are looked for in small numbers.
+    wanted = Math.max(1, Math.min(batch, 2 * (taken.isCut ? taken.rows.length : wanted)))
     next = ahead && taken.hasMore && last !== undefined ? look(last.sequence) : undefined
-    // Whoever asks for it gets the error; it may be that nobody does.
     next?.catch(() => {})
     return taken
   }
@@ -56,6 +60,11 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     if (text !== undefined) texts.set(textKey(event), text)
     return text !== undefined
   }
+  /** No more than the text of one message is remembered. */
+  const enterMessage = ({ execId }: StoredEvent) => {
+    if (execId !== textsOf) texts.clear()
+    textsOf = execId
+  }
   const partsOf = (event: StoredEvent): ReadParts => {
     if (isDelta(event)) {
       const accumulated = (texts.get(textKey(event)) ?? '') + String(event.data.delta)
@@ -63,6 +72,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
       return { accumulated }
     }
     if (event.type === 'output.message.started') {
+      enterMessage(event)
       texts.set(`${event.execId}/output.message.delta`, '')
       texts.set(`${event.execId}/reason.thinking.delta`, '')
     }
@@ -78,6 +88,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     const events: EventLine[] = []
     for (let bytes = 0; bytes <= PAGE_BYTES && current.taken < rows.length; current.taken++) {
       const event = { ...(rows[current.taken] as Look['rows'][number]), sessionId }
+      if (isDelta(event)) enterMessage(event)
       if (isDelta(event) && !texts.has(textKey(event)) && !(await findTextBefore(event))) {
         // Without what has gone, what comes is another page.
         forget()
@@ -91,6 +102,8 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     const hasMore = !isTaken || current.hasMore
     position = hasMore ? events.at(-1)?.sequence : through
     if (isTaken) current = undefined
+    // Whoever goes on live has the texts from there.
+    if (!hasMore) texts.clear()
     return { events, through: position, hasMore }
   }
   return read

@@ -14,17 +14,22 @@ export type Look = {
   through: number | undefined
   /** There may be more than these rows. */
   hasMore: boolean
+  /** There are, up to the limit: these rows are large. */
+  isCut: boolean
   /** What the model call was given that one of the rows tells of, as a JSON array: much of it is in every call. */
   inputOf(call: Row): Promise<string>
 }
 
-/** A look ends with the event that passes this, as events are stored: it is bounded in bytes, not only in events. */
+/** A look ends with the event that passes this: it is bounded in bytes, not only in events. */
 const LOOK_BYTES = 1024 * 1024
 
-/** `bytes`: of the look up to and with this row, as they are stored. */
+/** `bytes`: of the look up to and with this row. */
 type MeasuredRow = Row & { through: number; bytes: bigint }
 
-/** The events after sequence `after`, at most `limit`. */
+/**
+ * The events after sequence `after`, at most `limit`. What is stored compressed may be a hundred times as large when it
+ * is read, and to learn how large means to unpack it: only what is near the look's size as it is stored is asked.
+ */
 export async function lookAtRecord(
   deps: Deps,
   sessionId: string,
@@ -35,15 +40,19 @@ export async function lookAtRecord(
   const found = await deps.db.$queryRaw<MeasuredRow[]>`
     SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
       SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
-        SELECT *, sum(pg_column_size(data)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS bytes FROM (
-          SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
-          WHERE session_id = s.id AND sequence > ${after}
-            AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
-            AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
-          ORDER BY sequence LIMIT ${limit}
-        ) AS found
-      ) AS measured
-      WHERE bytes - pg_column_size(data) < ${LOOK_BYTES}
+        SELECT *, sum(size) OVER in_order AS bytes FROM (
+          SELECT *, CASE WHEN pg_column_compression(data) IS NULL THEN stored ELSE octet_length(data::text) END AS size
+          FROM (
+            SELECT *, pg_column_size(data) AS stored, sum(pg_column_size(data)) OVER in_order AS stored_bytes FROM (
+              SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+              WHERE session_id = s.id AND sequence > ${after}
+                AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
+                AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
+              ORDER BY sequence LIMIT ${limit}
+            ) AS found WINDOW in_order AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+          ) AS stored WHERE stored_bytes - stored < ${LOOK_BYTES}
+        ) AS sized WINDOW in_order AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+      ) AS measured WHERE bytes - size < ${LOOK_BYTES}
     ) AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
   // A session without such events gives one row, without an event.
@@ -53,6 +62,7 @@ export async function lookAtRecord(
     rows,
     through: found[0]?.through,
     hasMore: isCut || rows.length === limit,
+    isCut,
     inputOf: readInputs(deps, sessionId, rows),
   }
 }
@@ -72,20 +82,19 @@ export async function textBefore(deps: Deps, event: StoredEvent): Promise<string
 }
 
 /**
- * What the model calls among the rows were given: nothing is stored twice for it. It is read for the last of them, at
- * once, so that it is there when it is asked for; the others were given parts of it.
+ * What the model calls among the rows were given: nothing is stored twice for it. It is read for the last of them when
+ * the first is asked for; the others were given parts of it.
  */
 function readInputs(deps: Deps, sessionId: string, rows: Row[]): Look['inputOf'] {
   const calls = rows.filter(({ type }) => type === 'llm.generation')
   const last = calls.at(-1)
   if (last === undefined) return async () => '[]'
   const since = Math.min(...calls.map((call) => partOf(call).since))
-  const reading = readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
-  // Whoever asks gets the error; it may be that nobody does.
-  reading.catch(() => {})
+  let reading: ReturnType<typeof readConversations> | undefined
   const toText = rememberTexts()
   return async (call) => {
     const part = partOf(call)
+    reading ??= readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
     const thresholds = thresholdsOf(call)

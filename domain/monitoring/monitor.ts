@@ -28,7 +28,7 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
   }
   const poll = async (signal: AbortSignal) => {
     // Streams may come and go quickly; what the last of them saw is as good as new for a while.
-    if (latest !== undefined) await pause(latest.at + pollMs - Date.now(), signal)
+    if (latest !== undefined) await pause(latest.at + pollMs - performance.now(), signal)
     while (!signal.aborted) {
       const next = await readOnce()
       if (signal.aborted) return
@@ -39,7 +39,7 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
   }
   const enter = () => {
     if (followers++ > 0) return
-    if (latest !== undefined && Date.now() - latest.at >= pollMs) latest = undefined
+    if (latest !== undefined && performance.now() - latest.at >= pollMs) latest = undefined
     polling = new AbortController()
     void poll(polling.signal)
   }
@@ -71,7 +71,7 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
 async function readLatest(read: TemporalHealthReader): Promise<Latest> {
   const ts = new Date().toISOString()
   const health = judgeHealth(await read())
-  return { snapshot: { ts, health }, health: JSON.stringify(health), at: Date.now() }
+  return { snapshot: { ts, health }, health: JSON.stringify(health), at: performance.now() }
 }
 
 const nextSnapshot = (waiting: Set<() => void>, signal: AbortSignal): Promise<void> =>

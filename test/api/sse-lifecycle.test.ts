@@ -1,4 +1,5 @@
 import { EventSource } from 'eventsource'
+import pg from 'pg'
 import {
   call,
   createScriptedSession,
@@ -82,6 +83,32 @@ describe('a stream that stays open', () => {
         })
       }
       expect(api.openStreams()).toBe(0)
+    })
+  })
+})
+
+describe('a stream that waits for Postgres', () => {
+  it('is told when the server shuts down, which does not wait for it', async () => {
+    await withService({ worker: false }, async (service) => {
+      const { url, api } = await service.startPeer()
+      const id = await createSession(url)
+      await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+      const locker = new pg.Client({ connectionString: service.config.DATABASE_URL })
+      await locker.connect()
+      try {
+        await locker.query('BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE')
+        const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+        await stream.until((frame) => frame.event === 'connected')
+        await api.close()
+        await stream.ended
+        expect(stream.frames.map(({ event, data }) => [event, data?.reason])).toEqual([
+          ['connected', undefined],
+          ['disconnecting', 'shutdown'],
+        ])
+        expect(api.openStreams()).toBe(0)
+      } finally {
+        await locker.end()
+      }
     })
   })
 })

@@ -18,6 +18,11 @@ const MOST_ROUNDS = 1000
 /** Of so many clients the rest of the record is read. */
 const RESUMED = 5
 
+const LARGE_EVENTS = 60
+const LARGE_BYTES = 500_000
+/** By then all that may be read ahead for a client has been read. */
+const PILING_UP_MS = 2000
+
 type Turn = Awaited<ReturnType<typeof createOpenTurn>>
 type Unread = { turn: Turn; client: ResumingClient; stream: OpenStream }
 
@@ -45,6 +50,12 @@ async function appendUntilCutOff(turns: Turn[]): Promise<number> {
     // Time for the relay.
     await sleep(20)
   }
+  return mostBytes
+}
+
+async function mostBytesOf(ms: number): Promise<number> {
+  let mostBytes = 0
+  for (const until = Date.now() + ms; Date.now() < until; await sleep(100)) mostBytes = Math.max(mostBytes, liveBytes())
   return mostBytes
 }
 
@@ -88,4 +99,28 @@ describe('clients that never read', () => {
     expect(grownBytes).toBeLessThan(CLIENTS * INBOX_BYTES)
     await waitFor(async () => service.api.openStreams() === 0, 'the second streams to end')
   }, 120_000)
+})
+
+describe('clients that stop reading in a replay', () => {
+  it('hold two portions of the record each, however well it was compressed', async () => {
+    const turn = await createOpenTurn(service.platform.deps)
+    for (let call = 0; call < LARGE_EVENTS; call++) {
+      await append(service.platform.deps, turn.writer, toolEvents(`call_${call}`, 'x'.repeat(LARGE_BYTES)))
+    }
+    const bytesBefore = liveBytes()
+    const unread = await Promise.all(Array.from({ length: CLIENTS_OF_A_SESSION }, () => openUnread(turn)))
+    const most = await mostBytesOf(PILING_UP_MS)
+    process.stdout.write(
+      `${unread.length} replays that nobody reads: live memory grew by ${toMegabytes(most - bytesBefore)}\n`,
+    )
+    // All of the record would be 30 MB for each.
+    expect(most - bytesBefore).toBeLessThan(CLIENTS_OF_A_SESSION * 8 * 1024 * 1024)
+    const record = await listEvents(service.url, turn.id)
+    const [first] = unread
+    first?.stream.resume()
+    await first?.stream.until((frame) => frame.id === record.at(-1).id)
+    expect(first?.client.received()).toEqual(record)
+    for (const { stream } of unread) stream.close()
+    await waitFor(async () => service.api.openStreams() === 0, 'the streams to end')
+  }, 60_000)
 })
