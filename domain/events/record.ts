@@ -28,7 +28,8 @@ type MeasuredRow = Row & { through: number; bytes: bigint }
 
 /**
  * The events after sequence `after`, at most `limit`. What is stored compressed may be a hundred times as large when it
- * is read, and to learn how large means to unpack it: only what is near the look's size as it is stored is asked.
+ * is read, and to learn how large means to unpack it: only what is near the look's size as it is stored is asked. A row
+ * never counts for less than it did there, so what was left out there makes the look one that is cut.
  */
 export async function lookAtRecord(
   deps: Deps,
@@ -41,7 +42,8 @@ export async function lookAtRecord(
     SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
       SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
         SELECT *, sum(size) OVER in_order AS bytes FROM (
-          SELECT *, CASE WHEN pg_column_compression(data) IS NULL THEN stored ELSE octet_length(data::text) END AS size
+          SELECT *, CASE WHEN pg_column_compression(data) IS NULL THEN stored
+            ELSE greatest(stored, octet_length(data::text)) END AS size
           FROM (
             SELECT *, pg_column_size(data) AS stored, sum(pg_column_size(data)) OVER in_order AS stored_bytes FROM (
               SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
