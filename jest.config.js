@@ -11,5 +11,5 @@ export default {
   randomize: true,
   testSequencer: '<rootDir>/test/support/shuffle-sequencer.cjs',
   maxWorkers: 2,
-  testTimeout: 30_000,
+  testTimeout: 60_000,
 }

@@ -31,7 +31,7 @@ const MAX_WAITING = 500
 /** A thread is worth 10 to 50 MB; to start one takes a tenth of a second. */
 const IDLE_MS = 30_000
 /** A job that is not given the machine is ended after this many times its time limit. */
-const MOST_WAITING = 10
+const MOST_WAITING = 3
 /** A thread that does not even answer for so long has not enough memory to get anything done. */
 const UNANSWERED_MS = 3000
 const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })

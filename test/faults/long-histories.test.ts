@@ -26,7 +26,7 @@ beforeAll(async () => {
   long = await createHistory(service.platform.deps, LONG)
   // What the first reader makes a process load is not a history's.
   for (const what of WAYS) await readAll(`/v1/sessions/${short}/${what}`, SHORT)
-}, 60_000)
+}, 180_000)
 afterAll(() => service.stop())
 
 /** A session of finished turns: a message, an answer in deltas, and what surrounds them. */
