@@ -1,8 +1,10 @@
 import type { Deps } from '../deps.ts'
+import { pause } from '../pause.ts'
 import { type EventFilter, wants } from './filter.ts'
-import { createEventReader, type EventLine } from './read.ts'
+import { createEventReader, type EventLine, type EventPage } from './read.ts'
 
 export const REPLAY_BATCH = 200
+const RETRY_MS = 1000
 
 /**
  * The events of a session after sequence `after`, in order, each once, first from the record and then live, until
@@ -31,7 +33,10 @@ export async function* follow(
   try {
     while (!signal.aborted) {
       if (behind) {
-        const page = await unlessAborted(read(cursor), signal)
+        const page = await unlessAborted(
+          readPatiently(deps, () => read(cursor), signal),
+          signal,
+        )
         if (page === undefined) return 'aborted'
         const { events, through, hasMore } = page
         if (through === undefined) return 'session_deleted'
@@ -58,6 +63,19 @@ export async function* follow(
     return 'aborted'
   } finally {
     inbox.close()
+  }
+}
+
+/** While the record cannot be read a stream waits: its client would come back sooner, and make it worse. */
+async function readPatiently(deps: Deps, read: () => Promise<EventPage>, signal: AbortSignal): Promise<EventPage> {
+  for (let told = false; ; told = true) {
+    try {
+      return await read()
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (!told) deps.log.warn({ err: (error as Error).message }, 'a stream waits for the record')
+      await pause(RETRY_MS * (0.5 + Math.random()), signal)
+    }
   }
 }
 

@@ -81,6 +81,15 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
   }
 
   const read: EventReader = async (after) => {
+    try {
+      return await readPage(after)
+    } catch (error) {
+      // What was put together of the page is lost; whoever tries again gets all of it.
+      forget()
+      throw error
+    }
+  }
+  const readPage: EventReader = async (after) => {
     // Between two reads the follower may have gone on live; what is remembered is then out of date.
     if (after !== position) forget()
     current ??= await takeNext(after)
@@ -92,7 +101,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
       if (isDelta(event) && !texts.has(textKey(event)) && !(await findTextBefore(event))) {
         // Without what has gone, what comes is another page.
         forget()
-        return read(after)
+        return readPage(after)
       }
       const input = event.type === 'llm.generation' ? await inputOf(event) : undefined
       events.push(toLine(deps, event, partsOf(event), input))

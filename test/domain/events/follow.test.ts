@@ -43,10 +43,10 @@ async function createTurn(): Promise<{
 }
 
 /** Follows until an event with this sequence has come, and hands over what came. */
-function startFollowing(writer: Writer, after: number, onOverflow = () => {}) {
+function startFollowing(writer: Writer, after: number, onOverflow = () => {}, from = deps) {
   const stopped = new AbortController()
   const received: EventLine[] = []
-  const batches = follow(deps, writer.sessionId, after, {}, stopped.signal, onOverflow)
+  const batches = follow(from, writer.sessionId, after, {}, stopped.signal, onOverflow)
   const next = async (): Promise<void> => {
     const batch = await batches.next()
     if (!batch.done) received.push(...batch.value)
@@ -151,5 +151,29 @@ describe('following a session', () => {
     const end = batches.next()
     await deps.db.session.delete({ where: { id: writer.sessionId } })
     expect(await end).toEqual({ done: true, value: 'session_deleted' })
+  })
+})
+
+describe('a record that cannot be read for a while', () => {
+  it.each([1, 2])('holds a reader up, and costs it nothing: query %i fails', async (failing) => {
+    const { writer, write } = await createTurn()
+    await write(...Array.from({ length: 6 }, (_, index) => `${index} `))
+    let queries = 0
+    const db = new Proxy(deps.db, {
+      get: (target, name) =>
+        name === '$queryRaw'
+          ? (...given: Parameters<typeof deps.db.$queryRaw>) => {
+              if (++queries === failing) return Promise.reject(new Error('timeout exceeded when trying to connect'))
+              return target.$queryRaw(...given)
+            }
+          : Reflect.get(target, name),
+    })
+    // From the middle of the message: the first query is for the page, the second one for the text before it.
+    const reader = startFollowing(writer, 3, () => {}, { ...deps, db })
+    const events = await reader.until(7)
+    await reader.stop()
+    expect(queries).toBeGreaterThan(failing)
+    expect(events.map(({ sequence }) => sequence)).toEqual([4, 5, 6, 7])
+    expect(events.at(-1).data.accumulated).toBe('0 1 2 3 4 5 ')
   })
 })
