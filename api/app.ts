@@ -31,7 +31,7 @@ export type AppOptions = {
 
 export function createApp(deps: Deps, options: AppOptions): Koa {
   const router = new Router()
-  const handle = createHandle(router, { prefix: options.apiPrefix, checkAnswers: options.checkAnswers ?? false })
+  const handle = createHandle(router, deps, { prefix: options.apiPrefix, checkAnswers: options.checkAnswers ?? false })
   healthRoutes(handle, options.version, options.readiness)
   agentRoutes(handle, deps)
   sessionRoutes(handle, deps)

@@ -9,20 +9,39 @@ const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 
 /** The request's JSON, or undefined when there is none. Throws RequestError 400, 413 or 415. */
 export async function readJson(ctx: Context, limitBytes: number): Promise<unknown> {
-  const hasBody = ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
-  if (!hasBody) return undefined
+  if (!hasBody(ctx)) return undefined
   if (!ctx.is('json')) {
     throw new RequestError(415, 'The request body must be JSON with Content-Type: application/json')
   }
+  const parsed = { json: true, jsonLimit: limitBytes, jsonStrict: false, text: false }
+  if (!(await parse(ctx, limitBytes, parsed))) return undefined
+  const body: unknown = ctx.request.body
+  checkText(body, 'The request body')
+  return body
+}
+
+/** The request's text; empty when there is none. Throws RequestError 400, 413 or 415. */
+export async function readText(ctx: Context, limitBytes: number, types: readonly string[]): Promise<string> {
+  if (!hasBody(ctx)) return ''
+  ctx.req.headers['content-type'] ??= 'text/plain'
+  if (!ctx.is(...types)) throw new RequestError(415, `The Content-Type must be one of ${types.join(', ')}`)
+  const parsed = { json: false, text: true, textTypes: [...types], textLimit: limitBytes }
+  if (!(await parse(ctx, limitBytes, parsed))) return ''
+  const text = String(ctx.request.body)
+  checkText(text, 'The request body')
+  return text
+}
+
+const hasBody = (ctx: Context): boolean =>
+  ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
+
+/** Puts the parsed body into ctx.request.body; false when it was chunked, and nothing came. */
+async function parse(ctx: Context, limitBytes: number, options: Parameters<typeof koaBody>[0]): Promise<boolean> {
   const bytes: Uint8Array[] = []
   const keep = (chunk: Uint8Array) => bytes.push(chunk)
   ctx.req.on('data', keep)
-  const parse = koaBody({
-    json: true,
-    jsonLimit: limitBytes,
-    jsonStrict: false,
+  const read = koaBody({
     urlencoded: false,
-    text: false,
     multipart: false,
     parsedMethods: BODY_METHODS,
     onError: (error) => {
@@ -30,21 +49,19 @@ export async function readJson(ctx: Context, limitBytes: number): Promise<unknow
       ctx.req.off('data', keep).resume()
       throw bodyError(error, limitBytes)
     },
+    ...options,
   })
-  await parse(ctx, async () => {})
-  // Chunked, and nothing came.
-  if (bytes.length === 0) return undefined
+  await read(ctx, async () => {})
+  if (bytes.length === 0) return false
   // The parser replaces what is not UTF-8 without a word. What is compressed is not looked at.
   const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
   if (isPlain && !isUtf8(Buffer.concat(bytes))) throw new RequestError(400, 'The request body is not valid UTF-8')
-  const body: unknown = ctx.request.body
-  checkText(body, 'The request body')
-  return body
+  return true
 }
 
 function bodyError(error: Error, limitBytes: number): RequestError {
   const status = (error as { status?: number }).status
   if (status === 413) return new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
   if (status === 415) return new RequestError(415, 'The content encoding or character set of the body is not supported')
-  return new RequestError(400, `The request body is not valid JSON: ${error.message.slice(0, 200)}`)
+  return new RequestError(400, `The request body cannot be read: ${error.message.slice(0, 200)}`)
 }

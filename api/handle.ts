@@ -1,9 +1,10 @@
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import type { z } from 'zod'
-import { type Endpoint, isSchema } from '../contract/endpoint.ts'
-import type { Scope } from '../domain/deps.ts'
-import { DEFAULT_BODY_BYTES, readJson } from './body.ts'
+import { type Endpoint, isSchema, type RawBody } from '../contract/endpoint.ts'
+import type { Deps, Scope } from '../domain/deps.ts'
+import { type Run, runOnce } from '../domain/idempotency.ts'
+import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
 import { RequestError } from './errors.ts'
 import { checkText } from './text.ts'
 
@@ -16,9 +17,11 @@ export type Request<E extends Endpoint> = {
   body: Parsed<E['body']>
   scope: Scope
   ctx: Context
+  /** Wraps what the request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
+  once: <T>(create: (run: Run) => Promise<T>) => Promise<T>
 }
 
-type BodyOf<B> = B extends z.ZodType ? z.input<B> : undefined
+type BodyOf<B> = B extends z.ZodType ? z.input<B> : B extends RawBody ? string : undefined
 /** One of the endpoint's answers. A handler that streams writes to ctx itself and returns undefined. */
 export type Answer<E extends Endpoint> = {
   [S in keyof E['responses'] & number]: { status: S; body: BodyOf<E['responses'][S]>; headers?: Record<string, string> }
@@ -37,38 +40,56 @@ export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => v
 export type HandleOptions = { prefix: string; checkAnswers: boolean }
 
 /** Registers endpoints on a router: parse the request, call the handler, send its answer. */
-export function createHandle(router: Router, { prefix, checkAnswers }: HandleOptions): Handle {
+export function createHandle(router: Router, deps: Deps, { prefix, checkAnswers }: HandleOptions): Handle {
   return (endpoint, handler) => {
     const path = routePath(endpoint.path, prefix)
     router.register(path, [endpoint.method], async (ctx) => {
       checkText(ctx.query, 'The query')
-      const request = {
-        params: parse(endpoint.params, ctx.params, ''),
-        query: parse(endpoint.query, ctx.query, ''),
-        body:
-          endpoint.body === undefined ? await ignoreBody(ctx) : parse(endpoint.body, await bodyOf(ctx, endpoint), ''),
-        scope: ctx.state.scope as Scope,
-        ctx: ctx as unknown as Context,
+      const key = endpoint.creates ? idempotencyKey(ctx) : undefined
+      const scope = ctx.state.scope as Scope
+      const params = endpoint.params && parse(endpoint.params, ctx.params, '')
+      const query = endpoint.query && parse(endpoint.query, ctx.query, '')
+      const body = endpoint.body ? parse(endpoint.body, await bodyOf(ctx, endpoint), '') : await ignoreBody(ctx)
+      let isGuarded = false
+      const once = <T>(create: (run: Run) => Promise<T>): Promise<T> => {
+        isGuarded = true
+        if (key === undefined) return create({})
+        return runOnce(deps, scope, { key, operation: `${ctx.method} ${ctx.path}`, body }, create)
       }
+      const request = { params, query, body, scope, once, ctx: ctx as unknown as Context }
       // The schemas that Request's types come from are the ones that were just applied.
       const answer = await handler(request as unknown as Request<typeof endpoint>)
       if (answer === undefined) return
-      const { status, body, headers } = answer as { status: number; body: unknown; headers?: Record<string, string> }
-      if (checkAnswers) checkAnswer(endpoint, status, body)
-      ctx.status = status
-      ctx.set(headers ?? {})
-      ctx.body = body ?? null
-      if (body === undefined) ctx.status = status
+      if (checkAnswers) checkAnswer(endpoint, answer as AnyAnswer, isGuarded)
+      send(ctx, answer as AnyAnswer)
     })
   }
+}
+
+type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
+
+function send(ctx: Pick<Context, 'status' | 'set' | 'body'>, { status, body, headers }: AnyAnswer): void {
+  ctx.set(headers ?? {})
+  ctx.body = body ?? null
+  ctx.status = status
 }
 
 /** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router; only /v1 moves with the prefix. */
 const routePath = (path: string, prefix: string): string =>
   (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1')
 
+/** Undefined when there is none. */
+function idempotencyKey(ctx: Context): string | undefined {
+  if (!('idempotency-key' in ctx.headers)) return undefined
+  const key = ctx.get('Idempotency-Key')
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
+  throw new RequestError(400, 'Idempotency-Key: must be 1 to 255 ASCII characters')
+}
+
 async function bodyOf(ctx: Context, endpoint: Endpoint): Promise<unknown> {
-  const body = await readJson(ctx, endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES)
+  const limitBytes = endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES
+  if (endpoint.textTypes !== undefined) return readText(ctx, limitBytes, endpoint.textTypes)
+  const body = await readJson(ctx, limitBytes)
   if (body !== undefined) return body
   if (endpoint.bodyOptional) return {}
   throw new RequestError(400, 'A JSON request body is needed')
@@ -80,8 +101,8 @@ async function ignoreBody(ctx: Context): Promise<undefined> {
   return undefined
 }
 
-function parse(schema: z.ZodType | undefined, value: unknown, where: string): unknown {
-  if (schema === undefined) return undefined
+/** Throws RequestError 400 that names the fields; `where` is what the whole is called. */
+export function parse<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   throw new RequestError(
@@ -103,9 +124,10 @@ function sentence(issue: z.core.$ZodIssue, where: string): string {
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
 /** In tests every answer is held against the contract. */
-function checkAnswer(endpoint: Endpoint, status: number, body: unknown): void {
+function checkAnswer(endpoint: Endpoint, { status, body }: AnyAnswer, isGuarded: boolean): void {
   const where = `${endpoint.method} ${endpoint.path} ${status}`
   if (!(status in endpoint.responses)) throw new Error(`${where}: not in the contract`)
+  if (endpoint.creates && !isGuarded) throw new Error(`${where}: created something without regard to Idempotency-Key`)
   const schema = endpoint.responses[status as keyof Endpoint['responses']]
   if (!isSchema(schema)) return
   const parsed = schema.safeParse(JSON.parse(JSON.stringify(body)))

@@ -24,6 +24,11 @@ export async function answerList(
   })
 }
 
+/** Pages of a list as the lines of answerList. */
+export async function* linesOf(pages: AsyncGenerator<unknown[]>): AsyncGenerator<string[]> {
+  for await (const page of pages) yield page.map((item) => JSON.stringify(item))
+}
+
 async function* listText(first: IteratorResult<string[]>, rest: AsyncGenerator<string[]>): AsyncGenerator<string> {
   let separator = '{"data":['
   try {

@@ -14,7 +14,7 @@ const REASONS: Record<string, string> = {
   404: 'Not found',
   409: 'Conflict',
   413: 'Too large',
-  415: 'The body is not JSON',
+  415: 'The body is of another type',
   422: 'Cannot be processed',
   429: 'Too many requests',
   500: 'Internal server error',
@@ -50,7 +50,11 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     tags: [endpoint.tag],
     summary: endpoint.summary,
     ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
-    parameters: [...parameters(endpoint.params, 'path', schemas), ...parameters(endpoint.query, 'query', schemas)],
+    parameters: [
+      ...parameters(endpoint.params, 'path', schemas),
+      ...parameters(endpoint.query, 'query', schemas),
+      ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
+    ],
     ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
     responses: responses(endpoint, schemas),
   }
@@ -74,10 +78,23 @@ function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', sc
   }))
 }
 
-const requestBody = (endpoint: Endpoint, schemas: Schemas) => ({
-  required: endpoint.bodyOptional !== true,
-  content: { 'application/json': { schema: jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas) } },
-})
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  description:
+    'Makes the request repeatable: for 24 hours the same key with the same request gets the first answer, and with another one 409.',
+}
+
+function requestBody(endpoint: Endpoint, schemas: Schemas) {
+  const schema = jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas)
+  const types = endpoint.textTypes ?? ['application/json']
+  return {
+    required: endpoint.bodyOptional !== true,
+    content: Object.fromEntries(types.map((type) => [type, { schema }])),
+  }
+}
 
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])

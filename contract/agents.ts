@@ -7,6 +7,8 @@ import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolLis
 const KiB = 1024
 const MiB = 1024 * KiB
 
+export const AgentStatus = z.enum(['active', 'archived']).meta({ id: 'AgentStatus' })
+
 export const Agent = z
   .object({
     id: AgentId,
@@ -17,7 +19,7 @@ export const Agent = z
     tags: z.array(z.string()),
     capabilities: z.array(AgentCapabilityConfig),
     tools: z.array(ToolDefinition),
-    status: z.enum(['active', 'archived']),
+    status: AgentStatus,
     usage: TokenUsage.nullish(),
     created_at: DateTime,
     updated_at: DateTime,
@@ -25,12 +27,17 @@ export const Agent = z
   .meta({ id: 'Agent' })
 export type Agent = z.infer<typeof Agent>
 
+export const MAX_NAME_BYTES = 2 * KiB
+const name = textUpTo(MAX_NAME_BYTES).refine((text) => text.trim() !== '', { error: 'must not be empty' })
+const description = textUpTo(10 * KiB)
+const systemPrompt = textUpTo(MiB)
+
 export const CreateAgentRequest = z
   .object({
     id: AgentId.nullish(),
-    name: textUpTo(2 * KiB).refine((name) => name.trim() !== '', { error: 'must not be empty' }),
-    description: textUpTo(10 * KiB).nullish(),
-    system_prompt: textUpTo(MiB),
+    name,
+    description: description.nullish(),
+    system_prompt: systemPrompt,
     default_model_id: ModelId.nullish(),
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),
@@ -39,7 +46,46 @@ export const CreateAgentRequest = z
   .meta({ id: 'CreateAgentRequest' })
 export type CreateAgentRequest = z.infer<typeof CreateAgentRequest>
 
+/** What is null or left out stays as it is; a list is replaced as a whole. */
+export const UpdateAgentRequest = z
+  .object({
+    name: name.nullish(),
+    description: description.nullish(),
+    system_prompt: systemPrompt.nullish(),
+    default_model_id: ModelId.nullish(),
+    tags: tagList.nullish(),
+    capabilities: capabilityList.nullish(),
+    tools: toolList.nullish(),
+    status: AgentStatus.nullish(),
+  })
+  .meta({ id: 'UpdateAgentRequest' })
+export type UpdateAgentRequest = z.infer<typeof UpdateAgentRequest>
+
+export const PreviewAgentRequest = z
+  .object({
+    system_prompt: systemPrompt,
+    capabilities: capabilityList.optional(),
+    tools: toolList.optional(),
+  })
+  .meta({ id: 'PreviewAgentRequest' })
+export type PreviewAgentRequest = z.infer<typeof PreviewAgentRequest>
+
+export const AgentPreviewResponse = z
+  .object({ system_prompt: z.string(), tools: z.array(ToolDefinition) })
+  .meta({ id: 'AgentPreviewResponse' })
+export type AgentPreviewResponse = z.infer<typeof AgentPreviewResponse>
+
 const AGENT_BODY_BYTES = 3 * MiB
+const AgentPath = z.object({ agent_id: AgentId })
+/** The media types of an agent's document; YAML's goes by three names. */
+const DOCUMENT_TYPES = [
+  'text/plain',
+  'text/markdown',
+  'application/json',
+  'application/yaml',
+  'application/x-yaml',
+  'text/yaml',
+] as const
 
 export const agentEndpoints = {
   list: defineEndpoint({
@@ -58,7 +104,33 @@ export const agentEndpoints = {
     summary: 'Creates an agent, or updates the one whose id is given',
     body: CreateAgentRequest,
     bodyLimitBytes: AGENT_BODY_BYTES,
+    creates: true,
     responses: { 201: Agent, 200: Agent },
+    errors: [400, 409],
+  }),
+  import: defineEndpoint({
+    method: 'POST',
+    path: '/v1/agents/import',
+    tag: 'agents',
+    summary: 'Creates an agent from a document',
+    description:
+      'Markdown with YAML front matter, JSON, YAML, or a text that is the system prompt as a whole; the text tells which. ' +
+      'Its keys are those of a create request; a capability may be its id alone. An id that exists is a 409.',
+    body: z.string(),
+    textTypes: DOCUMENT_TYPES,
+    bodyLimitBytes: AGENT_BODY_BYTES,
+    creates: true,
+    responses: { 201: Agent },
+    errors: [400, 409, 429],
+  }),
+  preview: defineEndpoint({
+    method: 'POST',
+    path: '/v1/agents/preview',
+    tag: 'agents',
+    summary: 'Shows what a model would be given, without storing anything',
+    body: PreviewAgentRequest,
+    bodyLimitBytes: AGENT_BODY_BYTES,
+    responses: { 200: AgentPreviewResponse },
     errors: [400],
   }),
   get: defineEndpoint({
@@ -66,8 +138,61 @@ export const agentEndpoints = {
     path: '/v1/agents/{agent_id}',
     tag: 'agents',
     summary: 'Gets an agent, archived ones too',
-    params: z.object({ agent_id: AgentId }),
+    params: AgentPath,
     responses: { 200: Agent },
+    errors: [400, 404],
+  }),
+  put: defineEndpoint({
+    method: 'PUT',
+    path: '/v1/agents/{agent_id}',
+    tag: 'agents',
+    summary: 'Creates the agent, or replaces it',
+    description:
+      'Capabilities that are left out or empty stay as they are; every other field that is left out is reset.',
+    params: AgentPath,
+    body: CreateAgentRequest,
+    bodyLimitBytes: AGENT_BODY_BYTES,
+    responses: { 200: Agent, 201: Agent },
+    errors: [400],
+  }),
+  patch: defineEndpoint({
+    method: 'PATCH',
+    path: '/v1/agents/{agent_id}',
+    tag: 'agents',
+    summary: 'Changes the fields that are given',
+    description: 'null is the same as left out. Lists are replaced as a whole. `status` archives and restores.',
+    params: AgentPath,
+    body: UpdateAgentRequest,
+    bodyLimitBytes: AGENT_BODY_BYTES,
+    responses: { 200: Agent },
+    errors: [400, 404],
+  }),
+  archive: defineEndpoint({
+    method: 'DELETE',
+    path: '/v1/agents/{agent_id}',
+    tag: 'agents',
+    summary: 'Archives the agent: it leaves the list, and its sessions go on',
+    params: AgentPath,
+    responses: { 204: null },
+    errors: [400, 404],
+  }),
+  copy: defineEndpoint({
+    method: 'POST',
+    path: '/v1/agents/{agent_id}/copy',
+    tag: 'agents',
+    summary: 'Creates an active agent with the same fields and "(copy)" after its name',
+    params: AgentPath,
+    creates: true,
+    responses: { 201: Agent },
+    errors: [400, 404, 409],
+  }),
+  export: defineEndpoint({
+    method: 'GET',
+    path: '/v1/agents/{agent_id}/export',
+    tag: 'agents',
+    summary: 'The agent as Markdown with YAML front matter, which an import makes the same agent of',
+    params: AgentPath,
+    responses: { 200: { contentType: 'text/markdown', description: 'A document, as an attachment' } },
     errors: [400, 404],
   }),
 } satisfies Record<string, Endpoint>

@@ -74,6 +74,7 @@ export const conversationEndpoints = {
         .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
     }),
     body: CreateMessageRequest,
+    creates: true,
     responses: { 201: Message, 200: WaitedTurn, 202: WaitedTurn },
     streams: "The turn's events, from input.message to its end",
     errors: [400, 404, 409, 429],

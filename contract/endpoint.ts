@@ -20,10 +20,14 @@ export type Endpoint = {
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
+  /** Content types of a body that is text, with which `body` is a string; without them it is JSON. */
+  textTypes?: readonly string[]
   /** Default: 2 MiB. */
   bodyLimitBytes?: number
   /** An empty body is accepted as `{}`. */
   bodyOptional?: boolean
+  /** It creates something, and takes an Idempotency-Key. */
+  creates?: boolean
   responses: Partial<Record<200 | 201 | 202 | 204 | 302, ResponseBody>>
   /** Besides `responses`, a text/event-stream answers 200. */
   streams?: string

@@ -48,6 +48,14 @@ export const CreateSessionRequest = z
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 
+/** What is null or left out stays as it is; tags are replaced as a whole. */
+export const UpdateSessionRequest = z
+  .object({ title: textUpTo(2048).nullish(), tags: tagList.nullish() })
+  .meta({ id: 'UpdateSessionRequest' })
+export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
+
+const SessionPath = z.object({ session_id: SessionPathId })
+
 const SessionPage = z.object({
   data: z.array(Session),
   total: z.int().min(0),
@@ -60,7 +68,7 @@ export const sessionEndpoints = {
     method: 'GET',
     path: '/v1/sessions',
     tag: 'sessions',
-    summary: 'Lists sessions, newest first',
+    summary: 'Lists sessions: those that the caller has pinned first, then the newest',
     query: z.object({ agent_id: AgentId.optional(), ...pagination }),
     responses: { 200: SessionPage },
     errors: [400],
@@ -72,16 +80,54 @@ export const sessionEndpoints = {
     summary: 'Creates a session, with an agent or without',
     body: CreateSessionRequest,
     bodyOptional: true,
+    creates: true,
     responses: { 201: Session },
-    errors: [400],
+    errors: [400, 409],
   }),
   get: defineEndpoint({
     method: 'GET',
     path: '/v1/sessions/{session_id}',
     tag: 'sessions',
     summary: 'Gets a session',
-    params: z.object({ session_id: SessionPathId }),
+    params: SessionPath,
     responses: { 200: Session },
     errors: [400, 404],
+  }),
+  patch: defineEndpoint({
+    method: 'PATCH',
+    path: '/v1/sessions/{session_id}',
+    tag: 'sessions',
+    summary: 'Changes title and tags, as far as they are given',
+    params: SessionPath,
+    body: UpdateSessionRequest,
+    responses: { 200: Session },
+    errors: [400, 404],
+  }),
+  delete: defineEndpoint({
+    method: 'DELETE',
+    path: '/v1/sessions/{session_id}',
+    tag: 'sessions',
+    summary: 'Cancels what runs in the session and deletes it with all that it owns',
+    params: SessionPath,
+    responses: { 204: null },
+    errors: [400, 404],
+  }),
+  pin: defineEndpoint({
+    method: 'PUT',
+    path: '/v1/sessions/{session_id}/pin',
+    tag: 'sessions',
+    summary: "Puts the session at the top of the caller's list",
+    params: SessionPath,
+    responses: { 204: null },
+    errors: [400, 401, 404],
+  }),
+  unpin: defineEndpoint({
+    method: 'DELETE',
+    path: '/v1/sessions/{session_id}/pin',
+    tag: 'sessions',
+    summary: "Takes the session from the top of the caller's list",
+    params: SessionPath,
+    responses: { 204: null },
+    errors: [400, 401, 404],
   }),
 } satisfies Record<string, Endpoint>

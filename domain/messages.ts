@@ -1,16 +1,17 @@
 import type { WireEvent } from '../contract/events.ts'
 import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../contract/messages.ts'
 import { Prisma, type TurnStatus } from '../prisma/generated/client.ts'
-import { checkModel } from './agents.ts'
+import { checkModel } from './agents/check.ts'
 import type { Deps, Scope } from './deps.ts'
 import { conflict, invalid, notFound, tooMany } from './errors.ts'
 import { presentEvent, type StoredEvent } from './events/present.ts'
 import { readMessages } from './events/read.ts'
 import { publishEvents } from './events/relay.ts'
 import { type LockedSession, withLockedSession } from './events/transaction.ts'
+import type { Run } from './idempotency.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
 import { cut } from './preview.ts'
-import { requireSession } from './sessions.ts'
+import { requireSession } from './sessions/read.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from './turns/cancel.ts'
 import { nextTurn } from './turns/queue.ts'
 import { type StartedTurn, startTurnSoon } from './turns/start.ts'
@@ -39,14 +40,44 @@ export async function createMessage(
   scope: Scope,
   sessionId: string,
   input: CreateMessageRequest,
+  { uuid }: Run = {},
 ): Promise<AcceptedMessage> {
   checkParts(input)
   checkModel(deps, input.controls?.model_id, 'controls.model_id')
   const { organizationId } = scope
-  const message = newMessage({ organizationId, sessionId: toUuid(sessionId) }, input)
-  const policy = input.on_busy ?? 'enqueue'
-  const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
-  return inserted ?? insertBusy(deps, message, policy)
+  const message = newMessage({ organizationId, sessionId: toUuid(sessionId), turnId: uuid ?? newUuid() }, input)
+  const accept = async () => {
+    const policy = input.on_busy ?? 'enqueue'
+    const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
+    return inserted ?? insertBusy(deps, message, policy)
+  }
+  return uuid === undefined ? accept() : acceptOnce(deps, message, accept)
+}
+
+/** For a request that may run several times, also at once: the turn's id lets only one of them accept the message. */
+async function acceptOnce(
+  deps: Deps,
+  message: NewMessage,
+  accept: () => Promise<AcceptedMessage>,
+): Promise<AcceptedMessage> {
+  const earlier = await findAccepted(deps, message)
+  if (earlier !== undefined) return earlier
+  try {
+    return await accept()
+  } catch (error) {
+    const other = await findAccepted(deps, message)
+    if (other === undefined) throw error
+    return other
+  }
+}
+
+async function findAccepted(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
+  const { organizationId, sessionId, turnId } = message
+  const [event] = await deps.db.$queryRaw<StoredEvent[]>`
+    SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
+    FROM turns t JOIN events e ON e.session_id = t.session_id AND e.sequence = t.input_sequence
+    WHERE t.id = ${turnId}::uuid AND t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
+  return event && toAccepted(message, presentInput(deps, event))
 }
 
 /** The common case: the session is idle, or the message queues. Undefined when there is more to decide. */
@@ -132,10 +163,9 @@ type NewMessage = {
 }
 
 function newMessage(
-  { organizationId, sessionId }: { organizationId: string; sessionId: string },
+  { organizationId, sessionId, turnId }: Pick<NewMessage, 'organizationId' | 'sessionId' | 'turnId'>,
   input: CreateMessageRequest,
 ): NewMessage {
-  const turnId = newUuid()
   const { content } = input.message
   const message = {
     id: toId('message', turnId),

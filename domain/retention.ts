@@ -1,5 +1,6 @@
 import type { RetentionOutcome } from '../workflows/messages.ts'
 import type { Deps } from './deps.ts'
+import { deleteOldKeys } from './idempotency.ts'
 
 /** Turns that are looked at together. */
 const PAGE = 200
@@ -9,11 +10,13 @@ const BATCH_EVENTS = 20_000
 const RUN_MS = 8 * 60_000
 
 /** How long things are kept; deltas from the moment on that their message is complete. */
-export type Retention = { deltasMs: number }
+export type Retention = { deltasMs: number; idempotencyKeysMs: number }
 
 /** What is kept for a time only is deleted from here. May be run at any moment, also twice at once, and be killed. */
-export const deleteExpired = (deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> =>
-  deleteOldDeltas(deps, deps.retention.deltasMs, signal)
+export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> {
+  await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
+  return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
+}
 
 /**
  * Deletes the deltas of messages that have been complete for `olderThanMs`, and all of turns that have been over for
@@ -130,9 +133,9 @@ function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
 async function markTurns(deps: Deps, turns: OldTurn[]): Promise<number> {
   const ids = turns.filter(({ isOver }) => isOver).map(({ id }) => id)
   if (ids.length === 0) return 0
-  const { count } = await deps.db.turn.updateMany({
-    where: { id: { in: ids }, deltasDeleted: false },
-    data: { deltasDeleted: true },
-  })
-  return count
+  // One that somebody else holds, as it is deleted with its session, is not waited for: that one may wait for another.
+  return deps.db.$executeRaw`
+    UPDATE turns SET deltas_deleted = true WHERE id IN (
+      SELECT id FROM turns WHERE id = ANY (${ids}::uuid[]) AND NOT deltas_deleted FOR NO KEY UPDATE SKIP LOCKED
+    )`
 }

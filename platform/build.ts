@@ -51,7 +51,10 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
-    retention: { deltasMs: config.DELTA_RETENTION_SECS * 1000 },
+    retention: {
+      deltasMs: config.DELTA_RETENTION_SECS * 1000,
+      idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,
+    },
     redisPrefix: config.REDIS_PREFIX,
   }
   return {

@@ -43,6 +43,7 @@ const Environment = z.object({
   /** In seconds. */
   CLIENT_TOOL_TIMEOUT: seconds(24 * 60 * 60),
   DELTA_RETENTION_SECS: seconds(60 * 60),
+  IDEMPOTENCY_KEY_RETENTION_SECS: seconds(24 * 60 * 60),
   ALLOW_PRIVATE_NETWORK: z
     .enum(['true', 'false'])
     .default('false')

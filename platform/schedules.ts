@@ -34,7 +34,7 @@ const AGAIN_MS = 5000
  */
 export async function keepRetentionSchedule(
   { ask, taskQueue, log, signal }: ScheduleKeeping,
-  retention: Retention,
+  retention: Pick<Retention, 'deltasMs'>,
 ): Promise<void> {
   const schedule = retentionSchedule(taskQueue, retention)
   let told = false
@@ -50,7 +50,7 @@ export async function keepRetentionSchedule(
 }
 
 /** As often as the shortest period needs, within reason. */
-function retentionSchedule(taskQueue: string, { deltasMs }: Retention): Schedule {
+function retentionSchedule(taskQueue: string, { deltasMs }: Pick<Retention, 'deltasMs'>): Schedule {
   const everySecs = Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
   const id = `${taskQueue}-retention`
   return {

@@ -41,7 +41,7 @@ export type Temporal = TurnControl & {
   /** From now on turns start on this connection; with a worker on it in this process, they start eagerly. */
   useWorkerConnection(connection: NativeConnection | undefined): void
   /** Has what is kept for a time only deleted from now on, also when this process has ended; in the background. */
-  scheduleRetention(retention: Retention): void
+  scheduleRetention(retention: Pick<Retention, 'deltasMs'>): void
   close(): Promise<void>
 }
 

@@ -1,6 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { pause } from '../domain/pause.ts'
+import { sweepDeletedSessions } from '../domain/sessions/delete.ts'
 import { sweepNotices } from '../domain/turns/notice.ts'
 import { sweepTurns } from '../domain/turns/queue.ts'
 import { reconcileTurns } from '../domain/turns/reconcile.ts'
@@ -21,6 +22,7 @@ export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 
 const SWEEP_MS = 1000
 const RECONCILE_MS = 5000
+const DELETE_MS = 5000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
 /**
@@ -119,6 +121,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => sweepTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'telling workflows', () => sweepNotices(deps)),
+    repeat(deps, DELETE_MS, signal, 'removing what deleted sessions owned', () => sweepDeletedSessions(deps)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
       cursor = await reconcileTurns(deps, cursor)
     }),

@@ -1,15 +1,62 @@
-import { agentEndpoints } from '../../contract/agents.ts'
-import { createAgent, getAgent, listAgents } from '../../domain/agents.ts'
+import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
+import { parseAgentDocument } from '../../domain/agents/parse-document.ts'
+import { previewAgent } from '../../domain/agents/preview.ts'
+import { getAgent, listAgents } from '../../domain/agents/read.ts'
+import { documentFileName, renderAgentDocument } from '../../domain/agents/render-document.ts'
+import { archiveAgent, copyAgent, createAgent, importAgent, patchAgent, putAgent } from '../../domain/agents/write.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { type Handle, reply } from '../handle.ts'
+import { invalid } from '../../domain/errors.ts'
+import { type Handle, parse, reply } from '../handle.ts'
+import { answerList, linesOf } from '../json-list.ts'
+import { checkText } from '../text.ts'
 
 export function agentRoutes(handle: Handle, deps: Deps): void {
-  handle(agentEndpoints.list, async ({ scope, query }) =>
-    reply(200, { data: await listAgents(deps, scope, query.search) }),
+  handle(agentEndpoints.list, async ({ scope, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listAgents(deps, scope, query.search))),
   )
-  handle(agentEndpoints.create, async ({ scope, body }) => {
-    const { created, agent } = await createAgent(deps, scope, body)
+  handle(agentEndpoints.create, async ({ scope, body, once }) => {
+    const { created, agent } = await once((run) => createAgent(deps, scope, body, run))
     return reply(created ? 201 : 200, agent)
   })
+  handle(agentEndpoints.import, async ({ scope, body, ctx, once }) => {
+    const input = await readDocument(body, ctx.request.type)
+    return reply(201, await once((run) => importAgent(deps, scope, input, run)))
+  })
+  handle(agentEndpoints.preview, async ({ body }) => reply(200, await previewAgent(deps, body)))
   handle(agentEndpoints.get, async ({ scope, params }) => reply(200, await getAgent(deps, scope, params.agent_id)))
+  handle(agentEndpoints.put, async ({ scope, params, body }) => {
+    if (body.id && body.id !== params.agent_id) throw invalid('id: must be the one in the path, or be left out')
+    const { created, agent } = await putAgent(deps, scope, params.agent_id, body)
+    return reply(created ? 201 : 200, agent)
+  })
+  handle(agentEndpoints.patch, async ({ scope, params, body }) =>
+    reply(200, await patchAgent(deps, scope, params.agent_id, body)),
+  )
+  handle(agentEndpoints.archive, async ({ scope, params }) => {
+    await archiveAgent(deps, scope, params.agent_id)
+    return reply(204, undefined)
+  })
+  handle(agentEndpoints.copy, async ({ scope, params, once }) =>
+    reply(201, await once((run) => copyAgent(deps, scope, params.agent_id, run))),
+  )
+  handle(agentEndpoints.export, async ({ scope, params }) => {
+    const agent = await getAgent(deps, scope, params.agent_id)
+    return reply(200, renderAgentDocument(agent), {
+      'Content-Type': 'text/markdown; charset=utf-8',
+      'Content-Disposition': `attachment; filename="${documentFileName(agent.name)}"`,
+      'X-Content-Type-Options': 'nosniff',
+    })
+  })
 }
+
+/** A document is checked as a create request is; it need not have a name. */
+async function readDocument(text: string, contentType: string | undefined): Promise<CreateAgentRequest> {
+  const document = await parseAgentDocument(text, contentType)
+  // What JSON and YAML write with escapes is seen only now.
+  checkText(document, 'The document')
+  return parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')
+}
+
+/** `agent-20261121-184500`, in UTC. */
+const nameOfNow = (): string =>
+  `agent-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')}`

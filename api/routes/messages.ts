@@ -1,20 +1,19 @@
 import type { Context } from 'koa'
 import { conversationEndpoints } from '../../contract/conversation.ts'
-import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { toUuid } from '../../domain/ids.ts'
 import { createMessage, listMessages } from '../../domain/messages.ts'
 import { followTurn, waitForTurn } from '../../domain/turns/wait.ts'
 import { type Handle, reply } from '../handle.ts'
-import { answerList } from '../json-list.ts'
+import { answerList, linesOf } from '../json-list.ts'
 import type { SseStreams } from '../sse.ts'
 
 export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
   handle(conversationEndpoints.listMessages, async ({ scope, params, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(await listMessages(deps, scope, params.session_id, query))),
   )
-  handle(conversationEndpoints.createMessage, async ({ scope, params, query, body, ctx }) => {
-    const accept = () => createMessage(deps, scope, params.session_id, body)
+  handle(conversationEndpoints.createMessage, async ({ scope, params, query, body, ctx, once }) => {
+    const accept = () => once((run) => createMessage(deps, scope, params.session_id, body, run))
     if (wantsStream(ctx)) {
       await streams.serve(ctx, {
         organizationId: scope.organizationId,
@@ -30,10 +29,6 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     const { hasEnded, ...waited } = await waitForTurn(deps, scope, accepted, signal)
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
-}
-
-async function* linesOf(pages: AsyncGenerator<Message[]>): AsyncGenerator<string[]> {
-  for await (const page of pages) yield page.map((message) => JSON.stringify(message))
 }
 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'

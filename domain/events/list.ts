@@ -1,6 +1,6 @@
 import type { Deps, Scope } from '../deps.ts'
 import { invalid } from '../errors.ts'
-import { requireSession } from '../sessions.ts'
+import { requireSession } from '../sessions/read.ts'
 import type { EventFilter } from './filter.ts'
 import { createEventReader, type EventLine } from './read.ts'
 

@@ -34,9 +34,22 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
   for (const event of events) {
     fields.push(`${event.sequence}`, event.type, event.id, relayLine(event))
   }
-  const key = relayKey(deps.redisPrefix, relayIndex(sessionId))
+  xadd(deps, fields)
+}
+
+/**
+ * Makes those who follow a deleted session look at the record, where it is not any more: an entry that comes after
+ * every other. Lost, it costs them the time until the hub's next check.
+ */
+export function publishDeletion(deps: Deps, sessionId: string): void {
+  const noTurn = '00000000-0000-0000-0000-000000000000'
+  xadd(deps, [sessionId, noTurn, `${Number.MAX_SAFE_INTEGER}`, 'session.deleted', '', ''])
+}
+
+function xadd(deps: Deps, fields: string[]): void {
+  const [sessionId = ''] = fields
   deps.redis
-    .xadd(key, 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
+    .xadd(relayKey(deps.redisPrefix, relayIndex(sessionId)), 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
     .catch((error: Error) => deps.log.debug({ err: error.message }, 'events not published'))
 }
 

@@ -157,6 +157,7 @@ const readTurn = (
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation
-  FROM turns t JOIN sessions s ON s.id = t.session_id LEFT JOIN agents a ON a.id = s.agent_id
+  FROM turns t JOIN sessions s ON s.id = t.session_id
+  LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
   WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

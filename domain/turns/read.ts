@@ -3,7 +3,7 @@ import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.
 import type { Deps, Scope } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
-import { requireSession } from '../sessions.ts'
+import { requireSession } from '../sessions/read.ts'
 import { presentUsage } from '../usage.ts'
 import { awaitsClient, presentCall, readAct } from './calls.ts'
 

@@ -168,7 +168,8 @@ async function loadCall(
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${`tool:${iteration}:%`}) AS completed
-    FROM events m JOIN sessions s ON s.id = m.session_id LEFT JOIN agents a ON a.id = s.agent_id
+    FROM events m JOIN sessions s ON s.id = m.session_id
+    LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
     WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${`reason:${iteration}`}
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined

@@ -82,6 +82,19 @@ describe('the OpenAPI document', () => {
     }
   })
 
+  it('takes an Idempotency-Key wherever something is created', () => {
+    const creating = operations().filter(([, method, operation]) => method === 'post' && operation.responses['201'])
+    expect(creating.length).toBeGreaterThan(4)
+    for (const [path, , operation] of creating) {
+      const key = operation.parameters.find(({ name }: Json) => name === 'Idempotency-Key')
+      expect({ path, in: key?.in, conflict: '409' in operation.responses }).toEqual({
+        path,
+        in: 'header',
+        conflict: true,
+      })
+    }
+  })
+
   it('declares exactly the parameters that are in the path', () => {
     for (const [path, , operation] of operations()) {
       const declared = operation.parameters.filter((parameter: Json) => parameter.in === 'path')

@@ -3,7 +3,7 @@ import type { Deps, Scope } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
 import { createMessage } from '../../domain/messages.ts'
-import { createSession } from '../../domain/sessions.ts'
+import { createSession } from '../../domain/sessions/write.ts'
 
 /** Who asks when nobody has to say who they are. */
 export const ANYBODY: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }

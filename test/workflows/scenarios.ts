@@ -8,7 +8,7 @@ export type Scenario = {
   name: string
   play(url: string, service: TestService): Promise<string>
   environment?: Record<string, string>
-  retention?: Retention
+  retention?: Pick<Retention, 'deltasMs'>
 }
 
 const schema = { type: 'object', properties: { text: { type: 'string' } } }

@@ -1,0 +1,44 @@
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import { checkSchemas } from '../capabilities/arguments.ts'
+import type { Deps } from '../deps.ts'
+import { invalid } from '../errors.ts'
+import { findModel } from '../llm/catalog.ts'
+import { checkScript } from '../llm/llmsim-script.ts'
+
+type Checked = {
+  system_prompt?: string | null | undefined
+  default_model_id?: string | null | undefined
+  capabilities?: AgentCapabilityConfig[] | null | undefined
+  tools?: ToolDefinition[] | null | undefined
+}
+
+/** Throws `invalid` for a model, a capability, a tool or a script that cannot work; what is not given is not looked at. */
+export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
+  checkModel(deps, input.default_model_id, 'default_model_id')
+  checkCapabilities(deps, input.capabilities)
+  const scriptProblem = checkScript(input.system_prompt ?? '')
+  if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
+  await checkTools(input.tools)
+}
+
+/** Throws `invalid` when a model id is given that does not exist. */
+export function checkModel(deps: Deps, modelId: string | null | undefined, field: string): void {
+  if (modelId && findModel(deps.models, modelId) === undefined) {
+    throw invalid(`${field}: there is no model ${modelId}; GET /v1/llm-models lists them`)
+  }
+}
+
+/** Throws `invalid` for a capability that does not exist; one that is coming soon may be named already. */
+export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfig[] | null | undefined): void {
+  const known = new Set(deps.capabilities.map(({ id }) => id))
+  const unknown = capabilities?.find(({ ref }) => !known.has(ref))
+  if (unknown === undefined) return
+  throw invalid(`capabilities: there is no capability "${unknown.ref.slice(0, 100)}"; GET /v1/capabilities lists them`)
+}
+
+/** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
+export async function checkTools(tools: ToolDefinition[] | null | undefined): Promise<void> {
+  const problems = await checkSchemas((tools ?? []).map(({ parameters }) => parameters))
+  const wrong = problems.findIndex((problem) => problem !== undefined)
+  if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
+}

@@ -1,0 +1,21 @@
+import type { AgentPreviewResponse, PreviewAgentRequest } from '../../contract/agents.ts'
+import type { ToolDefinition } from '../../contract/tools.ts'
+import { composePrompt } from '../capabilities/prompt.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
+import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
+import type { Deps } from '../deps.ts'
+import { checkCapabilities, checkTools } from './check.ts'
+
+/** What a model would be given. Throws `invalid` for a capability or a tool that cannot work. */
+export async function previewAgent(deps: Deps, input: PreviewAgentRequest): Promise<AgentPreviewResponse> {
+  checkCapabilities(deps, input.capabilities)
+  await checkTools(input.tools)
+  const capabilities = resolveCapabilities(input.capabilities ?? [], deps.capabilities)
+  const toolset = buildToolset(capabilities, input.tools ?? [], [])
+  return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
+}
+
+const present = ({ spec, displayName, policy, tool }: OfferedTool): ToolDefinition => {
+  const shared = { ...spec, display_name: displayName }
+  return tool === undefined ? { type: 'client_side', ...shared } : { type: 'builtin', ...shared, policy }
+}

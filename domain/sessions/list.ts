@@ -1,0 +1,58 @@
+import type { Session } from '../../contract/sessions.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { toUuid } from '../ids.ts'
+import { readSessions } from './read.ts'
+
+export type SessionPage = { data: Session[]; total: number; limit: number; offset: number }
+type PageQuery = { agent_id?: string | undefined; limit: number; offset: number }
+
+/** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
+type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
+
+/** Counts that are not of one agent; see SessionCount in prisma/schema.prisma. */
+const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * A page of the organization's sessions, or of one agent's: those that the caller has pinned first, each part newest
+ * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
+ */
+export async function listSessions(deps: Deps, scope: Scope, query: PageQuery): Promise<SessionPage> {
+  const { limit, offset } = query
+  const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
+  const { total, pinned, before, skip } = await findPlace(deps, scope, agentId ?? ALL_AGENTS, offset)
+  const first = pinned.slice(offset, offset + limit)
+  const take = limit - first.length
+  const data = await Promise.all([
+    readSessions(deps, scope, { where: { id: { in: first } } }),
+    before === null || skip === null || take === 0
+      ? []
+      : readSessions(deps, scope, { where: { agentId, createdAt: { lt: before }, id: { notIn: pinned } }, skip, take }),
+  ])
+  return { data: data.flat(), total, limit, offset }
+}
+
+/** A statement of its own: one whose limit is known when it is planned is planned for it. */
+async function findPlace(
+  deps: Deps,
+  { organizationId, userId }: Scope,
+  agentId: string,
+  offset: number,
+): Promise<Place> {
+  const [place] = await deps.db.$queryRaw<Place[]>`
+    WITH pinned AS MATERIALIZED (
+      SELECT ARRAY(
+        SELECT s.id FROM session_pins p JOIN sessions s ON s.id = p.session_id
+        WHERE p.user_id = ${userId}::uuid AND s.organization_id = ${organizationId}::uuid
+          AND (${agentId}::uuid = ${ALL_AGENTS}::uuid OR s.agent_id = ${agentId}::uuid)
+        ORDER BY s.created_at DESC, s.id DESC
+      ) AS ids
+    )
+    SELECT pinned.ids::text[] AS pinned, place.before, place.skip::int,
+      (SELECT coalesce(sum(count), 0)::int FROM session_counts
+        WHERE organization_id = ${organizationId}::uuid AND agent_id = ${agentId}::uuid AND seconds = 86400) AS total
+    FROM pinned LEFT JOIN session_place(
+      ${organizationId}::uuid, ${agentId}::uuid, pinned.ids, greatest(0, ${offset}::bigint - cardinality(pinned.ids))
+    ) AS place ON true`
+  if (place === undefined) throw new Error('The place of a page was not found.')
+  return place
+}

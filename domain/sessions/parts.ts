@@ -1,0 +1,29 @@
+import type { Deps } from '../deps.ts'
+
+/**
+ * What a session has outside of its own row. An area that adds something to sessions adds it here, and nowhere else:
+ * deleting a session and presenting one take it from these two. (Features come with the capabilities that bring them.)
+ */
+
+/** Deletes all that a session owned and that no foreign key deletes with it. May be repeated, also twice at once. */
+export async function removeParts(deps: Deps, sessionId: string): Promise<void> {
+  await removeEvents(deps, sessionId)
+}
+
+/** Enabled schedules that target the session, for each uuid that has some. */
+export async function countActiveSchedules(_deps: Deps, _sessionIds: string[]): Promise<Map<string, number>> {
+  // There are no schedules yet.
+  return new Map()
+}
+
+/** So that a statement stays far from its 30 s, however long the session was. */
+const BATCH = 10_000
+
+async function removeEvents(deps: Deps, sessionId: string): Promise<void> {
+  for (let deleted = BATCH; deleted === BATCH; ) {
+    deleted = await deps.db.$executeRaw`
+      DELETE FROM events WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM events WHERE session_id = ${sessionId}::uuid LIMIT ${BATCH}
+      ))`
+  }
+}

@@ -1,0 +1,24 @@
+import type { Deps, Scope } from '../deps.ts'
+import { invalid } from '../errors.ts'
+import { requireSession } from './read.ts'
+
+/** Every list that a user asks for looks at all of them. */
+const MAX_PINS = 1000
+
+/** Pins the session for the caller. May be repeated. Throws `not_found`, and `invalid` for one pin too many. */
+export async function pinSession(deps: Deps, { userId, ...scope }: Scope, id: string): Promise<void> {
+  const session = await requireSession(deps, { userId, ...scope }, id)
+  const pinned = await deps.db.sessionPin.findMany({ where: { userId }, select: { sessionId: true } })
+  if (pinned.some(({ sessionId }) => sessionId === session.id)) return
+  if (pinned.length >= MAX_PINS) throw invalid(`You have ${MAX_PINS} pinned sessions; unpin one of them first`)
+  // From its row, which may be gone by now.
+  await deps.db.$executeRaw`
+    INSERT INTO session_pins (user_id, session_id) SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid
+    ON CONFLICT DO NOTHING`
+}
+
+/** May be repeated. Throws `not_found`. */
+export async function unpinSession(deps: Deps, scope: Scope, id: string): Promise<void> {
+  const session = await requireSession(deps, scope, id)
+  await deps.db.sessionPin.deleteMany({ where: { userId: scope.userId, sessionId: session.id } })
+}

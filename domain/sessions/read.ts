@@ -1,0 +1,87 @@
+import type { Session } from '../../contract/sessions.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { toId, toUuid } from '../ids.ts'
+import { presentUsage } from '../usage.ts'
+import { countActiveSchedules } from './parts.ts'
+
+/** Throws `not_found`. */
+export async function getSession(deps: Deps, scope: Scope, id: string): Promise<Session> {
+  const [session] = await readSessions(deps, scope, { where: { id: toUuid(id) } })
+  if (session === undefined) throw notFound('Session')
+  return session
+}
+
+type Selection = Pick<Prisma.SessionFindManyArgs, 'where' | 'skip' | 'take'>
+
+/** Sessions of the organization, newest first. */
+export async function readSessions(deps: Deps, scope: Scope, { where, ...page }: Selection): Promise<Session[]> {
+  const rows = await deps.db.session.findMany({
+    where: { ...where, organizationId: scope.organizationId },
+    include: relations(scope),
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    ...page,
+  })
+  const ids = rows.map(({ id }) => id)
+  const schedules = await countActiveSchedules(deps, ids)
+  return rows.map((row) => presentSession(deps, row, schedules.get(row.id) ?? 0))
+}
+
+/** The uuid of a session that the caller may see. Throws `not_found` for any other. */
+export async function requireSession(
+  deps: Deps,
+  scope: Scope,
+  id: string,
+): Promise<{ id: string; lastSequence: number }> {
+  const row = await deps.db.session.findFirst({
+    where: { id: toUuid(id), organizationId: scope.organizationId },
+    select: { id: true, lastSequence: true },
+  })
+  if (!row) throw notFound('Session')
+  return row
+}
+
+/** What belongs to a session in other tables; of the pins only the caller's. */
+const relations = ({ userId }: Scope) =>
+  ({
+    agent: { select: { capabilities: true } },
+    pins: { where: { userId }, select: { userId: true } },
+  }) satisfies Prisma.SessionInclude
+
+type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
+
+function presentSession(deps: Deps, row: SessionRow, activeSchedules: number): Session {
+  // Written by createSession and createAgent only.
+  const capabilities = row.capabilities as AgentCapabilityConfig[]
+  const ofAgent = (row.agent?.capabilities ?? []) as AgentCapabilityConfig[]
+  return {
+    id: toId('session', row.id),
+    organization_id: toId('org', row.organizationId),
+    agent_id: row.agentId && toId('agent', row.agentId),
+    harness_id: toId('harness', row.harnessId),
+    model_id: row.modelId && toId('model', row.modelId),
+    title: row.title,
+    tags: row.tags,
+    capabilities,
+    tools: row.tools as ToolDefinition[],
+    features: featuresOf(deps, [...ofAgent, ...capabilities]),
+    active_schedule_count: activeSchedules,
+    is_pinned: row.pins.length > 0,
+    status: row.status,
+    preview: row.preview,
+    output_preview: row.outputPreview,
+    usage: presentUsage(row),
+    created_at: row.createdAt.toISOString(),
+    updated_at: row.updatedAt.toISOString(),
+    started_at: row.startedAt?.toISOString() ?? null,
+    finished_at: row.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** Each once, in the order in which the capabilities bring them. */
+const featuresOf = (deps: Deps, refs: AgentCapabilityConfig[]): string[] => [
+  ...new Set(resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.features)),
+]

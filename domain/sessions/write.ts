@@ -1,0 +1,68 @@
+import type { CreateSessionRequest, Session, UpdateSessionRequest } from '../../contract/sessions.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import { checkCapabilities, checkModel, checkTools } from '../agents/check.ts'
+import { findAgent } from '../agents/read.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { invalid, notFound } from '../errors.ts'
+import type { Run } from '../idempotency.ts'
+import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from '../ids.ts'
+import { getSession } from './read.ts'
+
+/**
+ * Throws `invalid` for an agent, a model or a capability that does not exist, for an archived agent, and for a tool that
+ * cannot work.
+ */
+export async function createSession(
+  deps: Deps,
+  scope: Scope,
+  input: CreateSessionRequest,
+  run: Run = {},
+): Promise<Session> {
+  checkModel(deps, input.model_id, 'model_id')
+  checkCapabilities(deps, input.capabilities)
+  await checkTools(input.tools)
+  if (input.agent_id) await checkAgentOfSession(deps, scope, input.agent_id)
+  const id = run.uuid ?? newUuid()
+  await deps.db.session.createMany({
+    data: [
+      {
+        id,
+        organizationId: scope.organizationId,
+        agentId: input.agent_id ? toUuid(input.agent_id) : null,
+        harnessId: toUuid(input.harness_id ?? DEFAULT_HARNESS_ID),
+        modelId: input.model_id ? toUuid(input.model_id) : null,
+        title: input.title ?? null,
+        tags: input.tags ?? [],
+        // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+        capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
+        tools: (input.tools ?? []) as Prisma.InputJsonValue,
+      },
+    ],
+    // An earlier run of the request may have been here.
+    skipDuplicates: true,
+  })
+  return getSession(deps, scope, toId('session', id))
+}
+
+async function checkAgentOfSession(deps: Deps, scope: Scope, agentId: string): Promise<void> {
+  const agent = await findAgent(deps, scope, toUuid(agentId))
+  if (!agent) throw invalid(`agent_id: there is no agent ${agentId}`)
+  if (agent.status === 'archived') {
+    throw invalid(`agent_id: ${agentId} is archived; PATCH its status to "active" to use it again`)
+  }
+}
+
+/** One statement, so that of several changes at once none is lost. Throws `not_found`. */
+export async function patchSession(
+  deps: Deps,
+  scope: Scope,
+  id: string,
+  input: UpdateSessionRequest,
+): Promise<Session> {
+  const { count } = await deps.db.session.updateMany({
+    where: { id: toUuid(id), organizationId: scope.organizationId },
+    data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
+  })
+  if (count === 0) throw notFound('Session')
+  return getSession(deps, scope, id)
+}

@@ -1,0 +1,282 @@
+import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import {
+  call,
+  createSession,
+  expectError,
+  type Json,
+  modelId,
+  textMessage,
+  unknownId,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { addOrganization } from '../support/organizations.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/agents${path}`, body)
+const get = async (id: string): Promise<Json> => (await ask('GET', `/${id}`)).body
+const tool = (name: string) => ({ type: 'client_side', name, description: 'Does it.', parameters: { type: 'object' } })
+const full = async () => ({
+  name: 'Ada',
+  description: 'Counts.',
+  system_prompt: 'Help.',
+  default_model_id: await modelId(service.url, 'llmsim-echo'),
+  tags: ['a', 'b'],
+  capabilities: [{ ref: 'test_math', config: { digits: 3 } }, { ref: 'noop' }],
+  tools: [tool('ask')],
+})
+const create = async (more: object = {}): Promise<Json> => (await ask('POST', '', { ...(await full()), ...more })).body
+const newId = () => toId('agent', newUuid())
+
+describe('PUT', () => {
+  it('creates an agent with the id of the path', async () => {
+    const id = newId()
+    const { status, body } = await ask('PUT', `/${id}`, await full())
+    expect([status, body]).toEqual([201, await get(id)])
+    expect(body).toMatchObject({ id, ...(await full()), status: 'active' })
+  })
+
+  it.each([[{}], [{ capabilities: [] }]])('replaces every field but capabilities that are %j', async (capabilities) => {
+    const { id, created_at } = await create()
+    const { status, body } = await ask('PUT', `/${id}`, { name: 'Grace', system_prompt: 'Other.', ...capabilities })
+    expect([status, body]).toEqual([200, await get(id)])
+    expect(body).toMatchObject({ id, name: 'Grace', system_prompt: 'Other.', created_at, status: 'active' })
+    expect([body.description, body.default_model_id, body.tags, body.tools]).toEqual([null, null, [], []])
+    expect(body.capabilities).toEqual((await full()).capabilities)
+  })
+
+  it('replaces capabilities that are given', async () => {
+    const { id } = await create()
+    const { body } = await ask('PUT', `/${id}`, { ...(await full()), capabilities: [{ ref: 'current_time' }] })
+    expect(body.capabilities).toEqual([{ ref: 'current_time' }])
+  })
+
+  it('takes the id of the path in the body too, and no other', async () => {
+    const id = newId()
+    expect((await ask('PUT', `/${id}`, { ...(await full()), id })).status).toBe(201)
+    expectError(await ask('PUT', `/${id}`, { ...(await full()), id: newId() }), 400, /^id: must be the one in the path/)
+  })
+
+  it('leaves an archived agent archived', async () => {
+    const { id } = await create()
+    await ask('DELETE', `/${id}`)
+    expect((await ask('PUT', `/${id}`, await full())).body.status).toBe('archived')
+  })
+
+  it.each<[string, object, RegExp]>([
+    ['no name', { name: undefined }, /^name: /],
+    ['a model that does not exist', { default_model_id: unknownId('model') }, /^default_model_id: there is no model/],
+    ['a capability that does not exist', { capabilities: [{ ref: 'flying' }] }, /no capability "flying"/],
+    ['half a surrogate pair', { description: 'a\ud800' }, /^description: must be well-formed Unicode/],
+    ['a NUL', { tags: ['a\0'] }, /^tags\.0: must not contain a NUL/],
+  ])('refuses %s, and nothing is changed', async (_, more, sentence) => {
+    const { id } = await create()
+    expectError(await ask('PUT', `/${id}`, { ...(await full()), name: 'Other', ...more }), 400, sentence)
+    expect((await get(id)).name).toBe('Ada')
+  })
+})
+
+describe('PATCH', () => {
+  it.each<[string, object]>([
+    ['name', { name: 'Grace' }],
+    ['description', { description: '' }],
+    ['system_prompt', { system_prompt: 'Other.' }],
+    ['tags', { tags: [] }],
+    ['capabilities', { capabilities: [] }],
+    ['tools', { tools: [tool('other')] }],
+    ['status', { status: 'archived' }],
+    ['nothing', {}],
+  ])('changes %s and nothing else', async (_, change) => {
+    const before = await create()
+    const { status, body } = await ask('PATCH', `/${before.id}`, change)
+    expect([status, body]).toEqual([200, { ...before, ...change, updated_at: body.updated_at }])
+    expect(await get(before.id)).toEqual(body)
+  })
+
+  it('takes null as not given', async () => {
+    const before = await create()
+    const nothing = Object.fromEntries([...Object.keys(await full()), 'status'].map((field) => [field, null]))
+    const { status, body } = await ask('PATCH', `/${before.id}`, nothing)
+    expect([status, body]).toEqual([200, { ...before, updated_at: body.updated_at }])
+  })
+
+  it.each<[string, (length: number) => object, number]>([
+    ['name', (length) => ({ name: 'n'.repeat(length) }), 2048],
+    ['description', (length) => ({ description: 'd'.repeat(length) }), 10 * 1024],
+    ['system_prompt', (length) => ({ system_prompt: 's'.repeat(length) }), 1024 * 1024],
+    ['capabilities', (length) => ({ capabilities: Array(length).fill({ ref: 'noop' }) }), 250],
+    ['tools', (length) => ({ tools: Array.from({ length }, (_, index) => tool(`t${index}`)) }), 50],
+    [
+      'tools.0.parameters',
+      (length) => ({ tools: [{ ...tool('a'), parameters: { d: 'x'.repeat(length - 8) } }] }),
+      10240,
+    ],
+    ['tags', (length) => ({ tags: Array(length).fill('t') }), 100],
+    ['tags.0', (length) => ({ tags: ['t'.repeat(length)] }), 256],
+  ])('takes %s at its limit and refuses one more', async (field, change, limit) => {
+    const { id } = await create()
+    expect((await ask('PATCH', `/${id}`, change(limit))).status).toBe(200)
+    expectError(
+      await ask('PATCH', `/${id}`, change(limit + 1)),
+      400,
+      new RegExp(`^${field}: .*${limit / 1024 === 10 && field !== 'description' ? '10 KB' : limit}`),
+    )
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ['an empty name', { name: '  ' }, /^name: must not be empty/],
+    ['a status that is none', { status: 'deleted' }, /^status: .*active/],
+    ['a model that does not exist', { default_model_id: unknownId('model') }, /^default_model_id: there is no model/],
+    ['a malformed script', { system_prompt: '```llmsim\noops\n```' }, /^system_prompt: .*not JSON/],
+    ['a list', [], /^The request body: .*object/],
+  ])('refuses %s, and nothing is changed', async (_, change, sentence) => {
+    const before = await create()
+    expectError(await ask('PATCH', `/${before.id}`, change), 400, sentence)
+    expect(await get(before.id)).toEqual(before)
+  })
+
+  it('loses nothing of many at once', async () => {
+    const { id } = await create()
+    const changes = [
+      { name: 'New' },
+      { description: 'New.' },
+      { system_prompt: 'New.' },
+      { tags: ['new'] },
+      { capabilities: [{ ref: 'current_time' }] },
+      { tools: [tool('new')] },
+      { status: 'archived' },
+    ]
+    await Promise.all(changes.map((change) => ask('PATCH', `/${id}`, change)))
+    expect(await get(id)).toMatchObject(Object.assign({}, ...changes))
+  })
+
+  it('and PUT at once end in one of the two states', async () => {
+    const replaced = { name: 'Put', description: null, system_prompt: 'Put.', tags: ['put'], tools: [] }
+    for (let round = 0; round < 20; round++) {
+      const { id } = await create()
+      await Promise.all([
+        ask('PUT', `/${id}`, { name: 'Put', system_prompt: 'Put.', tags: ['put'] }),
+        ask('PATCH', `/${id}`, { name: 'Patch', description: 'Patch.' }),
+      ])
+      const { name, description, system_prompt, tags, tools } = await get(id)
+      const patchedLast = { ...replaced, name: 'Patch', description: 'Patch.' }
+      expect([replaced, patchedLast]).toContainEqual({ name, description, system_prompt, tags, tools })
+    }
+  })
+})
+
+describe('DELETE', () => {
+  it('archives: the list has the agent no more, it can be fetched, and PATCH brings it back', async () => {
+    const { id } = await create({ name: 'Archived one' })
+    const listed = async () => (await ask('GET', '?search=archived%20one')).body.data.map(({ id }: Json) => id)
+    expect(await listed()).toEqual([id])
+    for (const _ of [1, 2]) expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
+    expect(await listed()).toEqual([])
+    expect((await get(id)).status).toBe('archived')
+    await ask('PATCH', `/${id}`, { status: 'active' })
+    expect(await listed()).toEqual([id])
+  })
+
+  it('lets sessions go on, and no new one begin', async () => {
+    const session = await createSession(service.url, { system_prompt: 'Help.' })
+    const { agent_id } = (await call(service.url, 'GET', `/v1/sessions/${session}`)).body
+    await ask('DELETE', `/${agent_id}`)
+    await call(service.url, 'POST', `/v1/sessions/${session}/messages`, textMessage('Still there?'))
+    await waitUntilIdle(service.url, session)
+    expectError(await call(service.url, 'POST', '/v1/sessions', { agent_id }), 400, /^agent_id: .* is archived; PATCH/)
+  })
+})
+
+describe('copying', () => {
+  it('makes an active agent with the same fields and another name', async () => {
+    const original = await create()
+    await ask('DELETE', `/${original.id}`)
+    const { status, body } = await ask('POST', `/${original.id}/copy`)
+    const { id, created_at, updated_at, ...fields } = body
+    expect([status, id === original.id]).toEqual([201, false])
+    expect({ ...original, id, created_at, updated_at, name: 'Ada (copy)', status: 'active' }).toEqual({
+      id,
+      created_at,
+      updated_at,
+      ...fields,
+    })
+  })
+
+  it('cuts a name that would become too long, between characters', async () => {
+    const { id } = await create({ name: '🦉'.repeat(512) })
+    const { body } = await ask('POST', `/${id}/copy`)
+    expect(body.name).toBe(`${'🦉'.repeat(510)} (copy)`)
+  })
+})
+
+describe('previewing', () => {
+  it('shows the prompt and every tool that a model would be given, and stores nothing', async () => {
+    const before = await service.platform.deps.db.agent.count()
+    const { status, body } = await ask('POST', '/preview', {
+      system_prompt: 'Base.',
+      capabilities: [{ ref: 'stateless_todo_list' }, { ref: 'test_math' }],
+      tools: [tool('ask'), { ...tool('add'), type: 'builtin', policy: 'requires_approval' }],
+    })
+    expect(status).toBe(200)
+    expect(body.system_prompt).toMatch(
+      /^<capability id="stateless_todo_list">\n.*<system-prompt>\nBase\.\n<\/system-prompt>$/,
+    )
+    expect(body.tools.map(({ type, name, policy }: Json) => [type, name, policy])).toEqual([
+      ['builtin', 'write_todos', 'auto'],
+      ['builtin', 'add', 'requires_approval'],
+      ['builtin', 'subtract', 'auto'],
+      ['builtin', 'multiply', 'auto'],
+      ['builtin', 'divide', 'auto'],
+      ['client_side', 'ask', undefined],
+    ])
+    expect(body.tools[1].parameters.properties).toHaveProperty('a')
+    expect(await service.platform.deps.db.agent.count()).toBe(before)
+  })
+
+  it('of a prompt alone is the prompt', async () => {
+    expect((await ask('POST', '/preview', { system_prompt: 'Base.' })).body).toEqual({
+      system_prompt: 'Base.',
+      tools: [],
+    })
+  })
+
+  it.each<[string, object, RegExp]>([
+    ['no prompt', {}, /^system_prompt: /],
+    ['a capability that does not exist', { system_prompt: '', capabilities: [{ ref: 'x' }] }, /no capability "x"/],
+  ])('refuses %s', async (_, body, sentence) => {
+    expectError(await ask('POST', '/preview', body), 400, sentence)
+  })
+})
+
+describe('an agent of another organization', () => {
+  it('is not there for anybody else, and does not stand in the way', async () => {
+    const { db } = service.platform.deps
+    const organizationId = await addOrganization(db)
+    const id = newId()
+    const row = { id: toUuid(id), organizationId, name: 'Theirs', systemPrompt: 'Secret.' }
+    await db.agent.create({ data: row })
+    for (const [method, path, body] of [
+      ['GET', `/${id}`],
+      ['PATCH', `/${id}`, { name: 'Ours' }],
+      ['DELETE', `/${id}`],
+      ['POST', `/${id}/copy`],
+      ['GET', `/${id}/export`],
+    ] as const) {
+      const missing = await ask(method, path.replace(id, unknownId('agent')), body)
+      const theirs = await ask(method, path, body)
+      expectError(theirs, 404, 'Agent not found')
+      expect(theirs.body).toEqual(missing.body)
+    }
+    expectError(await call(service.url, 'POST', '/v1/sessions', { agent_id: id }), 400, /^agent_id: there is no agent/)
+    expect((await ask('GET', '?search=Theirs')).body.data).toEqual([])
+    expect((await ask('PUT', `/${id}`, { name: 'Ours', system_prompt: 'Help.' })).status).toBe(201)
+    expect(
+      await db.agent.findUnique({ where: { organizationId_id: { organizationId, id: toUuid(id) } } }),
+    ).toMatchObject(row)
+  })
+})

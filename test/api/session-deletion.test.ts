@@ -1,0 +1,154 @@
+import { newUuid, toUuid } from '../../domain/ids.ts'
+import { sweepDeletedSessions } from '../../domain/sessions/delete.ts'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { openStream } from '../support/stream.ts'
+import { withClient } from '../support/temporal.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/sessions${path}`, body)
+const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
+const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
+
+/** What a session has in the record; nothing but zeros once it is gone. */
+async function countRows(id: string): Promise<number[]> {
+  const { db } = service.platform.deps
+  const sessionId = toUuid(id)
+  return Promise.all([
+    db.session.count({ where: { id: sessionId } }),
+    db.turn.count({ where: { sessionId } }),
+    db.event.count({ where: { sessionId } }),
+    db.sessionPin.count({ where: { sessionId } }),
+    db.deletedSession.count({ where: { id: sessionId } }),
+  ])
+}
+
+const untilGone = (id: string) =>
+  waitFor(async () => (await countRows(id)).every((count) => count === 0), `${id} to be gone from the record`)
+
+/** The newest turn, which is its workflow's id too. */
+const turnOf = async (id: string): Promise<string> => (await ask('GET', `/${id}/turns`)).body.data[0].id
+
+const untilWorkflowEnds = (turnId: string) =>
+  withClient(service, (client) =>
+    waitFor(async () => {
+      const { status } = await client.workflow.getHandle(turnId).describe()
+      return status.name !== 'RUNNING' && status.name
+    }, 'the workflow to end'),
+  )
+
+describe('deleting a session', () => {
+  it('leaves nothing of it, but the usage of its agent', async () => {
+    const id = await createSession(service.url, {})
+    await ask('PUT', `/${id}/pin`)
+    await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
+    await waitUntilIdle(service.url, id)
+    const { agent_id, usage } = (await ask('GET', `/${id}`)).body
+    expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
+    await untilGone(id)
+    for (const path of ['', '/messages', '/events', '/sse', '/turns']) {
+      expectError(await ask('GET', `/${id}${path}`), 404, 'Session not found')
+    }
+    expectError(await ask('DELETE', `/${id}`), 404, 'Session not found')
+    expectError(await ask('POST', `/${id}/messages`, textMessage('Hello?')), 404, 'Session not found')
+    expect((await call(service.url, 'GET', `/v1/agents/${agent_id}`)).body.usage).toEqual(usage)
+  })
+
+  it('ends its streams and the turn that runs, and its workflow', async () => {
+    const id = await createScriptedSession(service.url, [endless])
+    const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
+    const ofTurn = await openStream(service.url, `/v1/sessions/${id}/messages`, {
+      method: 'POST',
+      body: textMessage('Sing'),
+    })
+    await stream.until(({ event }) => event === 'output.message.delta')
+    await ofTurn.until(({ event }) => event === 'output.message.delta')
+    const turnId = await turnOf(id)
+    expect((await ask('DELETE', `/${id}`)).status).toBe(204)
+    for (const open of [stream, ofTurn]) expect(await open.ended).toBe('whole')
+    expect(stream.frames.at(-1)).toMatchObject({ event: 'disconnecting', data: { reason: 'session_deleted' } })
+    expect(ofTurn.frames.at(-1)).toMatchObject({ event: 'turn.cancelled' })
+    expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
+    await untilGone(id)
+  })
+
+  it('ends a turn that waits for its client, those that queue, and whoever waits for an answer', async () => {
+    const steps = [{ tool_calls: [{ name: 'ask', arguments: {} }] }, endless]
+    const id = await createScriptedSession(service.url, steps, { tools: [question] })
+    await ask('POST', `/${id}/messages?wait=60`, textMessage('First'))
+    const turnId = await turnOf(id)
+    const other = await createScriptedSession(service.url, [endless])
+    const waiting = ask('POST', `/${other}/messages?wait=60`, textMessage('Running'))
+    await waitFor(async () => (await ask('GET', `/${other}`)).body.status === 'active', 'the turn to run')
+    await ask('POST', `/${other}/messages`, textMessage('Queued'))
+    for (const one of [id, other]) expect((await ask('DELETE', `/${one}`)).status).toBe(204)
+    expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
+    expectError(await waiting, 404)
+    for (const one of [id, other]) await untilGone(one)
+  })
+
+  it('at once with messages and other deletions happens once, and nothing is left', async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = await createScriptedSession(service.url, [endless])
+      const answers = await Promise.all([
+        ask('POST', `/${id}/messages`, textMessage('One')),
+        ask('DELETE', `/${id}`),
+        ask('POST', `/${id}/messages`, textMessage('Two', { on_busy: 'interrupt' })),
+        ask('DELETE', `/${id}`),
+        ask('PATCH', `/${id}`, { title: 'New' }),
+        ask('PUT', `/${id}/pin`),
+        ask('POST', `/${id}/cancel`),
+      ])
+      const [one, first, two, second, ...others] = answers.map(({ status }) => status)
+      expect([first, second].sort()).toEqual([204, 404])
+      for (const status of [one, two]) expect([201, 404]).toContain(status)
+      for (const status of others) expect([200, 204, 404]).toContain(status)
+      await untilGone(id)
+    }
+  })
+})
+
+describe('a deletion that was not finished', () => {
+  it('because Temporal was away is finished by the sweeper', async () => {
+    const { deps } = service.platform
+    const id = await createScriptedSession(service.url, [{ tool_calls: [{ name: 'ask', arguments: {} }] }], {
+      tools: [question],
+    })
+    await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
+    const turnId = await turnOf(id)
+    const { turns } = deps
+    deps.turns = { ...turns, cancelTurn: () => Promise.reject(new Error('away')) }
+    expect((await ask('DELETE', `/${id}`)).status).toBe(204)
+    expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
+    await expect(sweepDeletedSessions(deps, 0)).rejects.toThrow('away')
+    expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
+    deps.turns = turns
+    await sweepDeletedSessions(deps, 0)
+    expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
+    await untilGone(id)
+  })
+
+  it('because its process died is finished by the sweeper, however many events there were', async () => {
+    const { deps } = service.platform
+    const id = newUuid()
+    await deps.db.$executeRaw`
+      INSERT INTO events (session_id, sequence, type, ts, turn_id, step, data)
+      SELECT ${id}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}' FROM generate_series(1, 25000) n`
+    await deps.db.deletedSession.create({ data: { id, turnIds: [newUuid()] } })
+    await Promise.all([sweepDeletedSessions(deps, 0), sweepDeletedSessions(deps, 0)])
+    expect(await countRows(`session_${id.replaceAll('-', '')}`)).toEqual([0, 0, 0, 0, 0])
+  })
+})
