@@ -3,18 +3,16 @@ import type { Deps, Scope } from './deps.ts'
 import { conflict, DomainError } from './errors.ts'
 import { newUuid } from './ids.ts'
 
-/** One run of a request that creates something. */
-export type Run = {
-  /** With an Idempotency-Key: the id that what is created has to get. What has it already was created by another run. */
-  uuid?: string
-  /** Another run of the request has begun before this one. */
-  isRepeat?: boolean
-}
+/**
+ * One run of a request that creates something. With an Idempotency-Key all its runs have one uuid, which what they create
+ * has to get: what has it already was created by another of them.
+ */
+export type Run = { uuid?: string }
 
 /** A request as its client can repeat it. */
 export type KeyedRequest = { key: string; operation: string; body: unknown }
 
-type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
+type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null }
 
 /**
  * Runs `create` so that a request that comes several times creates one thing and has one answer, the first, whatever
@@ -37,9 +35,9 @@ export async function runOnce<T>(
   }
   // Written by keepAnswer for a request like this one.
   if (reserved.answer !== null) return JSON.parse(reserved.answer) as T
-  const { uuid, isRepeat } = reserved
+  const { uuid } = reserved
   try {
-    const answer = await create({ uuid, isRepeat })
+    const answer = await create({ uuid })
     return JSON.parse(await keepAnswer(deps, scope, request.key, fingerprint, uuid, JSON.stringify(answer))) as T
   } catch (error) {
     if (error instanceof DomainError) await release(deps, scope, request.key, uuid)
@@ -49,19 +47,18 @@ export async function runOnce<T>(
 
 async function reserve(deps: Deps, scope: Scope, key: string, fingerprint: Uint8Array): Promise<Reserved> {
   const { organizationId, userId } = scope
-  const uuid = newUuid()
   // A key that is older than its time is a new one, also before retention has been there.
   await deps.db.$executeRaw`
     DELETE FROM idempotency_keys
     WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
       AND created_at < now() - make_interval(secs => ${deps.retention.idempotencyKeysMs / 1000})`
-  const [row] = await deps.db.$queryRaw<Omit<Reserved, 'isRepeat'>[]>`
+  const [row] = await deps.db.$queryRaw<Reserved[]>`
     INSERT INTO idempotency_keys (organization_id, user_id, key, fingerprint, uuid)
-    VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid)
+    VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${newUuid()}::uuid)
     ON CONFLICT (organization_id, user_id, key) DO UPDATE SET key = excluded.key
     RETURNING fingerprint, uuid, answer`
   if (row === undefined) throw new Error('An Idempotency-Key was neither stored nor found.')
-  return { ...row, isRepeat: row.uuid !== uuid }
+  return row
 }
 
 /** The answer of the run that was the first to get through. */

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES, type UpdateAgentRequest } from '../../contract/agents.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Deps, Scope } from '../deps.ts'
@@ -100,11 +99,10 @@ export async function importAgent(deps: Deps, scope: Scope, input: CreateAgentRe
   const fields = writableFields(input)
   if (!input.id) return presentAgent(await insertNew(deps, scope, fields, run))
   const uuid = toUuid(input.id)
-  const inserted = await insertAgent(deps, scope, uuid, fields)
+  const inserted = await insertAgent(deps, scope, uuid, fields, run)
   if (inserted) return presentAgent(inserted)
   const existing = await findAgent(deps, scope, uuid)
-  // An earlier run of this request has died before it could answer.
-  if (run.isRepeat && existing && isDeepStrictEqual({ ...existing, ...fields }, existing)) return presentAgent(existing)
+  if (existing && run.uuid !== undefined && existing.requestId === run.uuid) return presentAgent(existing)
   throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
 }
 
@@ -130,9 +128,15 @@ async function insertNew(deps: Deps, scope: Scope, fields: Fields, run: Run): Pr
 }
 
 /** Undefined when the organization has an agent with that id. */
-async function insertAgent(deps: Deps, scope: Scope, id: string, fields: Fields): Promise<AgentRow | undefined> {
+async function insertAgent(
+  deps: Deps,
+  scope: Scope,
+  id: string,
+  fields: Fields,
+  run: Run = {},
+): Promise<AgentRow | undefined> {
   const [row] = await deps.db.agent.createManyAndReturn({
-    data: [{ ...fields, id, organizationId: scope.organizationId }],
+    data: [{ ...fields, id, organizationId: scope.organizationId, requestId: run.uuid ?? null }],
     skipDuplicates: true,
   })
   return row

@@ -11,9 +11,10 @@ export async function pinSession(deps: Deps, { userId, ...scope }: Scope, id: st
   const pinned = await deps.db.sessionPin.findMany({ where: { userId }, select: { sessionId: true } })
   if (pinned.some(({ sessionId }) => sessionId === session.id)) return
   if (pinned.length >= MAX_PINS) throw invalid(`You have ${MAX_PINS} pinned sessions; unpin one of them first`)
-  // From its row, which may be gone by now.
+  // From its row, which may be gone by now; the lock sees to it that it does not go in between.
   await deps.db.$executeRaw`
-    INSERT INTO session_pins (user_id, session_id) SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid
+    INSERT INTO session_pins (user_id, session_id)
+    SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid FOR KEY SHARE
     ON CONFLICT DO NOTHING`
 }
 

@@ -56,6 +56,14 @@ describe('PUT', () => {
     expect(body.capabilities).toEqual([{ ref: 'current_time' }])
   })
 
+  it('keeps the order of what is given', async () => {
+    const id = newId()
+    const properties = { zebra: { type: 'string' }, ant: { type: 'number' }, bee: { enum: ['b', 'a'] } }
+    const tools = [{ ...tool('ask'), parameters: { type: 'object', required: ['zebra'], properties } }]
+    const { body } = await ask('PUT', `/${id}`, { ...(await full()), tools })
+    expect(JSON.stringify(body.tools[0].parameters)).toBe(JSON.stringify(tools[0]?.parameters))
+  })
+
   it('takes the id of the path in the body too, and no other', async () => {
     const id = newId()
     expect((await ask('PUT', `/${id}`, { ...(await full()), id })).status).toBe(201)
@@ -224,7 +232,7 @@ describe('previewing', () => {
     })
     expect(status).toBe(200)
     expect(body.system_prompt).toMatch(
-      /^<capability id="stateless_todo_list">\n.*<system-prompt>\nBase\.\n<\/system-prompt>$/,
+      /^<capability id="stateless_todo_list">\n.*<system-prompt>\nBase\.\n<\/system-prompt>$/s,
     )
     expect(body.tools.map(({ type, name, policy }: Json) => [type, name, policy])).toEqual([
       ['builtin', 'write_todos', 'auto'],

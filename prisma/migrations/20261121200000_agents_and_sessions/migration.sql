@@ -9,7 +9,14 @@ DROP INDEX "sessions_agent_id_created_at_id_idx";
 
 -- AlterTable
 ALTER TABLE "agents" DROP CONSTRAINT "agents_pkey",
+ADD COLUMN     "request_id" UUID,
+ALTER COLUMN "capabilities" SET DATA TYPE JSON,
+ALTER COLUMN "tools" SET DATA TYPE JSON,
 ADD CONSTRAINT "agents_pkey" PRIMARY KEY ("organization_id", "id");
+
+-- AlterTable
+ALTER TABLE "sessions" ALTER COLUMN "capabilities" SET DATA TYPE JSON,
+ALTER COLUMN "tools" SET DATA TYPE JSON;
 
 -- CreateTable
 CREATE TABLE "session_pins" (
