@@ -10,6 +10,10 @@ export default {
   },
   randomize: true,
   testSequencer: '<rootDir>/test/support/shuffle-sequencer.cjs',
-  maxWorkers: 2,
-  testTimeout: 60_000,
+  // Many tests wait for most of their time.
+  maxWorkers: 3,
+  // What a test file has loaded is never quite given back.
+  workerIdleMemoryLimit: '1GB',
+  // Waits have a limit of their own, which is far beyond what they take.
+  testTimeout: 600_000,
 }

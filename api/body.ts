@@ -47,7 +47,7 @@ async function parse(ctx: Context, limitBytes: number, options: Parameters<typeo
     onError: (error) => {
       // The rest is taken and dropped: a client that goes on sending gets its answer, and the connection stays fit.
       ctx.req.off('data', keep).resume()
-      throw bodyError(error, limitBytes)
+      throw bodyError(error, limitBytes, options?.json ? 'is not valid JSON' : 'cannot be read')
     },
     ...options,
   })
@@ -59,9 +59,9 @@ async function parse(ctx: Context, limitBytes: number, options: Parameters<typeo
   return true
 }
 
-function bodyError(error: Error, limitBytes: number): RequestError {
+function bodyError(error: Error, limitBytes: number, problem: string): RequestError {
   const status = (error as { status?: number }).status
   if (status === 413) return new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
   if (status === 415) return new RequestError(415, 'The content encoding or character set of the body is not supported')
-  return new RequestError(400, `The request body cannot be read: ${error.message.slice(0, 200)}`)
+  return new RequestError(400, `The request body ${problem}: ${error.message.slice(0, 200)}`)
 }

@@ -25,14 +25,23 @@ export async function isPortFree(port: number): Promise<boolean> {
   }
 }
 
+/**
+ * Below those that systems give to connections: one that is free now might be a connection's when its server starts, or
+ * starts again.
+ */
+const FIRST = 10_000
+const LAST = 32_000
+const ATTEMPTS = 100
+
 /** Different free ports: all of them are held open until the last one is known. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)))
-  const ports = servers.map((server) => {
-    const address = server.address()
-    if (address === null || typeof address === 'string') throw new Error('The system gave no port number.')
-    return address.port
-  })
-  await Promise.all(servers.map(close))
-  return ports
+  const servers = new Map<number, Server>()
+  for (let attempt = 0; servers.size < count; attempt++) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST))
+    const server = await listen(port).catch(() => undefined)
+    if (server !== undefined) servers.set(port, server)
+    else if (attempt >= ATTEMPTS) throw new Error('There are no free ports.')
+  }
+  await Promise.all([...servers.values()].map(close))
+  return [...servers.keys()]
 }

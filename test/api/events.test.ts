@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const post = (session: string, text: string) =>
-  call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=20`, textMessage(text))
+  call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=60`, textMessage(text))
 const get = (session: string, query = '') => call(service.url, 'GET', `/v1/sessions/${session}/events${query}`)
 const list = (query: string) => listEvents(service.url, id, query)
 const repeated = (key: string, values: string[]) => values.map((value) => `${key}=${value}`).join('&')

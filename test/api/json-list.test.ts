@@ -5,14 +5,17 @@ import Koa from 'koa'
 import { answerList } from '../../api/json-list.ts'
 import { createLog } from '../../platform/log.ts'
 
-const STALLED_MS = 300
+const STALLED_MS = 2000
 
 /** Serves a list without end, and counts the pages that were taken of it. */
 async function serveEndless() {
   const counts = { pages: 0, ended: false }
   async function* pages(): AsyncGenerator<string[]> {
     try {
-      for (; ; counts.pages++) yield [JSON.stringify('x'.repeat(100_000))]
+      for (; ; counts.pages++) {
+        yield [JSON.stringify('x'.repeat(100_000))]
+        await sleep(5)
+      }
     } finally {
       counts.ended = true
     }

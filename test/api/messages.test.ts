@@ -80,10 +80,10 @@ describe('posting a message', () => {
   it('answers with the model that the message names, for its own turn only', async () => {
     const id = await createSession(service.url)
     const controls = { model_id: await modelId(service.url, 'llmsim-echo'), reasoning: { effort: 'low' } }
-    const first = await post(id, textMessage('parrot', { controls }), '?wait=20')
+    const first = await post(id, textMessage('parrot', { controls }), '?wait=60')
     expect(first.body.output).toMatchObject({ role: 'agent', content: [{ type: 'text', text: 'parrot' }] })
     expect(first.body.output.metadata).toEqual({ model: 'llmsim-echo', reasoning_effort: 'low' })
-    const second = await post(id, textMessage('parrot'), '?wait=20')
+    const second = await post(id, textMessage('parrot'), '?wait=60')
     expect(second.body.output.metadata).toEqual({ model: 'llmsim-default' })
   })
 
@@ -168,7 +168,7 @@ describe('listing messages', () => {
   let id: string
   beforeAll(async () => {
     id = await createSession(service.url, {}, { model_id: await modelId(service.url, 'llmsim-echo') })
-    for (const text of ['one', 'two', 'three']) await post(id, textMessage(text), '?wait=20')
+    for (const text of ['one', 'two', 'three']) await post(id, textMessage(text), '?wait=60')
   })
 
   it('has questions and answers, newest first', async () => {

@@ -126,7 +126,7 @@ describe('getting a session', () => {
     expect(body.usage.output_tokens).toBeGreaterThan(0)
     expect(body.started_at >= body.created_at && body.updated_at >= body.started_at).toBe(true)
 
-    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('second'))
+    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('second'))
     const after = (await get(id)).body
     expect(after).toMatchObject({ preview: first, output_preview: 'second' })
     expect(after.usage.output_tokens).toBeGreaterThan(body.usage.output_tokens)

@@ -17,6 +17,7 @@ import {
   clientTool,
   getTurn,
   listTurns,
+  MUTE,
   post,
   postAndAsk,
   statusOf,
@@ -157,11 +158,11 @@ describe('tool results for a session', () => {
     await db.organization.create({ data: { id: organizationId, name: 'Other' } })
     const uuid = id.replace(/^session_(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
     const own = await db.session.findUniqueOrThrow({ where: { id: uuid } })
-    const move = async (to: string) => {
-      await db.session.update({ where: { id: uuid }, data: { organizationId: to } })
+    const move = async (to: string, agentId: string | null) => {
+      await db.session.update({ where: { id: uuid }, data: { organizationId: to, agentId } })
       await db.turn.updateMany({ where: { sessionId: uuid }, data: { organizationId: to } })
     }
-    await move(organizationId)
+    await move(organizationId, null)
     const missing = unknownId('session')
     expect((await submit(url, id, [RESULT])).body).toEqual((await submit(url, missing, [RESULT])).body)
     expectError(await submit(url, id, [RESULT]), 404, 'Session not found')
@@ -169,24 +170,26 @@ describe('tool results for a session', () => {
     expectError(await cancel(url, id, { turn_id: turnId }), 404, 'not found')
     expectError(await post(url, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
     expectError(await post(url, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
-    await move(own.organizationId)
+    await move(own.organizationId, own.agentId)
     await expectUntouched(id, turnId)
   })
 
   it('that is fresh, active or idle conflict', async () => {
-    const id = await createScriptedSession(url, [{ text: 'slow', delay_ms: 1500 }])
+    const id = await createScriptedSession(url, [MUTE])
     expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
     await post(url, id)
     await waitForEvent(url, id, 'output.message.started')
     expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
+    await cancel(url, id)
     expectSoundRecord(await waitUntilIdle(url, id))
     expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
   })
 
   it('that has all of them conflict', async () => {
-    const { id } = await createWaitingSession({ text: 'slow', delay_ms: 1000 })
+    const { id } = await createWaitingSession(MUTE)
     await submit(url, id, [RESULT, OTHER])
     expectError(await submit(url, id, [RESULT, OTHER]), 409)
+    await cancel(url, id)
     expectSoundRecord(await waitUntilIdle(url, id))
   })
 
@@ -222,7 +225,7 @@ describe('tool results for a session', () => {
 
 describe('a message while the turn waits for tool results', () => {
   it('takes its place: its calls are cancelled, and the session goes on without idling', async () => {
-    const { id, turnId } = await createWaitingSession({ text: 'slow', delay_ms: 500 })
+    const { id, turnId } = await createWaitingSession({ text: 'slow', delay_ms: 3000 })
     await submit(url, id, [RESULT])
     const stream = await openStream(url, `/v1/sessions/${id}/sse`)
     const answer = await post(url, id, 'Never mind')
@@ -278,7 +281,7 @@ describe('a message while the turn waits for tool results', () => {
 
   it('does nothing to another session', async () => {
     const { id, turnId } = await createWaitingSession()
-    await post(url, await createSession(url), 'Hello', {}, '?wait=20')
+    await post(url, await createSession(url), 'Hello', {}, '?wait=60')
     await expectUntouched(id, turnId)
   })
 })

@@ -27,7 +27,7 @@ const streamed = (id: string, text = 'Hello') =>
 describe('waiting for the answer to a message', () => {
   it('answers 200 with message, turn and output when the turn has ended', async () => {
     const id = await createScriptedSession(service.url, [{ text: 'Done.' }])
-    const { status, body } = await post(id, '?wait=20')
+    const { status, body } = await post(id, '?wait=60')
     expect(status).toBe(200)
     expect(Object.keys(body).sort()).toEqual(['message', 'output', 'turn'])
     expect(body.message).toMatchObject({ role: 'user', sequence: 1 })
@@ -42,14 +42,14 @@ describe('waiting for the answer to a message', () => {
 
   it('answers 200 with the failed turn and no output when the model refuses', async () => {
     const id = await createScriptedSession(service.url, [{ error: { status: 400, message: 'I will not.' } }])
-    const { status, body } = await post(id, '?wait=20')
+    const { status, body } = await post(id, '?wait=60')
     expect(status).toBe(200)
     expect(body.output).toBeNull()
     expect(body.turn).toMatchObject({ status: 'failed', error_code: 'llm_error', error: expect.stringMatching(/./) })
   })
 
   it.each(['0', '1'])('answers 202 with message and turn when %s s are too short', async (seconds) => {
-    const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 2500 }])
+    const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 4000 }])
     const { status, body } = await post(id, `?wait=${seconds}`)
     expect(status).toBe(202)
     expect(Object.keys(body).sort()).toEqual(['message', 'turn'])
@@ -70,7 +70,7 @@ describe('waiting for the answer to a message', () => {
   })
 
   it('goes on with the turn when the client leaves', async () => {
-    const id = await createScriptedSession(service.url, [{ text: 'Nobody waits.', delay_ms: 500 }])
+    const id = await createScriptedSession(service.url, [{ text: 'Nobody waits.', delay_ms: 3000 }])
     const leaving = new AbortController()
     const gone = fetch(`${service.url}/v1/sessions/${id}/messages?wait=60`, {
       method: 'POST',

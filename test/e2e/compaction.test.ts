@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 async function say(id: string, text: string): Promise<Json[]> {
-  const { status } = await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=30`, textMessage(text))
+  const { status } = await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
   expect(status).toBe(200)
   return waitUntilIdle(service.url, id)
 }

@@ -37,7 +37,7 @@ describe('a plain turn', () => {
     const { url } = service
     const id = await createSession(url)
     for (const text of ['one', 'two']) {
-      await call(url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage(text))
+      await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
     }
     const events = await listEvents(url, id)
     expect(events.map((event) => event.type)).toEqual([

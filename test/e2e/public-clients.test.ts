@@ -3,12 +3,12 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { EventSource } from 'eventsource'
 import { eventTypes } from '../../contract/events.ts'
-import { freePorts, type Service } from '../../scripts/services.ts'
+import { freePorts } from '../../scripts/services.ts'
 import { createScriptedSession, type Json, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
-import { privateRedis } from '../support/private-services.ts'
-import { killProcesses, type ServiceProcess, startApiProcess } from '../support/process.ts'
+import { type ServiceProcess, startApiProcess } from '../support/process.ts'
 import { expectSoundRecord } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
+import type { TestService } from '../support/service.ts'
 import { post } from '../support/turns.ts'
 
 const STEP = { thinking: 'one two three', text: 'four five six seven eight nine ten', tokens_per_second: 20 }
@@ -17,24 +17,17 @@ const TURNS = 4
 
 type FollowingClient = { ids: () => string[]; close(): void }
 
-const place = privateRedis()
-let redis: Service
+let site: RedisSite
 let service: TestService
 let api: ServiceProcess & { url: string }
 let environment: Record<string, string>
 beforeAll(async () => {
-  redis = await place.start()
-  service = await startService({ environment: { REDIS_URL: redis.url } })
-  const [port = 0] = await freePorts(1)
-  environment = { PORT: `${port}`, SSE_REALTIME_CYCLE_SECS: '1' }
+  site = await startRedisSite()
+  service = site.service
+  environment = { PORT: `${(await freePorts(1))[0]}`, SSE_REALTIME_CYCLE_SECS: '1' }
   api = await startApiProcess(service, 'api/main.ts', environment)
-}, 60_000)
-afterAll(async () => {
-  await killProcesses()
-  await service.stop()
-  await redis.stop()
-  await place.remove()
-}, 30_000)
+})
+afterAll(() => site.close())
 
 function followWithEventSource(id: string): FollowingClient {
   const ids: string[] = []
@@ -88,8 +81,8 @@ const startApi = async () => {
 async function expectRecordOverAll(client: FollowingClient, id: string): Promise<void> {
   await playTurn(id, client, async () => {})
   await playTurn(id, client, async () => {
-    await redis.stop()
-    redis = await place.start()
+    await site.stopRedis()
+    await site.startRedis()
   })
   await playTurn(id, client, async () => {
     await api.stop()
@@ -114,7 +107,7 @@ describe('over connection cycles, a Redis that is started again, an API that is 
   it('a standard EventSource receives the record', async () => {
     const id = await createSession()
     await expectRecordOverAll(followWithEventSource(id), id)
-  }, 120_000)
+  })
 
   const python = hasPython() ? it : it.skip
   python(
@@ -123,6 +116,5 @@ describe('over connection cycles, a Redis that is started again, an API that is 
       const id = await createSession()
       await expectRecordOverAll(followWithPython(id), id)
     },
-    120_000,
   )
 })

@@ -17,7 +17,7 @@ async function start(worker: boolean): Promise<TestService> {
 afterAll(async () => {
   await killProcesses()
   for (const service of services) await service.stop()
-}, 30_000)
+})
 
 const describeSchedule = (service: TestService, client: Client): Promise<ScheduleDescription> =>
   client.schedule.getHandle(`${service.config.TEMPORAL_TASK_QUEUE}-retention`).describe()
@@ -82,24 +82,20 @@ describe('the schedule of retention', () => {
     expect([0, 18_000]).toContain(left)
     await startWorkerProcess(service)
     await withClient(service, async (client) => {
-      const attempts = await waitFor(
-        async () => {
-          for (const run of await runsOf(service, client)) {
-            if ((await run.describe()).status.name !== 'COMPLETED') continue
-            const { events } = await run.fetchHistory()
-            const started = events?.find((event) => event.activityTaskStartedEventAttributes)
-            const { attempt } = started?.activityTaskStartedEventAttributes ?? {}
-            if (attempt && attempt > 1) return attempt
-          }
-          return undefined
-        },
-        'the second attempt',
-        40_000,
-      )
+      const attempts = await waitFor(async () => {
+        for (const run of await runsOf(service, client)) {
+          if ((await run.describe()).status.name !== 'COMPLETED') continue
+          const { events } = await run.fetchHistory()
+          const started = events?.find((event) => event.activityTaskStartedEventAttributes)
+          const { attempt } = started?.activityTaskStartedEventAttributes ?? {}
+          if (attempt && attempt > 1) return attempt
+        }
+        return undefined
+      }, 'the second attempt')
       expect(attempts).toBe(2)
     })
     expect(await countDeltas(deps, id)).toBe(0)
     expect(await read()).toEqual(before)
     expect(await deps.db.turn.count({ where: { sessionId: toUuid(id), deltasDeleted: false } })).toBe(0)
-  }, 90_000)
+  })
 })

@@ -11,7 +11,7 @@ afterAll(() => service.stop())
 /** A session whose model plays these steps, after as many messages have been answered. */
 async function play(...steps: object[]): Promise<{ id: string; events: Json[] }> {
   const id = await createScriptedSession(service.url, steps)
-  for (const _ of steps) await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=30`, textMessage('Go'))
+  for (const _ of steps) await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Go'))
   const events = await waitUntilIdle(service.url, id)
   expectSoundRecord(events)
   return { id, events }

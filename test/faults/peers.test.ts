@@ -13,11 +13,11 @@ describe('several API processes', () => {
     service = await startService()
     const [peer, child] = await Promise.all([service.startPeer(), startApiProcess(service)])
     urls = [service.url, peer.url, child.url]
-  }, 60_000)
+  })
   afterAll(async () => {
     await killProcesses()
     await service.stop()
-  }, 30_000)
+  })
 
   it('stream the same events of a message, whichever took it', async () => {
     for (const posted of urls) {
@@ -37,7 +37,7 @@ describe('several API processes', () => {
 
   it('understand the cursors of one another', async () => {
     const id = await createSession(service.url)
-    await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('Hello'))
+    await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Hello'))
     const record = await waitUntilIdle(service.url, id)
     for (const url of urls) {
       const { body } = await call(url, 'GET', `/v1/sessions/${id}/events?since_id=${record[3].id}`)
@@ -71,7 +71,7 @@ describe('a service in one process that is killed right after it took a message'
       await first.kill()
       expect(status).toBe(201)
       const second = await startApiProcess(record, 'main.ts')
-      const events = await waitUntilIdle(second.url, id, 30_000)
+      const events = await waitUntilIdle(second.url, id)
       expectSoundRecord(events)
       expect(turnsOf(events)).toHaveLength(1)
       const answers = typesOf(events).filter((type) => type === 'output.message.completed')
@@ -81,5 +81,5 @@ describe('a service in one process that is killed right after it took a message'
       await killProcesses()
       await record.stop()
     }
-  }, 60_000)
+  })
 })

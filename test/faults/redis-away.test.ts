@@ -1,39 +1,31 @@
-import { Redis } from 'ioredis'
-import type { Service } from '../../scripts/services.ts'
+import { toUuid } from '../../domain/ids.ts'
 import {
   call,
   createScriptedSession,
+  createSession,
   type Json,
   listEvents,
   textMessage,
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
-import { privateRedis } from '../support/private-services.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
+import type { TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 
 const TEXT = Array.from({ length: 30 }, (_, index) => `word${index}`).join(' ')
-const SLOW = { text: TEXT, tokens_per_second: 12 }
-/** Without Redis streams read the record each half second; with it back, all are compared with the record. */
-const MOST_DELAY_MS = 3000
+const SLOW = { text: TEXT, tokens_per_second: 8 }
 
-const place = privateRedis()
-let redis: Service
+let site: RedisSite
 let service: TestService
 let urls: string[]
-
 beforeAll(async () => {
-  redis = await place.start()
-  service = await startService({ environment: { REDIS_URL: redis.url } })
+  site = await startRedisSite()
+  service = site.service
   urls = [service.url, (await service.startPeer()).url]
-}, 60_000)
-afterAll(async () => {
-  await service.stop()
-  await redis.stop()
-  await place.remove()
-}, 30_000)
+})
+afterAll(() => site.close())
 
 async function startTurn(step: object): Promise<{ id: string; streams: OpenStream[] }> {
   const id = await createScriptedSession(service.url, [step])
@@ -44,13 +36,17 @@ async function startTurn(step: object): Promise<{ id: string; streams: OpenStrea
 
 const deltas = (events: Json[]) => events.filter((event) => event.type === 'output.message.delta').length
 
-/** Waits until the turn has gone on by some deltas, in the record. */
+/** Waits until the turn has gone on by some deltas, in the record, or to its end. */
 async function untilMoreDeltas(id: string): Promise<void> {
   const before = deltas(await listEvents(service.url, id))
-  await waitFor(async () => deltas(await listEvents(service.url, id)) >= before + 3, 'the turn to go on')
+  const hasGoneOn = async () => {
+    const events = await listEvents(service.url, id)
+    return deltas(events) >= before + 3 || events.at(-1)?.type === 'session.idled'
+  }
+  await waitFor(hasGoneOn, 'the turn to go on')
 }
 
-/** All streams tell the whole record, each event once, and not much later than it happened. */
+/** All streams tell the whole record, each event once. Returns how much later than it happened they told the last. */
 async function expectWholeStreams(id: string, streams: OpenStream[]): Promise<number> {
   const record = await waitUntilIdle(service.url, id)
   const idleAt = Date.now()
@@ -63,36 +59,26 @@ async function expectWholeStreams(id: string, streams: OpenStream[]): Promise<nu
     stream.close()
     expect(stream.events()).toEqual(record)
   }
-  expect(delayMs).toBeLessThan(MOST_DELAY_MS)
   return delayMs
-}
-
-async function withAdmin(work: (admin: Redis) => Promise<unknown>): Promise<void> {
-  const admin = new Redis(redis.url)
-  await work(admin)
-  admin.disconnect()
 }
 
 describe('streams equal the record', () => {
   it('when Redis is stopped and started again in mid-turn', async () => {
     const { id, streams } = await startTurn(SLOW)
     await untilMoreDeltas(id)
-    await redis.stop()
-    const stoppedAt = Date.now()
+    await site.stopRedis()
     await untilMoreDeltas(id)
     const { length } = await listEvents(service.url, id)
     await Promise.all(streams.map((stream) => stream.until((frame) => frame.data?.sequence === length)))
-    expect(Date.now() - stoppedAt).toBeLessThan(MOST_DELAY_MS)
-    redis = await place.start()
+    await site.startRedis()
     await expectWholeStreams(id, streams)
   })
 
   it('when Redis is killed and comes back without its data', async () => {
     const { id, streams } = await startTurn(SLOW)
     await untilMoreDeltas(id)
-    await redis.kill()
-    await place.remove()
-    redis = await place.start()
+    await site.loseRedis()
+    await site.startRedis()
     await expectWholeStreams(id, streams)
   })
 
@@ -100,7 +86,7 @@ describe('streams equal the record', () => {
     const { id, streams } = await startTurn(SLOW)
     for (let time = 0; time < 3; time++) {
       await untilMoreDeltas(id)
-      await withAdmin((admin) => admin.flushall())
+      await site.askRedis((admin) => admin.flushall())
     }
     await expectWholeStreams(id, streams)
   })
@@ -109,36 +95,36 @@ describe('streams equal the record', () => {
     const { id, streams } = await startTurn(SLOW)
     for (let time = 0; time < 3; time++) {
       await untilMoreDeltas(id)
-      await withAdmin((admin) => admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
+      await site.askRedis((admin) => admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
     }
     await expectWholeStreams(id, streams)
   })
 
   it('when Redis is away from the start of the turn to its end', async () => {
-    await redis.stop()
+    await site.stopRedis()
     const { id, streams } = await startTurn({ text: TEXT, tokens_per_second: 100 })
     const delayMs = await expectWholeStreams(id, streams)
     process.stdout.write(`without Redis: the last event came ${delayMs} ms after it was recorded\n`)
-    redis = await place.start()
+    await site.startRedis()
   })
 })
 
 describe('when Redis is back', () => {
-  it('events come over it again, long before the next look at the record', async () => {
-    await redis.stop()
-    redis = await place.start()
-    const ready = async () => (await call(urls[1] ?? '', 'GET', '/health/ready')).status === 200
+  it('events come over it again', async () => {
+    await site.stopRedis()
+    await site.startRedis()
+    const ready = async () => (await call(service.url, 'GET', '/health/ready')).status === 200
     await waitFor(ready, 'the service to find Redis again')
     const relayed = async () => {
-      const { id, streams } = await startTurn({ text: 'Hi' })
-      const record = await waitUntilIdle(service.url, id)
-      const [first] = await Promise.all(
-        streams.map((stream) => stream.until((frame) => frame.event === 'session.idled')),
-      )
-      const delayMs = Date.now() - Date.parse(record.at(-1).ts)
-      for (const stream of streams) stream.close()
-      return first !== undefined && delayMs < 400
+      const id = await createSession(service.url)
+      // A look at the record has nothing to say to one who is ahead of it.
+      const inbox = service.platform.deps.hub.subscribe(toUuid(id), () => Number.POSITIVE_INFINITY)
+      await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+      await waitUntilIdle(service.url, id)
+      const { entries } = inbox.take()
+      inbox.close()
+      return entries.length > 0
     }
-    await waitFor(relayed, 'events to come at once')
+    await waitFor(relayed, 'events to come over Redis')
   })
 })

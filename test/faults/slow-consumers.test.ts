@@ -81,7 +81,7 @@ describe('a client that does not read', () => {
     await unread.stream.ended
     const reason = { event: 'disconnecting', data: { reason: 'slow_consumer', retry_ms: 100 } }
     expect(unread.stream.frames.at(-1)).toMatchObject(reason)
-  }, 120_000)
+  })
 })
 
 describe('clients that never read', () => {
@@ -98,7 +98,7 @@ describe('clients that never read', () => {
     await Promise.all(unread.slice(0, RESUMED).map(expectNothingLost))
     expect(grownBytes).toBeLessThan(CLIENTS * INBOX_BYTES)
     await waitFor(async () => service.api.openStreams() === 0, 'the second streams to end')
-  }, 120_000)
+  })
 })
 
 describe('clients that stop reading in a replay', () => {
@@ -122,5 +122,5 @@ describe('clients that stop reading in a replay', () => {
     expect(first?.client.received()).toEqual(record)
     for (const { stream } of unread) stream.close()
     await waitFor(async () => service.api.openStreams() === 0, 'the streams to end')
-  }, 120_000)
+  })
 })

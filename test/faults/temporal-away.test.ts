@@ -6,8 +6,6 @@ import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { workflowsOf } from '../support/temporal.ts'
 
-const MOST_ACCEPT_MS = 1000
-const MOST_WAIT_MS = 40_000
 const TEXT = Array.from({ length: 30 }, (_, index) => `word${index}`).join(' ')
 
 const place = privateTemporal()
@@ -16,12 +14,12 @@ let service: TestService
 
 beforeAll(async () => {
   service = await startService({ environment: { TEMPORAL_ADDRESS: await place.address() } })
-}, 60_000)
+})
 afterAll(async () => {
   await service.stop()
   await temporal?.stop()
   await place.remove()
-}, 60_000)
+})
 
 async function startTemporal(): Promise<void> {
   temporal ??= await place.start()
@@ -31,22 +29,33 @@ async function stopTemporal(): Promise<void> {
   temporal = undefined
 }
 
-async function post(id: string): Promise<number> {
-  const startedAt = Date.now()
+async function post(id: string): Promise<void> {
   const { status } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
   expect(status).toBe(201)
-  return Date.now() - startedAt
+}
+
+/** What comes of starting a turn is told only after `work`: who waited for it would wait for ever. */
+async function beforeAnyStart(work: () => Promise<void>): Promise<void> {
+  const { deps } = service.platform
+  const { startTurn } = deps
+  const isDone = Promise.withResolvers<void>()
+  deps.startTurn = (turn) => startTurn(turn).finally(() => isDone.promise)
+  await work()
+  deps.startTurn = startTurn
+  isDone.resolve()
 }
 
 describe('a message that is posted while Temporal is away', () => {
   it('is accepted at once, and its turn runs once when Temporal is there', async () => {
     await stopTemporal()
     const ids = await Promise.all([createSession(service.url), createSession(service.url)])
-    for (const id of [...ids, ...ids]) expect(await post(id)).toBeLessThan(MOST_ACCEPT_MS)
+    await beforeAnyStart(async () => {
+      for (const id of [...ids, ...ids]) await post(id)
+    })
     await startTemporal()
     const startedAt = Date.now()
     for (const id of ids) {
-      const events = await waitUntilIdle(service.url, id, MOST_WAIT_MS)
+      const events = await waitUntilIdle(service.url, id)
       expectSoundRecord(events)
       expect(compactTypes(events).slice(0, 6)).toEqual([
         'input.message',
@@ -57,21 +66,21 @@ describe('a message that is posted while Temporal is away', () => {
       for (const turnId of turnsOf(events)) expect(await workflowsOf(service, turnId)).toBe(1)
     }
     process.stdout.write(`Temporal back: all turns ended ${Date.now() - startedAt} ms later\n`)
-  }, 60_000)
+  })
 })
 
 describe('a turn that runs while Temporal goes away', () => {
   it('streams on, and ends once', async () => {
     await startTemporal()
-    const id = await createScriptedSession(service.url, [{ text: TEXT, tokens_per_second: 10 }, { text: 'more' }])
+    const id = await createScriptedSession(service.url, [{ text: TEXT, tokens_per_second: 4 }, { text: 'more' }])
     const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
     await post(id)
-    await stream.until((frame) => frame.event === 'output.message.delta', MOST_WAIT_MS)
+    await stream.until((frame) => frame.event === 'output.message.delta')
     await stopTemporal()
     const { length } = stream.events()
     await stream.until(() => stream.events().length > length + 3)
     await startTemporal()
-    const events = await waitUntilIdle(service.url, id, MOST_WAIT_MS)
+    const events = await waitUntilIdle(service.url, id)
     await stream.until((frame) => frame.event === 'session.idled')
     expect(stream.events()).toEqual(events)
     stream.close()
@@ -79,15 +88,11 @@ describe('a turn that runs while Temporal goes away', () => {
     expect(answerOf(events)).toBe(TEXT)
     // And the session is not stuck.
     await post(id)
-    const later = await waitFor(
-      async () => {
-        const now = await waitUntilIdle(service.url, id, MOST_WAIT_MS)
-        return turnsOf(now).length === 2 && now
-      },
-      'the second turn',
-      MOST_WAIT_MS,
-    )
+    const later = await waitFor(async () => {
+      const now = await waitUntilIdle(service.url, id)
+      return turnsOf(now).length === 2 && now
+    }, 'the second turn')
     expectSoundRecord(later)
     expect(answerOf(later, turnsOf(later)[1])).toBe('more')
-  }, 90_000)
+  })
 })

@@ -103,7 +103,7 @@ beforeAll(async () => {
   expect(session.data.map((turn: Json) => turn.status).reverse()).toEqual([
     ...['completed', 'completed', 'cancelled', 'failed'],
   ])
-}, 60_000)
+})
 afterAll(() => service.stop())
 
 /** All that Temporal keeps of a turn when it has ended, as text; payloads decoded. */
@@ -171,7 +171,9 @@ describe("Temporal's history of a turn", () => {
   it('is short', async () => {
     for (const [index, turnId] of turnIds.entries()) {
       const { events, text } = await readHistory(turnId)
-      expect(events.length).toBeLessThanOrEqual(index === 1 ? 60 : 16)
+      // A workflow task that a slow machine is too late for is written down as three events more.
+      const late = events.filter((event) => event.workflowTaskTimedOutEventAttributes).length
+      expect(events.length - 3 * late).toBeLessThanOrEqual(index === 1 ? 60 : 16)
       expect(text.length).toBeLessThan(index === 1 ? 60_000 : 20_000)
     }
   })

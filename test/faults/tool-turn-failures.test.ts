@@ -61,7 +61,7 @@ async function ask(...given: FakeOpenaiAnswer[]): Promise<{ id: string; text: st
   )
   const id = await createSession(service.url, undefined, { capabilities: [{ ref: 'lab' }] })
   await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))
-  const events = await waitUntilIdle(service.url, id, 40_000)
+  const events = await waitUntilIdle(service.url, id)
   expectSoundRecord(events)
   expect(answers.get(text)).toEqual([])
   const runs = lab.runs.filter(({ args }) => args.text === text)
@@ -127,7 +127,7 @@ describe('a provider that fails once the tools have run', () => {
     expect(typesOf(events).slice(-4)).toEqual(['llm.generation', 'reason.completed', 'turn.failed', 'session.idled'])
     expect(events.at(-2).data).toMatchObject({ error_code: 'llm_error', error: expect.stringContaining('overloaded') })
     answers.set(text, [ANSWER])
-    await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=20`, textMessage('Again?'))
+    await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Again?'))
     const roles = requestsOf(text)
       .at(-1)
       ?.body.messages.map(({ role }) => role)
@@ -151,7 +151,7 @@ describe('a provider that fails once the tools have run', () => {
       type: 'turn.failed',
       data: { error: expect.stringContaining('said nothing') },
     })
-  }, 40_000)
+  })
 
   it.concurrent('is given the same patience in each step', async () => {
     const { events } = await ask(...Array(4).fill(OVERLOADED), CALLS, ...Array(4).fill(OVERLOADED), ANSWER)

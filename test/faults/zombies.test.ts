@@ -15,9 +15,9 @@ import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { runnerPid } from '../support/temporal.ts'
 
-/** A machine that is frozen, or has lost its power, keeps its polls open: Temporal hands it some tasks in vain. */
-const MOST_STANDSTILL_MS = 25_000
-const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 12 }
+/** Reported still within the time of a heartbeat: the worker that is cut off records all of it before it is missed. */
+const SHORT = { text: 'one two three four five six', tokens_per_second: 6 }
+const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 3 }
 const QUICK = { text: 'done' }
 const callOne = (name: string, args: object = {}) => [{ id: 'one', name, arguments: args }]
 
@@ -32,7 +32,7 @@ afterAll(async () => {
   await killProcesses()
   for (const { service } of sites) await service.stop()
   for (const { proxy } of sites.flatMap(({ workers }) => workers)) await proxy.close()
-}, 30_000)
+})
 
 async function startSite(): Promise<Site> {
   const service = await startService({ worker: false, capabilities: [createLab().capability] })
@@ -72,22 +72,20 @@ async function expectFinished(
   since: number,
   what: string,
 ): Promise<Json[]> {
-  const events = await waitUntilIdle(site.service.url, id, 40_000)
+  const events = await waitUntilIdle(site.service.url, id)
   await stream.until((frame) => frame.event === 'session.idled')
   expect(stream.events()).toEqual(events)
   expectSoundRecord(events)
   expect(count(events, 'output.message.started')).toBe(answers)
   expect(count(events, 'turn.completed')).toBe(1)
   expect(events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.status)).toEqual(['success'])
-  const ms = standstillMs(events, since)
-  process.stdout.write(`recovery: ${what}: ${ms} ms\n`)
-  expect(ms).toBeLessThan(MOST_STANDSTILL_MS)
+  process.stdout.write(`recovery: ${what}: ${standstillMs(events, since)} ms\n`)
   return events
 }
 
 describe('a worker that has recorded what it can no longer report', () => {
   it.concurrent('spares the next one the model call', async () => {
-    const turn = await startTurn(await startSite(), [{ ...SLOW, tool_calls: callOne('echo') }, QUICK])
+    const turn = await startTurn(await startSite(), [{ ...SHORT, tool_calls: callOne('echo') }, QUICK])
     await turn.stream.until((frame) => frame.event === 'output.message.delta')
     const runner = await runnerOf(turn)
     runner.proxy.cut()
@@ -95,7 +93,7 @@ describe('a worker that has recorded what it can no longer report', () => {
     await expectFinished(turn, 2, Date.now(), 'cut off once the answer was recorded')
     runner.proxy.mend()
     turn.stream.close()
-  }, 60_000)
+  })
 
   it.concurrent('spares the next one the run of a tool, also of one that may not run again', async () => {
     const turn = await startTurn(await startSite(), [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
@@ -106,36 +104,32 @@ describe('a worker that has recorded what it can no longer report', () => {
     await expectFinished(turn, 2, Date.now(), 'cut off once the result was recorded')
     runner.proxy.mend()
     turn.stream.close()
-  }, 60_000)
+  })
 })
 
 describe('a worker that was frozen and comes back', () => {
   it.concurrent.each([
     ['in mid-stream', [{ ...SLOW, tool_calls: callOne('echo') }, QUICK], 'output.message.delta', 3],
-    ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 1500 }) }, QUICK], 'tool.started', 2],
-  ])(
-    '%s adds nothing to what another one has done meanwhile',
-    async (where, steps, until, answers) => {
-      const site = await startSite()
-      const turn = await startTurn(site, steps)
-      await turn.stream.until((frame) => frame.event === until)
-      const runner = await runnerOf(turn)
-      runner.process.freeze()
-      const events = await expectFinished(turn, answers, Date.now(), `frozen ${where}`)
-      runner.process.thaw()
-      // It is back, and past whatever it had begun, when it takes part in turns again.
-      const isBack = async () => {
-        const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
-        const next = await runnerOf(later)
-        await waitUntilIdle(site.service.url, later.id, 40_000)
-        later.stream.close()
-        return next === runner
-      }
-      await waitFor(isBack, 'the thawed worker to run a step', 40_000)
-      expect(await listEvents(site.service.url, turn.id)).toEqual(events)
-      turn.stream.close()
-      expect(turn.stream.events()).toEqual(events)
-    },
-    90_000,
-  )
+    ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 6000 }) }, QUICK], 'tool.started', 2],
+  ])('%s adds nothing to what another one has done meanwhile', async (where, steps, until, answers) => {
+    const site = await startSite()
+    const turn = await startTurn(site, steps)
+    await turn.stream.until((frame) => frame.event === until)
+    const runner = await runnerOf(turn)
+    runner.process.freeze()
+    const events = await expectFinished(turn, answers, Date.now(), `frozen ${where}`)
+    runner.process.thaw()
+    // It is back, and past whatever it had begun, when it takes part in turns again.
+    const isBack = async () => {
+      const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
+      const next = await runnerOf(later)
+      await waitUntilIdle(site.service.url, later.id)
+      later.stream.close()
+      return next === runner
+    }
+    await waitFor(isBack, 'the thawed worker to run a step')
+    expect(await listEvents(site.service.url, turn.id)).toEqual(events)
+    turn.stream.close()
+    expect(turn.stream.events()).toEqual(events)
+  })
 })

@@ -6,11 +6,8 @@ import { openStream } from './stream.ts'
 import { withClient } from './temporal.ts'
 import { cancel } from './turns.ts'
 
-/** How long a cancelled session may take to its last event: a second, and what a busy machine adds. */
-const LIMIT_MS = 3000
-
-/** Cancels a session's turns; all has ended in time, on an open stream as in the record. Returns the events. */
-export async function cancelInTime(url: string, id: string, body?: object): Promise<Json[]> {
+/** Cancels a session's turns; the record has all of the end with the answer, an open stream soon. Returns the events. */
+export async function cancelAtOnce(url: string, id: string, body?: object): Promise<Json[]> {
   const before = (await listEvents(url, id)).length
   const stream = await openStream(url, `/v1/sessions/${id}/sse`)
   const startedAt = performance.now()
@@ -19,11 +16,10 @@ export async function cancelInTime(url: string, id: string, body?: object): Prom
     200,
     { status: 'cancelled', message: expect.stringMatching(/cancelled/) },
   ])
+  const events = await listEvents(url, id)
   await stream.until((frame) => frame.event === 'session.idled' && frame.data.sequence > before)
   const tookMs = Math.round(performance.now() - startedAt)
   process.stdout.write(`${expect.getState().currentTestName}: ${tookMs} ms\n`)
-  expect(tookMs).toBeLessThan(LIMIT_MS)
-  const events = await listEvents(url, id)
   expectSoundRecord(events)
   expect(events.at(-1).type).toBe('session.idled')
   expect(stream.events()).toEqual(events)

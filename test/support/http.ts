@@ -1,6 +1,9 @@
 /** Answers are what the contract says, which the service checks itself in tests; here they are plain JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of many shapes, and a wrong one fails it.
 export type Json = any
+
+/** How long a test waits for what has to happen. Only what never happens takes so long, on however slow a machine. */
+export const PATIENCE_MS = 180_000
 export type Answer = { status: number; body: Json; headers: Headers }
 
 /** A string body is sent as it is, anything else as JSON. */
@@ -73,7 +76,7 @@ export async function listEvents(url: string, sessionId: string, query = ''): Pr
 export async function waitFor<T>(
   check: () => Promise<T | undefined | false>,
   what: string,
-  timeoutMs = 20_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<T> {
   const until = Date.now() + timeoutMs
   for (;;) {
@@ -85,15 +88,14 @@ export async function waitFor<T>(
 }
 
 /** Waits until the session has nothing left to do; returns its events. */
-export async function waitUntilIdle(url: string, sessionId: string, timeoutMs?: number): Promise<Json[]> {
-  return waitFor(
-    async () => {
-      const events = await listEvents(url, sessionId)
-      return events.at(-1)?.type === 'session.idled' && events
-    },
-    `${sessionId} to go idle`,
-    timeoutMs,
-  )
+export async function waitUntilIdle(url: string, sessionId: string): Promise<Json[]> {
+  return waitFor(async () => {
+    // The events of a long turn are too many to be read again and again.
+    const session = await call(url, 'GET', `/v1/sessions/${sessionId}`)
+    if (session.body.status !== 'idle') return undefined
+    const events = await listEvents(url, sessionId)
+    return events.at(-1)?.type === 'session.idled' && events
+  }, `${sessionId} to go idle`)
 }
 
 /** An id of the right form that nothing has. */

@@ -29,7 +29,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     displayName: `The ${name} tool`,
     description: `Does ${name}.`,
     parameters: anything,
-    timeoutMs: 30_000,
+    timeoutMs: 3_600_000,
     mayRunAgain: true,
     run: async (args, context) => {
       const entry = { tool: name, args, callId: context.callId, mayHaveRun: context.mayHaveRun, aborted: false }
@@ -51,13 +51,16 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       await wait(args, run)
       return { waited: args.ms }
     }),
+    tool('meet', async ({ times }, { signal }) => {
+      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) await pause(10, signal)
+    }),
     tool('fail', async ({ text }) => {
       throw new ToolError(`failed as asked: ${text}`)
     }),
     tool('crash', async () => {
       throw new Error('SECRET-INNER-CAUSE')
     }),
-    tool('hang', (args, run) => wait({ ms: 60_000, ...args }, run), { timeoutMs: 700 }),
+    tool('hang', (args, run) => wait({ ms: 3_600_000, ...args }, run), { timeoutMs: 700 }),
     tool('deaf', () => new Promise(() => {}), { timeoutMs: 700 }),
     tool('flood', async () => 'x'.repeat(1024 * 1024)),
     tool('nul', async () => ({ text: 'a\0b\ud800c', '\0key': 1 })),

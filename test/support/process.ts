@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { guardAgainstLeak } from '../../scripts/services/process.ts'
+import { PATIENCE_MS } from './http.ts'
 import type { TestService } from './service.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const READY_TIMEOUT_MS = 30_000
 
 /** A process of the service, as a deployment has it, that can be killed. */
 export type ServiceProcess = {
@@ -61,7 +62,13 @@ export async function startApiProcess(
 async function startProcess(entryPoint: EntryPoint, service: TestService, environment: Record<string, string>) {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint], {
     cwd: ROOT,
-    env: { ...process.env, ...service.environment, ...environment, LOG_LEVEL: 'info' },
+    env: {
+      ...process.env,
+      ...service.environment,
+      ...environment,
+      LOG_LEVEL: 'info',
+      NODE_COMPILE_CACHE: path.join(ROOT, '.data', 'compile-cache'),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -99,7 +106,7 @@ function untilReady(child: ChildProcess, entryPoint: EntryPoint): Promise<number
   let last = ''
   return new Promise((resolve, reject) => {
     const fail = (why: string) => reject(new Error(`${entryPoint} ${why}; its last line: ${last}`))
-    const timer = setTimeout(() => fail('was not ready in time'), READY_TIMEOUT_MS)
+    const timer = setTimeout(() => fail('was not ready in time'), PATIENCE_MS)
     child.once('exit', () => {
       clearTimeout(timer)
       fail('ended')

@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { PATIENCE_MS } from './http.ts'
 
 export type RawAnswer = { status: number; headers: Record<string, string>; body: string }
 
@@ -13,7 +14,7 @@ export function exchange(url: string, ...bytes: (string | Uint8Array)[]): Promis
     const socket = connect(Number(port), hostname, () => {
       for (const part of bytes) socket.write(part)
     })
-    socket.setTimeout(15_000, () => socket.destroy(new Error('no answer within 15 s')))
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('no answer')))
     socket.on('data', (chunk: Uint8Array) => received.push(chunk))
     socket.on('error', reject)
     socket.on('end', () => socket.end())

@@ -30,7 +30,7 @@ export type TestOptions = {
   /** Besides the service's own; only in this process. */
   capabilities?: Capability[]
   /** With it workers here schedule retention, as those in a process of their own always do. */
-  retention?: Retention
+  retention?: Pick<Retention, 'deltasMs'>
 }
 
 let number = 0
@@ -93,6 +93,16 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     stop: async () => {
       for (const stop of stops.reverse()) await stop()
     },
+  }
+}
+
+/** A service for one test. */
+export async function withService(options: TestOptions, check: (service: TestService) => Promise<void>): Promise<void> {
+  const service = await startService(options)
+  try {
+    await check(service)
+  } finally {
+    await service.stop()
   }
 }
 

@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import type { Json } from './http.ts'
+import { type Json, PATIENCE_MS } from './http.ts'
 
 /** One frame of an event stream; `comment` for a line that begins with a colon. */
 export type Frame = { event?: string; id?: string; data?: Json; retry?: number; comment?: string }
@@ -10,10 +10,10 @@ export type OpenStream = {
   frames: Frame[]
   /** The parsed events: frames with an id. */
   events(): Json[]
-  /** Resolves with the first frame, old or new, that fits. */
+  /** Resolves with the first frame, old or new, that fits; each is looked at once. */
   until(fits: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>
-  /** Resolves when the server has ended the stream. */
-  ended: Promise<void>
+  /** Resolves when the stream has ended: `whole` when the server ended it, `torn` when the connection broke. */
+  ended: Promise<'whole' | 'torn'>
   /** Takes nothing more from the connection, until it is to go on. */
   pause(): void
   resume(): void
@@ -43,16 +43,16 @@ export function openStream(
         frames.push(...blocks.map(parseFrame))
         for (const look of waiting) look()
       })
-      const ended = new Promise<void>((done) => {
-        answer.on('close', done)
-        answer.on('error', () => done())
+      const ended = new Promise<'whole' | 'torn'>((done) => {
+        answer.on('close', () => done(answer.complete ? 'whole' : 'torn'))
+        answer.on('error', () => done('torn'))
       })
       resolve({
         status: answer.statusCode ?? 0,
         headers: answer.headers,
         frames,
         events: () => frames.filter((frame) => frame.id !== undefined).map((frame) => frame.data),
-        until: (fits, timeoutMs = 20_000) => waitForFrame(frames, waiting, fits, timeoutMs),
+        until: (fits, timeoutMs = PATIENCE_MS) => waitForFrame(frames, waiting, fits, timeoutMs),
         ended,
         pause: () => void answer.pause(),
         resume: () => void answer.resume(),
@@ -90,9 +90,12 @@ function waitForFrame(
       waiting.delete(look)
       finish()
     }
+    let looked = 0
     const look = () => {
-      const found = frames.find(fits)
-      if (found !== undefined) settle(() => resolve(found))
+      while (looked < frames.length) {
+        const frame = frames[looked++] as Frame
+        if (fits(frame)) return settle(() => resolve(frame))
+      }
     }
     const seen = () => frames.map((frame) => frame.event ?? frame.comment).join(', ')
     const timer = setTimeout(

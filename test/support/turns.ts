@@ -64,7 +64,7 @@ export const guardedTool = (name: string) => ({
 export const callsOf = (...names: string[]): Json[] => names.map((name) => ({ id: name, name, arguments: {} }))
 
 /** A model call that says nothing for longer than any test takes. */
-export const MUTE = { text: 'never said', delay_ms: 60_000 }
+export const MUTE = { text: 'never said', delay_ms: 3_600_000 }
 
 /** A session whose first turn is in its model call, with others in the queue; the turns' ids are in that order. */
 export async function createBusySession(

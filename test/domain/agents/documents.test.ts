@@ -251,7 +251,7 @@ describe('a document made to take time and memory', () => {
     const { busyMs } = eventLoop.stop()
     expect(refused).toMatch(/^invalid: /)
     expect(other).toEqual({ name: 'b', system_prompt: 'Hi' })
-    expect(busyMs).toBeLessThan(500)
+    expect(busyMs).toBeLessThan(2000)
   })
 
   it('is read when it is only long', async () => {

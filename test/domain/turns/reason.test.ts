@@ -44,7 +44,7 @@ const untilTold = (id: string, type: string, count: number) =>
     return told.length >= count
   }, `${count} ${type}`)
 
-const SLOW = { text: 'one two three four five six', tokens_per_second: 15 }
+const SLOW = { text: 'one two three four five six', tokens_per_second: 4 }
 
 describe('an attempt at a step', () => {
   it('stops when a newer one begins, and only the newer one answers', async () => {

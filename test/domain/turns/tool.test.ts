@@ -60,7 +60,7 @@ async function interruptRun(turn: TurnInput, fence: number): Promise<void> {
 
 describe('a second attempt at a tool call', () => {
   it('is told that the first may have run, when the tool may run again', async () => {
-    const { id, turn } = await createCall('wait', { ms: 400 })
+    const { id, turn } = await createCall('wait', { ms: 2000 })
     await interruptRun(turn, 1)
     expect(await run(turn, 2)).toEqual({ outcome: 'done' })
     expect(lab.runs.map(({ mayHaveRun, callId }) => ({ mayHaveRun, callId }))).toEqual([
@@ -71,7 +71,7 @@ describe('a second attempt at a tool call', () => {
   })
 
   it('does not run a tool that may not run again, and says so', async () => {
-    const { id, turn } = await createCall('once', { ms: 400 })
+    const { id, turn } = await createCall('once', { ms: 20_000 })
     await interruptRun(turn, 1)
     expect(await run(turn, 2)).toEqual({ outcome: 'done' })
     expect(lab.runs).toHaveLength(1)
@@ -99,7 +99,7 @@ describe('a second attempt at a tool call', () => {
 
 describe('an attempt that lives although a newer one has begun', () => {
   it('cannot write its result', async () => {
-    const { id, turn } = await createCall('wait', { ms: 600 })
+    const { id, turn } = await createCall('wait', { ms: 2500 })
     const zombie = run(turn, 1)
     await untilRuns(1)
     const newer = run(turn, 2)
