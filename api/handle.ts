@@ -54,7 +54,9 @@ export function createHandle(router: Router, deps: Deps, { prefix, checkAnswers 
       const once = <T>(create: (run: Run) => Promise<T>): Promise<T> => {
         isGuarded = true
         if (key === undefined) return create({})
-        return runOnce(deps, scope, { key, operation: `${ctx.method} ${ctx.path}`, body }, create)
+        // A document's type decides how it is read.
+        const operation = [endpoint.method, endpoint.path, params, endpoint.textTypes && ctx.request.type]
+        return runOnce(deps, scope, { key, request: [...operation, body] }, create)
       }
       const request = { params, query, body, scope, once, ctx: ctx as unknown as Context }
       // The schemas that Request's types come from are the ones that were just applied.

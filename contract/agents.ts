@@ -93,7 +93,7 @@ export const agentEndpoints = {
     path: '/v1/agents',
     tag: 'agents',
     summary: 'Lists the active agents of the organization, newest first',
-    query: z.object({ search: textUpTo(KiB).optional() }),
+    query: z.object({ search: textUpTo(200).optional() }),
     responses: { 200: listOf(Agent) },
     errors: [400],
   }),

@@ -10,8 +10,8 @@ const idOf = (prefix: string, ...alsoAccepted: string[]) => {
 
 export const AgentId = idOf('agent')
 export const SessionId = idOf('session')
-/** Path parameters accept the short prefix of the interface too; answers always say `session_`. */
-export const SessionPathId = idOf('session', 'sess')
+/** Path parameters accept the short prefix of the interface too; from there on it is `session_`. */
+export const SessionPathId = idOf('session', 'sess').transform((id) => id.replace(/^sess_/, 'session_'))
 export const MessageId = idOf('message')
 export const TurnId = idOf('turn')
 export const EventId = idOf('event')

@@ -50,4 +50,7 @@ export const toolList = z
 export const capabilityList = z
   .array(AgentCapabilityConfig)
   .max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` })
+  .refine((capabilities) => JSON.stringify(capabilities).length <= 256 * KiB, {
+    error: 'must be at most 256 KB of JSON altogether',
+  })
 export const tagList = z.array(textUpTo(256)).max(100)

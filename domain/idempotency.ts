@@ -9,38 +9,36 @@ import { newUuid } from './ids.ts'
  */
 export type Run = { uuid?: string }
 
-/** A request as its client can repeat it. */
-export type KeyedRequest = { key: string; operation: string; body: unknown }
+/** `request` is what makes two requests the same, as JSON. */
+export type KeyedRequest = { key: string; request: unknown }
 
-type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null }
+type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
 
 /**
  * Runs `create` so that a request that comes several times creates one thing and has one answer, the first, whatever
  * dies when. The key reserves the id of what is created before anything happens; a run that finds the id taken answers
- * with what it finds; and of several runs the first one to get through says what the answer is. A caller's mistake gives
- * the key free. Throws `conflict` when the key came with another request.
+ * with what it finds; and of several runs the first one to get through says what the answer is. A mistake of the caller's
+ * gives the key free, but not to a repetition: what it repeats may have got further. Throws `conflict` when the key came with another request.
  */
 export async function runOnce<T>(
   deps: Deps,
   scope: Scope,
-  request: KeyedRequest,
+  { key, request }: KeyedRequest,
   create: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const fingerprint = createHash('sha256')
-    .update(JSON.stringify([request.operation, request.body]))
-    .digest()
-  const reserved = await reserve(deps, scope, request.key, fingerprint)
+  const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest()
+  const reserved = await reserve(deps, scope, key, fingerprint)
   if (!fingerprint.equals(reserved.fingerprint)) {
     throw conflict('Idempotency-Key: it came with another request already; use a new one for each')
   }
   // Written by keepAnswer for a request like this one.
   if (reserved.answer !== null) return JSON.parse(reserved.answer) as T
-  const { uuid } = reserved
+  const { uuid, isRepeat } = reserved
   try {
     const answer = await create({ uuid })
-    return JSON.parse(await keepAnswer(deps, scope, request.key, fingerprint, uuid, JSON.stringify(answer))) as T
+    return JSON.parse(await keepAnswer(deps, scope, { key, fingerprint, uuid, answer: JSON.stringify(answer) })) as T
   } catch (error) {
-    if (error instanceof DomainError) await release(deps, scope, request.key, uuid)
+    if (error instanceof DomainError && !isRepeat) await release(deps, scope, key, uuid)
     throw error
   }
 }
@@ -52,28 +50,27 @@ async function reserve(deps: Deps, scope: Scope, key: string, fingerprint: Uint8
     DELETE FROM idempotency_keys
     WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
       AND created_at < now() - make_interval(secs => ${deps.retention.idempotencyKeysMs / 1000})`
-  const [row] = await deps.db.$queryRaw<Reserved[]>`
+  const uuid = newUuid()
+  const [row] = await deps.db.$queryRaw<Omit<Reserved, 'isRepeat'>[]>`
     INSERT INTO idempotency_keys (organization_id, user_id, key, fingerprint, uuid)
-    VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${newUuid()}::uuid)
+    VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid)
     ON CONFLICT (organization_id, user_id, key) DO UPDATE SET key = excluded.key
     RETURNING fingerprint, uuid, answer`
   if (row === undefined) throw new Error('An Idempotency-Key was neither stored nor found.')
-  return row
+  return { ...row, isRepeat: row.uuid !== uuid }
 }
 
 /** The answer of the run that was the first to get through. */
 async function keepAnswer(
   deps: Deps,
   { organizationId, userId }: Scope,
-  key: string,
-  fingerprint: Uint8Array,
-  uuid: string,
-  answer: string,
+  { key, fingerprint, uuid, answer }: { key: string; fingerprint: Uint8Array; uuid: string; answer: string },
 ): Promise<string> {
   const [row] = await deps.db.$queryRaw<{ answer: string }[]>`
     INSERT INTO idempotency_keys AS known (organization_id, user_id, key, fingerprint, uuid, answer)
     VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid, ${answer})
     ON CONFLICT (organization_id, user_id, key) DO UPDATE SET answer = coalesce(known.answer, excluded.answer)
+    WHERE known.uuid = excluded.uuid
     RETURNING answer`
   return row?.answer ?? answer
 }

@@ -42,11 +42,11 @@ export async function createMessage(
   input: CreateMessageRequest,
   { uuid }: Run = {},
 ): Promise<AcceptedMessage> {
-  checkParts(input)
-  checkModel(deps, input.controls?.model_id, 'controls.model_id')
   const { organizationId } = scope
   const message = newMessage({ organizationId, sessionId: toUuid(sessionId), turnId: uuid ?? newUuid() }, input)
   const accept = async () => {
+    checkParts(input)
+    checkModel(deps, input.controls?.model_id, 'controls.model_id')
     const policy = input.on_busy ?? 'enqueue'
     const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
     return inserted ?? insertBusy(deps, message, policy)

@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import {
   bindMigrationAwareSqlAdapterFactory,
@@ -24,6 +25,7 @@ export async function applyMigrations(databaseUrl: string): Promise<string[]> {
   return withPool(databaseUrl, async (pool) => {
     // The usual start has nothing to do and needs no engine, which takes a second to load.
     if (isSubset(wanted, await appliedMigrations(pool))) return []
+    await forgetInterrupted(pool)
     return withSchemaEngine(pool, async (engine) => {
       const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters })
       return appliedMigrationNames
@@ -40,6 +42,16 @@ async function appliedMigrations(pool: pg.Pool): Promise<string[]> {
     'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
   )
   return rows.map((row) => String(row.name))
+}
+
+/** The engine's own; while this connection has it, nobody else is migrating. */
+const MIGRATION_LOCK = 72707369
+
+/** A process that died in the middle of a migration has done nothing of it: the next one need not ask anybody. */
+async function forgetInterrupted(pool: pg.Pool): Promise<void> {
+  await pool.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+  const { rows } = await pool.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
+  if (rows[0]?.there === true) await pool.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
 }
 
 /**
@@ -94,15 +106,43 @@ function wholeScripts(pool: pg.Pool): PrismaPg {
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
-    adapter.executeScript = async (script) => {
-      await pool.query(script)
-    }
+    adapter.executeScript = (script) => runScript(pool, script)
     tellLetters(adapter, letters)
     return adapter
   }
   // The adapter's own would make a database and then, with a connection string, work in the one it came from.
   factory.connectToShadowDb = factory.connect
   return factory
+}
+
+/** In the script's transaction, so that a migration is never done and not noted. */
+const NOTE_MIGRATION = `DO $$ BEGIN
+  IF to_regclass('_prisma_migrations') IS NOT NULL THEN
+    UPDATE _prisma_migrations SET finished_at = now() WHERE finished_at IS NULL;
+  END IF;
+END $$`
+
+const LOCK_TIMEOUT_MS = 5000
+const MOST_ATTEMPTS = 20
+const RETRY_MS = 1000
+const DEADLOCK_DETECTED = '40P01'
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/**
+ * Runs a script as one transaction. Others may be at work on the tables: whoever waits for them makes everybody else
+ * wait behind it, so it gives up soon, lets them through, and tries again.
+ */
+export async function runScript(pool: pg.Pool, script: string, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await pool.query(`SET lock_timeout = ${lockTimeoutMs};\n${script}\n;${NOTE_MIGRATION};\nRESET lock_timeout;`)
+      return
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (attempt === MOST_ATTEMPTS || (code !== DEADLOCK_DETECTED && code !== LOCK_NOT_AVAILABLE)) throw error
+      await sleep(RETRY_MS)
+    }
+  }
 }
 
 const LETTER_OID = 18

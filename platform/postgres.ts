@@ -19,6 +19,8 @@ export function connectPostgres(config: Pick<Config, 'DATABASE_URL' | 'DATABASE_
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    // The adapter takes times for UTC, whatever zone they come in. The pool waits for it.
+    onConnect: (client) => client.query("SET TIME ZONE 'UTC'"),
   })
   // A pooled connection that breaks while idle has nobody else to tell.
   pool.on('error', (error) => log.warn({ err: error.message }, 'postgres connection lost'))

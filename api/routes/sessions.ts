@@ -10,9 +10,13 @@ import { cancelTurns } from '../../domain/turns/cancel.ts'
 import { submitToolResults } from '../../domain/turns/client-calls.ts'
 import { getTurn, listTurns } from '../../domain/turns/read.ts'
 import { type Handle, reply } from '../handle.ts'
+import { answerList, linesOf } from '../json-list.ts'
 
 export function sessionRoutes(handle: Handle, deps: Deps): void {
-  handle(sessionEndpoints.list, async ({ scope, query }) => reply(200, await listSessions(deps, scope, query)))
+  handle(sessionEndpoints.list, async ({ scope, query, ctx }) => {
+    const { pages, ...more } = await listSessions(deps, scope, query)
+    return answerList(ctx, deps.log, linesOf(pages), { more })
+  })
   handle(sessionEndpoints.create, async ({ scope, body, once }) =>
     reply(201, await once((run) => createSession(deps, scope, body, run))),
   )

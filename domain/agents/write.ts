@@ -19,34 +19,45 @@ export async function createAgent(
   input: CreateAgentRequest,
   run: Run,
 ): Promise<WrittenAgent> {
-  if (input.id) return putAgent(deps, scope, input.id, input)
-  await checkAgent(deps, input)
-  return { created: true, agent: presentAgent(await insertNew(deps, scope, writableFields(input), run)) }
+  if (input.id) return putAgent(deps, scope, input.id, input, run)
+  const agent = await createNew(deps, scope, run, async () => {
+    await checkAgent(deps, input)
+    return writableFields(input)
+  })
+  return { created: true, agent }
 }
 
 /** Creates the agent, or replaces it but for capabilities that are not given. Throws as createAgent. */
-export async function putAgent(deps: Deps, scope: Scope, id: string, input: CreateAgentRequest): Promise<WrittenAgent> {
-  await checkAgent(deps, input)
+export async function putAgent(
+  deps: Deps,
+  scope: Scope,
+  id: string,
+  input: CreateAgentRequest,
+  run: Run = {},
+): Promise<WrittenAgent> {
   const uuid = toUuid(id)
+  const earlier = await findWritten(deps, scope, run, uuid)
+  if (earlier) return { created: false, agent: presentAgent(earlier) }
+  await checkAgent(deps, input)
   const { capabilities, ...fields } = writableFields(input)
   // The insert comes first, so that of two requests with one new id one creates and the other replaces.
-  const inserted = await insertAgent(deps, scope, uuid, { ...fields, capabilities })
+  const inserted = await insertAgent(deps, scope, uuid, { ...fields, capabilities }, run)
   if (inserted) return { created: true, agent: presentAgent(inserted) }
-  const replaced = await updateAgent(
-    deps,
-    scope,
-    uuid,
-    input.capabilities?.length ? { ...fields, capabilities } : fields,
-  )
-  return { created: false, agent: replaced }
+  const other = await findWritten(deps, scope, run, uuid)
+  if (other) return { created: false, agent: presentAgent(other) }
+  const agent = await updateAgent(deps, scope, uuid, {
+    ...fields,
+    ...(input.capabilities?.length ? { capabilities } : {}),
+    requestId: run.uuid ?? null,
+  })
+  return { created: false, agent }
 }
 
 /** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
 export async function patchAgent(deps: Deps, scope: Scope, id: string, input: UpdateAgentRequest): Promise<Agent> {
-  const uuid = toUuid(id)
   await requireAgent(deps, scope, id)
   await checkAgent(deps, input)
-  return updateAgent(deps, scope, uuid, {
+  return updateAgent(deps, scope, toUuid(id), {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
@@ -65,23 +76,14 @@ export async function archiveAgent(deps: Deps, scope: Scope, id: string): Promis
 }
 
 /** Throws `not_found`. */
-export async function copyAgent(deps: Deps, scope: Scope, id: string, run: Run): Promise<Agent> {
-  const { name, description, systemPrompt, defaultModelId, tags, capabilities, tools } = await requireAgent(
-    deps,
-    scope,
-    id,
-  )
-  const fields = {
-    name: nameOfCopy(name),
-    description,
-    systemPrompt,
-    defaultModelId,
-    tags,
+export function copyAgent(deps: Deps, scope: Scope, id: string, run: Run): Promise<Agent> {
+  return createNew(deps, scope, run, async () => {
+    const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, scope, id)
     // As another agent has them already.
-    capabilities: capabilities as Prisma.InputJsonValue,
-    tools: tools as Prisma.InputJsonValue,
-  }
-  return presentAgent(await insertNew(deps, scope, fields, run))
+    const capabilities = row.capabilities as Prisma.InputJsonValue
+    const tools = row.tools as Prisma.InputJsonValue
+    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools }
+  })
 }
 
 const COPY = ' (copy)'
@@ -95,15 +97,15 @@ function nameOfCopy(name: string): string {
 
 /** Throws `conflict` when the document's id exists, and as createAgent. */
 export async function importAgent(deps: Deps, scope: Scope, input: CreateAgentRequest, run: Run): Promise<Agent> {
-  await checkAgent(deps, input)
-  const fields = writableFields(input)
-  if (!input.id) return presentAgent(await insertNew(deps, scope, fields, run))
+  if (!input.id) return (await createAgent(deps, scope, input, run)).agent
   const uuid = toUuid(input.id)
-  const inserted = await insertAgent(deps, scope, uuid, fields, run)
-  if (inserted) return presentAgent(inserted)
-  const existing = await findAgent(deps, scope, uuid)
-  if (existing && run.uuid !== undefined && existing.requestId === run.uuid) return presentAgent(existing)
-  throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
+  const earlier = await findWritten(deps, scope, run, uuid)
+  if (earlier) return presentAgent(earlier)
+  await checkAgent(deps, input)
+  const inserted = await insertAgent(deps, scope, uuid, writableFields(input), run)
+  const row = inserted ?? (await findWritten(deps, scope, run, uuid))
+  if (!row) throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
+  return presentAgent(row)
 }
 
 type Fields = ReturnType<typeof writableFields>
@@ -119,24 +121,34 @@ const writableFields = (input: CreateAgentRequest) => ({
   tools: (input.tools ?? []) as Prisma.InputJsonValue,
 })
 
-/** An agent with an id of its own; the one that an earlier run of the request has made, if there is one. */
-async function insertNew(deps: Deps, scope: Scope, fields: Fields, run: Run): Promise<AgentRow> {
+/** An agent with a new id; the one that another run of the request has created, if there is one. */
+async function createNew(deps: Deps, scope: Scope, run: Run, prepare: () => Promise<Fields>): Promise<Agent> {
   const uuid = run.uuid ?? newUuid()
-  const row = (await insertAgent(deps, scope, uuid, fields)) ?? (await findAgent(deps, scope, uuid))
+  const row =
+    (await findWritten(deps, scope, run, uuid)) ??
+    (await insertAgent(deps, scope, uuid, await prepare(), run)) ??
+    (await findWritten(deps, scope, run, uuid))
   if (!row) throw new Error('An agent was neither created nor found.')
-  return row
+  return presentAgent(row)
+}
+
+/** The agent, if it was another run of this request that wrote it last but for PATCH. */
+async function findWritten(deps: Deps, scope: Scope, run: Run, id: string): Promise<AgentRow | undefined> {
+  if (run.uuid === undefined) return undefined
+  const row = await findAgent(deps, scope, id)
+  return row?.requestId === run.uuid ? row : undefined
 }
 
 /** Undefined when the organization has an agent with that id. */
 async function insertAgent(
   deps: Deps,
-  scope: Scope,
+  { organizationId }: Scope,
   id: string,
   fields: Fields,
-  run: Run = {},
+  { uuid }: Run,
 ): Promise<AgentRow | undefined> {
   const [row] = await deps.db.agent.createManyAndReturn({
-    data: [{ ...fields, id, organizationId: scope.organizationId, requestId: run.uuid ?? null }],
+    data: [{ ...fields, id, organizationId, requestId: uuid ?? null }],
     skipDuplicates: true,
   })
   return row

@@ -37,6 +37,9 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   })
   const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
+  // The answers to its messages quote them.
+  await session.db.$executeRaw`
+    DELETE FROM idempotency_keys WHERE uuid IN (SELECT id FROM turns WHERE session_id = ${session.id}::uuid)`
   await session.db.session.delete({ where: { id: session.id } })
   return deleted
 }

@@ -3,7 +3,8 @@ import type { Deps, Scope } from '../deps.ts'
 import { toUuid } from '../ids.ts'
 import { readSessions } from './read.ts'
 
-export type SessionPage = { data: Session[]; total: number; limit: number; offset: number }
+/** `pages` has a few sessions at a time. */
+export type SessionPage = { pages: AsyncGenerator<Session[]>; total: number; offset: number; limit: number }
 type PageQuery = { agent_id?: string | undefined; limit: number; offset: number }
 
 /** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
@@ -11,6 +12,8 @@ type Place = { total: number; pinned: string[]; before: Date | null; skip: numbe
 
 /** Counts that are not of one agent; see SessionCount in prisma/schema.prisma. */
 const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
+/** A session and its agent may be megabytes. */
+const READ_AT_ONCE = 20
 
 /**
  * A page of the organization's sessions, or of one agent's: those that the caller has pinned first, each part newest
@@ -19,16 +22,36 @@ const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
 export async function listSessions(deps: Deps, scope: Scope, query: PageQuery): Promise<SessionPage> {
   const { limit, offset } = query
   const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
-  const { total, pinned, before, skip } = await findPlace(deps, scope, agentId ?? ALL_AGENTS, offset)
-  const first = pinned.slice(offset, offset + limit)
-  const take = limit - first.length
-  const data = await Promise.all([
-    readSessions(deps, scope, { where: { id: { in: first } } }),
-    before === null || skip === null || take === 0
-      ? []
-      : readSessions(deps, scope, { where: { agentId, createdAt: { lt: before }, id: { notIn: pinned } }, skip, take }),
-  ])
-  return { data: data.flat(), total, limit, offset }
+  const place = await findPlace(deps, scope, agentId ?? ALL_AGENTS, offset)
+  const pinned = place.pinned.slice(offset, offset + limit)
+  const others = await findOthers(deps, scope, agentId, place, limit - pinned.length)
+  return { pages: readPages(deps, scope, [...pinned, ...others]), total: place.total, offset, limit }
+}
+
+async function* readPages(deps: Deps, scope: Scope, ids: string[]): AsyncGenerator<Session[]> {
+  for (let start = 0; start < ids.length; start += READ_AT_ONCE) {
+    const some = ids.slice(start, start + READ_AT_ONCE)
+    const sessions = await readSessions(deps, scope, some)
+    if (sessions.length > 0) yield sessions
+  }
+}
+
+async function findOthers(
+  deps: Deps,
+  { organizationId }: Scope,
+  agentId: string | undefined,
+  { before, skip, pinned }: Place,
+  take: number,
+): Promise<string[]> {
+  if (before === null || skip === null || take === 0) return []
+  const rows = await deps.db.session.findMany({
+    where: { organizationId, agentId, createdAt: { lt: before }, id: { notIn: pinned } },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    select: { id: true },
+    skip,
+    take,
+  })
+  return rows.map(({ id }) => id)
 }
 
 /** A statement of its own: one whose limit is known when it is planned is planned for it. */

@@ -5,7 +5,10 @@ import type { Deps } from '../deps.ts'
  * deleting a session and presenting one take it from these two. (Features come with the capabilities that bring them.)
  */
 
-/** Deletes all that a session owned and that no foreign key deletes with it. May be repeated, also twice at once. */
+/**
+ * Deletes all that a session owned and that no foreign key deletes with it. Resolves when nothing is left, whoever has
+ * deleted it: it may run twice at once.
+ */
 export async function removeParts(deps: Deps, sessionId: string): Promise<void> {
   await removeEvents(deps, sessionId)
 }
@@ -16,12 +19,13 @@ export async function countActiveSchedules(_deps: Deps, _sessionIds: string[]): 
   return new Map()
 }
 
-/** So that a statement stays far from its 30 s, however long the session was. */
-const BATCH = 10_000
+/** So that a statement stays far from its 30 s, however long the session was, and however large its events. */
+const BATCH = 2000
 
 async function removeEvents(deps: Deps, sessionId: string): Promise<void> {
-  for (let deleted = BATCH; deleted === BATCH; ) {
-    deleted = await deps.db.$executeRaw`
+  // What somebody else is deleting is there until that has been committed.
+  while ((await deps.db.event.findFirst({ where: { sessionId }, select: { sequence: true } })) !== null) {
+    await deps.db.$executeRaw`
       DELETE FROM events WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM events WHERE session_id = ${sessionId}::uuid LIMIT ${BATCH}
       ))`

@@ -10,24 +10,23 @@ import { countActiveSchedules } from './parts.ts'
 
 /** Throws `not_found`. */
 export async function getSession(deps: Deps, scope: Scope, id: string): Promise<Session> {
-  const [session] = await readSessions(deps, scope, { where: { id: toUuid(id) } })
+  const [session] = await readSessions(deps, scope, [toUuid(id)])
   if (session === undefined) throw notFound('Session')
   return session
 }
 
-type Selection = Pick<Prisma.SessionFindManyArgs, 'where' | 'skip' | 'take'>
-
-/** Sessions of the organization, newest first. */
-export async function readSessions(deps: Deps, scope: Scope, { where, ...page }: Selection): Promise<Session[]> {
-  const rows = await deps.db.session.findMany({
-    where: { ...where, organizationId: scope.organizationId },
-    include: relations(scope),
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    ...page,
+/** Those of the uuids that are sessions of the organization, in their order. */
+export async function readSessions(deps: Deps, scope: Scope, ids: string[]): Promise<Session[]> {
+  const { organizationId } = scope
+  const [rows, schedules] = await Promise.all([
+    deps.db.session.findMany({ where: { id: { in: ids }, organizationId }, include: relations(scope) }),
+    countActiveSchedules(deps, ids),
+  ])
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.flatMap((id) => {
+    const row = byId.get(id)
+    return row === undefined ? [] : [presentSession(deps, row, schedules.get(id) ?? 0)]
   })
-  const ids = rows.map(({ id }) => id)
-  const schedules = await countActiveSchedules(deps, ids)
-  return rows.map((row) => presentSession(deps, row, schedules.get(row.id) ?? 0))
 }
 
 /** The uuid of a session that the caller may see. Throws `not_found` for any other. */

@@ -6,7 +6,7 @@ import type { Deps, Scope } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
 import type { Run } from '../idempotency.ts'
 import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from '../ids.ts'
-import { getSession } from './read.ts'
+import { getSession, readSessions } from './read.ts'
 
 /**
  * Throws `invalid` for an agent, a model or a capability that does not exist, for an archived agent, and for a tool that
@@ -18,6 +18,10 @@ export async function createSession(
   input: CreateSessionRequest,
   run: Run = {},
 ): Promise<Session> {
+  if (run.uuid !== undefined) {
+    const [earlier] = await readSessions(deps, scope, [run.uuid])
+    if (earlier !== undefined) return earlier
+  }
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
   await checkTools(input.tools)
@@ -38,7 +42,7 @@ export async function createSession(
         tools: (input.tools ?? []) as Prisma.InputJsonValue,
       },
     ],
-    // An earlier run of the request may have been here.
+    // Another run of the request may have been here meanwhile.
     skipDuplicates: true,
   })
   return getSession(deps, scope, toId('session', id))

@@ -118,6 +118,7 @@ describe('PATCH', () => {
     ['description', (length) => ({ description: 'd'.repeat(length) }), 10 * 1024],
     ['system_prompt', (length) => ({ system_prompt: 's'.repeat(length) }), 1024 * 1024],
     ['capabilities', (length) => ({ capabilities: Array(length).fill({ ref: 'noop' }) }), 250],
+    ['capabilities', (length) => ({ capabilities: [{ ref: 'noop', config: 'c'.repeat(length * 1024 - 28) }] }), 256],
     ['tools', (length) => ({ tools: Array.from({ length }, (_, index) => tool(`t${index}`)) }), 50],
     [
       'tools.0.parameters',

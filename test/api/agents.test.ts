@@ -227,6 +227,11 @@ describe('listing agents', () => {
     expect(names((await search('no such agent')).body)).toEqual([])
   })
 
+  it('takes a search of 200 bytes and no longer one', async () => {
+    expect((await search('s'.repeat(200))).status).toBe(200)
+    expectError(await search('s'.repeat(201)), 400, /^search: must be at most 200 bytes/)
+  })
+
   it('refuses a search that no text can match', async () => {
     expectError(await call(service.url, 'GET', '/v1/agents?search=a%00b'), 400, /^search: .*NUL/)
     expectError(await call(service.url, 'GET', '/v1/agents?search=a&search=b'), 400, /^search: /)

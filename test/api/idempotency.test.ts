@@ -106,6 +106,39 @@ describe('a key', () => {
     expect(whole(await post('/v1/sessions', { title: 'Old' }, key))).toEqual(whole(first))
   })
 
+  it('does not undo what was changed since an agent was replaced', async () => {
+    const id = newAgentId()
+    await post('/v1/agents', { ...agent, id })
+    const key = newUuid()
+    expect((await post('/v1/agents', { ...agent, id, name: 'Grace' }, key)).status).toBe(200)
+    await forgetAnswer(key)
+    await call(service.url, 'PATCH', `/v1/agents/${id}`, { name: 'Patched' })
+    expect(await post('/v1/agents', { ...agent, id, name: 'Grace' }, key)).toMatchObject({
+      status: 200,
+      body: { name: 'Patched' },
+    })
+  })
+
+  it('is repeated although what it needed has gone', async () => {
+    const { body: archived } = await post('/v1/agents', agent)
+    const key = newUuid()
+    const first = await post('/v1/sessions', { agent_id: archived.id }, key)
+    await forgetAnswer(key)
+    await call(service.url, 'DELETE', `/v1/agents/${archived.id}`)
+    expect(whole(await post('/v1/sessions', { agent_id: archived.id }, key))).toEqual(whole(first))
+  })
+
+  it('is the same for both spellings of a session, and goes with it', async () => {
+    const id = await createSession(service.url)
+    const key = newUuid()
+    const first = await post(`/v1/sessions/${id}/messages`, textMessage('Hi'), key)
+    const second = await post(`/v1/sessions/${id.replace('session_', 'sess_')}/messages`, textMessage('Hi'), key)
+    expect(whole(second)).toEqual(whole(first))
+    await call(service.url, 'DELETE', `/v1/sessions/${id}`)
+    expect(await db().idempotencyKey.count({ where: { key } })).toBe(0)
+    expectError(await post(`/v1/sessions/${id}/messages`, textMessage('Hi'), key), 404, 'Session not found')
+  })
+
   it('is refused with another request', async () => {
     const key = newUuid()
     await post('/v1/sessions', { title: 'One' }, key)
@@ -146,7 +179,7 @@ describe('a key', () => {
   it('is its user’s and organization’s own', async () => {
     const scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
     const scopes = [scope, { ...scope, userId: newUuid() }, { ...scope, organizationId: await addOrganization(db()) }]
-    const request = { key: newUuid(), operation: 'POST /x', body: {} }
+    const request = { key: newUuid(), request: ['POST', '/x', {}] }
     const run = (of: typeof scope) => runOnce(service.platform.deps, of, request, async ({ uuid }) => uuid)
     const uuids = await Promise.all(scopes.map(run))
     expect(new Set(uuids).size).toBe(3)

@@ -21,7 +21,7 @@ async function serveEndless() {
     }
   }
   const app = new Koa()
-  app.use((ctx) => answerList(ctx as never, createLog('silent', 'list'), pages(), STALLED_MS))
+  app.use((ctx) => answerList(ctx as never, createLog('silent', 'list'), pages(), { stalledMs: STALLED_MS }))
   app.silent = true
   const server = createServer(app.callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

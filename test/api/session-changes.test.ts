@@ -179,6 +179,22 @@ describe('a list', () => {
     expect(counts).toEqual([])
   })
 
+  it('finds every place on days on which clocks change, whatever the time zone of the database', async () => {
+    const { db } = service.platform.deps
+    const organizationId = await addOrganization(db)
+    const hours = Array.from({ length: 72 }, (_, hour) => new Date(Date.UTC(2026, 2, 28, hour, 30)))
+    await db.session.createMany({
+      data: hours.map((createdAt) => ({ id: newUuid(), organizationId, harnessId: newUuid(), createdAt })),
+    })
+    const [, places] = await db.$transaction([
+      db.$executeRaw`SET LOCAL TIME ZONE 'Europe/Berlin'`,
+      db.$queryRaw<{ count: number }[]>`
+        SELECT count(before)::int AS count FROM generate_series(0, 80) AS skip CROSS JOIN LATERAL session_place(
+          ${organizationId}::uuid, '00000000-0000-0000-0000-000000000000', '{}', skip)`,
+    ])
+    expect(places).toEqual([{ count: 72 }])
+  })
+
   /** Walks the whole list and holds it against the plain query that it stands for. */
   async function expectSortedPages(agent: string | null, limit: number): Promise<void> {
     const expected = await service.platform.deps.db.$queryRaw<{ id: string }[]>`

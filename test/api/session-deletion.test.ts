@@ -36,6 +36,11 @@ async function countRows(id: string): Promise<number[]> {
   ])
 }
 
+const insertEvents = (sessionId: string, count: number) => service.platform.deps.db.$executeRaw`
+  INSERT INTO events (session_id, sequence, type, ts, turn_id, step, data)
+  SELECT ${sessionId}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}'
+  FROM generate_series(1, ${count}::int) n`
+
 const untilGone = (id: string) =>
   waitFor(async () => (await countRows(id)).every((count) => count === 0), `${id} to be gone from the record`)
 
@@ -141,12 +146,36 @@ describe('a deletion that was not finished', () => {
     await untilGone(id)
   })
 
+  it('is finished by several workers at once, of which none takes the others to be done', async () => {
+    const { deps } = service.platform
+    const peer = (await service.startPeer()).platform.deps
+    const id = newUuid()
+    await insertEvents(id, 40_000)
+    await deps.db.deletedSession.create({ data: { id, turnIds: [] } })
+    const sweeps = [deps, peer, deps].map((one) => sweepDeletedSessions(one, 0))
+    const isNoted = () => deps.db.deletedSession.count({ where: { id } })
+    const eventsAfter = waitFor(async () => (await isNoted()) === 0, 'the row to go').then(() =>
+      deps.db.event.count({ where: { sessionId: id } }),
+    )
+    expect(await eventsAfter).toBe(0)
+    await Promise.all(sweeps)
+  })
+
+  it('because somebody deleted the row by hand is finished by the sweeper', async () => {
+    const { deps } = service.platform
+    const id = await createSession(service.url)
+    await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
+    await waitUntilIdle(service.url, id)
+    await deps.db.session.delete({ where: { id: toUuid(id) } })
+    expect((await countRows(id)).slice(3)).toEqual([0, 1])
+    await sweepDeletedSessions(deps, 0)
+    expect(await countRows(id)).toEqual([0, 0, 0, 0, 0])
+  })
+
   it('because its process died is finished by the sweeper, however many events there were', async () => {
     const { deps } = service.platform
     const id = newUuid()
-    await deps.db.$executeRaw`
-      INSERT INTO events (session_id, sequence, type, ts, turn_id, step, data)
-      SELECT ${id}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}' FROM generate_series(1, 25000) n`
+    await insertEvents(id, 25_000)
     await deps.db.deletedSession.create({ data: { id, turnIds: [newUuid()] } })
     await Promise.all([sweepDeletedSessions(deps, 0), sweepDeletedSessions(deps, 0)])
     expect(await countRows(`session_${id.replaceAll('-', '')}`)).toEqual([0, 0, 0, 0, 0])

@@ -1,6 +1,19 @@
-import { readdir } from 'node:fs/promises'
-import { applyMigrations, diffMigration } from '../../platform/migrate.ts'
+import { readdir, readFile } from 'node:fs/promises'
+import pg from 'pg'
+import { applyMigrations, diffMigration, runScript } from '../../platform/migrate.ts'
 import { createEmptyDatabase, type TestDatabase } from '../support/database.ts'
+
+/** But for the last digit. */
+const UUID = '00000000-0000-0000-0000-00000000000'
+
+async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
+  const pool = new pg.Pool({ connectionString })
+  try {
+    await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
 
 let database: TestDatabase
 beforeEach(async () => {
@@ -18,5 +31,60 @@ describe('the migrations', () => {
     const names = (await readdir('prisma/migrations')).filter((name) => /^\d/.test(name))
     expect(applied.flat().sort()).toEqual(names.sort())
     expect(await applyMigrations(database.url)).toEqual([])
+  })
+
+  it('are applied after a process that died in the middle of one', async () => {
+    await withPool(database.url, async (pool) => {
+      // As the engine makes its table, and notes a migration that it begins.
+      await pool.query(`
+        CREATE TABLE _prisma_migrations (
+          id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
+          migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
+          started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0
+        );
+        INSERT INTO _prisma_migrations (id, checksum, migration_name) VALUES ('1', 'x', '20261121000000_init')`)
+      expect(await applyMigrations(database.url)).toContain('20261121000000_init')
+      const { rows } = await pool.query('SELECT FROM _prisma_migrations WHERE finished_at IS NULL')
+      expect(rows).toEqual([])
+    })
+  })
+
+  it('count the sessions that are there already', async () => {
+    await withPool(database.url, async (pool) => {
+      const names = (await readdir('prisma/migrations')).filter((name) => /^\d/.test(name)).sort()
+      const run = async (name: string) => pool.query(await readFile(`prisma/migrations/${name}/migration.sql`, 'utf8'))
+      const last = names.findIndex((name) => name.endsWith('agents_and_sessions'))
+      for (const name of names.slice(0, last)) await run(name)
+      await pool.query(`
+        INSERT INTO agents (id, organization_id, name, system_prompt, updated_at)
+        VALUES ('${UUID}8', '${UUID}1', 'Agent', 'Help.', now());
+        INSERT INTO sessions (id, organization_id, agent_id, harness_id, created_at, updated_at)
+        SELECT gen_random_uuid(), '${UUID}1', CASE WHEN n % 3 = 0 THEN '${UUID}8'::uuid END, '${UUID}2', now() - n * interval '1 h', now()
+        FROM generate_series(1, 60) n`)
+      for (const name of names.slice(last)) await run(name)
+      const { rows } = await pool.query(`
+        SELECT agent_id, seconds, sum(count)::int AS count FROM session_counts GROUP BY 1, 2 ORDER BY 1, 2`)
+      expect(rows).toEqual([
+        { agent_id: `${UUID}0`, seconds: 300, count: 60 },
+        { agent_id: `${UUID}0`, seconds: 86400, count: 60 },
+        { agent_id: `${UUID}8`, seconds: 300, count: 20 },
+        { agent_id: `${UUID}8`, seconds: 86400, count: 20 },
+      ])
+    })
+  })
+
+  it('let others through who are at work on a table, and come after them', async () => {
+    await withPool(database.url, async (pool) => {
+      await pool.query('CREATE TABLE busy (id int)')
+      const other = await pool.connect()
+      await other.query('BEGIN; LOCK TABLE busy IN ROW EXCLUSIVE MODE')
+      const migrating = runScript(pool, 'ALTER TABLE busy ADD COLUMN more int; CREATE TABLE once (id int)', 100)
+      // It waits behind the migration, and would for as long as that waits.
+      await pool.query('INSERT INTO busy VALUES (1)')
+      await other.query('COMMIT')
+      other.release()
+      await migrating
+      expect((await pool.query('SELECT id, more FROM busy')).rows).toEqual([{ id: 1, more: null }])
+    })
   })
 })

@@ -15,7 +15,7 @@ export type TestService = {
   platform: Platform
   api: RunningApi
   /** Another API process's worth: its own connections on the same record. */
-  startPeer(): Promise<{ url: string; api: RunningApi }>
+  startPeer(): Promise<{ url: string; api: RunningApi; platform: Platform }>
   startWorker(): RunningWorker
   /** The environment of a child process that joins this service. */
   environment: Record<string, string>

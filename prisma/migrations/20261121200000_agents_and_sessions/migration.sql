@@ -68,6 +68,9 @@ CREATE INDEX "session_pins_session_id_idx" ON "session_pins"("session_id");
 CREATE INDEX "deleted_sessions_created_at_idx" ON "deleted_sessions"("created_at");
 
 -- CreateIndex
+CREATE INDEX "idempotency_keys_uuid_idx" ON "idempotency_keys"("uuid");
+
+-- CreateIndex
 CREATE INDEX "idempotency_keys_created_at_idx" ON "idempotency_keys"("created_at");
 
 -- CreateIndex
@@ -97,7 +100,7 @@ BEGIN
   CROSS JOIN LATERAL (
     SELECT '00000000-0000-0000-0000-000000000000'::uuid UNION ALL SELECT s.agent_id WHERE s.agent_id IS NOT NULL
   ) AS a (id)
-  CROSS JOIN (VALUES (86400), (60)) AS u (seconds)
+  CROSS JOIN (VALUES (86400), (300)) AS u (seconds)
   GROUP BY 1, 2, 3, 4, 5
   ORDER BY 1, 2, 3, 4, 5
   ON CONFLICT (organization_id, agent_id, seconds, start, shard) DO UPDATE SET count = known.count + excluded.count;
@@ -105,7 +108,7 @@ BEGIN
     DELETE FROM session_counts c USING changed s
     WHERE c.organization_id = s.organization_id
       AND c.agent_id IN ('00000000-0000-0000-0000-000000000000', s.agent_id)
-      AND c.seconds IN (86400, 60) AND c.start = date_bin(make_interval(secs => c.seconds), s.created_at, 'epoch')
+      AND c.seconds IN (86400, 300) AND c.start = date_bin(make_interval(secs => c.seconds), s.created_at, 'epoch')
       AND c.shard = get_byte(uuid_send(s.id), 15) % 4
       AND c.count = 0;
   END IF;
@@ -117,6 +120,16 @@ FOR EACH STATEMENT EXECUTE FUNCTION count_sessions();
 CREATE TRIGGER sessions_deleted AFTER DELETE ON sessions REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION count_sessions();
 
+-- What a session owned is removed after it, however its row went.
+CREATE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO deleted_sessions (id, turn_ids) SELECT id, '{}' FROM changed ON CONFLICT (id) DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER sessions_deleted_note AFTER DELETE ON sessions REFERENCING OLD TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION note_deleted_sessions();
+
 -- Those that are there already; the triggers' lock keeps others out until the migration is through.
 INSERT INTO session_counts (organization_id, agent_id, seconds, start, shard, count)
 SELECT s.organization_id, a.id, u.seconds, date_bin(make_interval(secs => u.seconds), s.created_at, 'epoch'),
@@ -125,11 +138,11 @@ FROM sessions s
 CROSS JOIN LATERAL (
   SELECT '00000000-0000-0000-0000-000000000000'::uuid UNION ALL SELECT s.agent_id WHERE s.agent_id IS NOT NULL
 ) AS a (id)
-CROSS JOIN (VALUES (86400), (60)) AS u (seconds)
+CROSS JOIN (VALUES (86400), (300)) AS u (seconds)
 GROUP BY 1, 2, 3, 4, 5;
 
 -- The place in the list of an organization's sessions, or of an agent's, newest first, after p_skip of those that are
--- not in p_left_out: before that time, after so many more. No row past the end. Looks at days, then at one day's minutes.
+-- not in p_left_out: before that time, after so many more. No row past the end. Looks at days, then at parts of one.
 CREATE FUNCTION session_place(p_organization_id uuid, p_agent_id uuid, p_left_out uuid[], p_skip bigint)
 RETURNS TABLE (before timestamptz, skip bigint) LANGUAGE sql STABLE AS $$
   WITH left_out AS (
@@ -143,18 +156,18 @@ RETURNS TABLE (before timestamptz, skip bigint) LANGUAGE sql STABLE AS $$
     ) AS counted GROUP BY start
   ), day AS (
     SELECT start, upto - count AS skipped FROM days WHERE upto > p_skip ORDER BY start DESC LIMIT 1
-  ), minutes AS (
+  ), parts AS (
     SELECT start, sum(count) AS count, sum(sum(count)) OVER (ORDER BY start DESC) + (SELECT skipped FROM day) AS upto FROM (
       SELECT start, count FROM session_counts
-      WHERE organization_id = p_organization_id AND agent_id = p_agent_id AND seconds = 60
-        AND start >= (SELECT start FROM day) AND start < (SELECT start FROM day) + interval '1 day'
+      WHERE organization_id = p_organization_id AND agent_id = p_agent_id AND seconds = 300
+        AND start >= (SELECT start FROM day) AND start < (SELECT start FROM day) + interval '24 hours'
       UNION ALL
-      SELECT date_bin('1 minute', created_at, 'epoch'), -1 FROM left_out
-      WHERE created_at >= (SELECT start FROM day) AND created_at < (SELECT start FROM day) + interval '1 day'
+      SELECT date_bin('5 minutes', created_at, 'epoch'), -1 FROM left_out
+      WHERE created_at >= (SELECT start FROM day) AND created_at < (SELECT start FROM day) + interval '24 hours'
     ) AS counted GROUP BY start
   )
-  SELECT start + interval '1 minute', (p_skip - (upto - count))::bigint
-  FROM minutes WHERE upto > p_skip ORDER BY start DESC LIMIT 1
+  SELECT start + interval '5 minutes', (p_skip - (upto - count))::bigint
+  FROM parts WHERE upto > p_skip ORDER BY start DESC LIMIT 1
 $$;
 
 -- As before, but for the agent, whose key has its organization in it now.
