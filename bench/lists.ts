@@ -100,6 +100,8 @@ const fill = (url: string, sessions: number): Promise<string> =>
       FROM generate_series(1, $3::int) AS n`,
       [organizationId, agentId, sessions],
     )
+    // As autovacuum does within a minute.
+    await client.query('ANALYZE')
     return `agent_${agentId}`
   })
 
