@@ -121,7 +121,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => sweepTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'telling workflows', () => sweepNotices(deps)),
-    repeat(deps, DELETE_MS, signal, 'removing what deleted sessions owned', () => sweepDeletedSessions(deps)),
+    repeat(deps, DELETE_MS, signal, 'removing what deleted sessions owned', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
       cursor = await reconcileTurns(deps, cursor)
     }),

@@ -53,11 +53,11 @@ const GRACE_MS = 15_000
 const MOST_AT_ONCE = 20
 
 /** Finishes deletions that were begun: their process died, or Temporal was away. */
-export async function sweepDeletedSessions(deps: Deps, graceMs = GRACE_MS): Promise<void> {
+export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
   const left = await deps.db.$queryRaw<Deleted[]>`
     SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions
     WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MOST_AT_ONCE}`
-  const ended = await Promise.allSettled(left.map((one) => finish(deps, one, removeParts(deps, one.id))))
+  const ended = await Promise.allSettled(left.map((one) => finish(deps, one, removeParts(deps, one.id, signal))))
   const failed = ended.find((one) => one.status === 'rejected')
   if (failed) throw failed.reason
 }

@@ -41,6 +41,9 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
   SELECT ${sessionId}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}'
   FROM generate_series(1, ${count}::int) n`
 
+/** Never aborts. */
+const ALWAYS = new AbortController().signal
+
 const untilGone = (id: string) =>
   waitFor(async () => (await countRows(id)).every((count) => count === 0), `${id} to be gone from the record`)
 
@@ -138,10 +141,10 @@ describe('a deletion that was not finished', () => {
     deps.turns = { ...turns, cancelTurn: () => Promise.reject(new Error('away')) }
     expect((await ask('DELETE', `/${id}`)).status).toBe(204)
     expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
-    await expect(sweepDeletedSessions(deps, 0)).rejects.toThrow('away')
+    await expect(sweepDeletedSessions(deps, ALWAYS, 0)).rejects.toThrow('away')
     expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
     deps.turns = turns
-    await sweepDeletedSessions(deps, 0)
+    await sweepDeletedSessions(deps, ALWAYS, 0)
     expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
     await untilGone(id)
   })
@@ -152,7 +155,7 @@ describe('a deletion that was not finished', () => {
     const id = newUuid()
     await insertEvents(id, 40_000)
     await deps.db.deletedSession.create({ data: { id, turnIds: [] } })
-    const sweeps = [deps, peer, deps].map((one) => sweepDeletedSessions(one, 0))
+    const sweeps = [deps, peer, deps].map((one) => sweepDeletedSessions(one, ALWAYS, 0))
     const isNoted = () => deps.db.deletedSession.count({ where: { id } })
     const eventsAfter = waitFor(async () => (await isNoted()) === 0, 'the row to go').then(() =>
       deps.db.event.count({ where: { sessionId: id } }),
@@ -168,7 +171,7 @@ describe('a deletion that was not finished', () => {
     await waitUntilIdle(service.url, id)
     await deps.db.session.delete({ where: { id: toUuid(id) } })
     expect((await countRows(id)).slice(3)).toEqual([0, 1])
-    await sweepDeletedSessions(deps, 0)
+    await sweepDeletedSessions(deps, ALWAYS, 0)
     expect(await countRows(id)).toEqual([0, 0, 0, 0, 0])
   })
 
@@ -177,7 +180,7 @@ describe('a deletion that was not finished', () => {
     const id = newUuid()
     await insertEvents(id, 25_000)
     await deps.db.deletedSession.create({ data: { id, turnIds: [newUuid()] } })
-    await Promise.all([sweepDeletedSessions(deps, 0), sweepDeletedSessions(deps, 0)])
+    await Promise.all([sweepDeletedSessions(deps, ALWAYS, 0), sweepDeletedSessions(deps, ALWAYS, 0)])
     expect(await countRows(`session_${id.replaceAll('-', '')}`)).toEqual([0, 0, 0, 0, 0])
   })
 })
