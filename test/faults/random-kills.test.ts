@@ -12,14 +12,14 @@ const SEED = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 31)
 const LANES = 6
 const KILLS = 50
 /** About what the turn takes; later kills would find it ended. */
-const LATEST_KILL_MS = 3000
-const CLIENT_TAKES_MS = 250
+const LATEST_KILL_MS = 2300
+const CLIENT_TAKES_MS = 200
 
 const THOUGHT = 'I have to add, to divide, to wait and then to ask.'
 const TEXT = 'Let me look at all of that, one after the other, and ask you.'
 const SECOND_TEXT = 'Now the weather and the rest of it.'
 const ANSWER = 'So this is the whole answer, which took two rounds of tools.'
-const PACE = { tokens_per_second: 25 }
+const PACE = { tokens_per_second: 50 }
 const SCRIPT = [
   {
     ...PACE,
@@ -28,7 +28,7 @@ const SCRIPT = [
     tool_calls: [
       { id: 'add', name: 'add', arguments: { a: 1, b: 2 } },
       { id: 'divide', name: 'divide', arguments: { a: 1, b: 0 } },
-      { id: 'wait', name: 'wait', arguments: { ms: 300 } },
+      { id: 'wait', name: 'wait', arguments: { ms: 200 } },
       { id: 'ask', name: 'ask', arguments: { text: 'Which town?' } },
     ],
   },
@@ -37,7 +37,7 @@ const SCRIPT = [
     text: SECOND_TEXT,
     tool_calls: [
       { id: 'weather', name: 'get_weather', arguments: { location: 'Lisbon' } },
-      { id: 'wait', name: 'wait', arguments: { ms: 300 } },
+      { id: 'wait', name: 'wait', arguments: { ms: 200 } },
     ],
   },
   { ...PACE, text: ANSWER },
