@@ -18,7 +18,8 @@ type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; 
  * Runs `create` so that a request that comes several times creates one thing and has one answer, the first, whatever
  * dies when. The key reserves the id of what is created before anything happens; a run that finds the id taken answers
  * with what it finds; and of several runs the first one to get through says what the answer is. A mistake of the caller's
- * gives the key free, but not to a repetition: what it repeats may have got further. Throws `conflict` when the key came with another request.
+ * gives the key free, but not to a repetition: what it repeats may have got further. Throws `conflict` when the key came
+ * with another request.
  */
 export async function runOnce<T>(
   deps: Deps,
