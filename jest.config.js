@@ -10,8 +10,8 @@ export default {
   },
   randomize: true,
   testSequencer: '<rootDir>/test/support/shuffle-sequencer.cjs',
-  // Many tests wait for most of their time.
-  maxWorkers: 3,
+  // A file may have a dozen processes of its own; with more at once heartbeats come too late.
+  maxWorkers: 2,
   // What a test file has loaded is never quite given back.
   workerIdleMemoryLimit: '1GB',
   // Waits have a limit of their own, which is far beyond what they take.

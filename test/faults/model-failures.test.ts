@@ -4,7 +4,7 @@ import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService({ environment: { LLM_IDLE_TIMEOUT_SECS: '0.5' } })
+  service = await startService({ environment: { LLM_IDLE_TIMEOUT_SECS: '4' } })
 })
 afterAll(() => service.stop())
 
@@ -93,7 +93,7 @@ describe('a model that fails', () => {
   })
 
   it.concurrent('by falling silent between words is given up, but one that is only slow is not', async () => {
-    const { events } = await play({ text: 'one two three four five', tokens_per_second: 5 })
+    const { events } = await play({ text: 'la '.repeat(25), tokens_per_second: 5 })
     expect(compactTypes(events)).toEqual(firstTurnTypes())
   })
 })
