@@ -107,10 +107,16 @@ describe('a body over 2 MiB', () => {
     }
   })
 
-  it('is taken for an agent, up to 3 MiB', async () => {
-    const body = (size: number) => agentOf(`"unknown":"${'x'.repeat(size)}"`)
-    expect((await post('/v1/agents', body(2.5 * MiB))).status).toBe(201)
-    expectError(await post('/v1/agents', body(3 * MiB)), 413, 'at most 3145728 bytes')
+  it.each<[string, string, object, number]>([
+    ['a session', '/v1/sessions', {}, 2 * MiB],
+    ['an agent', '/v1/agents', { name: 'Large', system_prompt: 'Help.' }, 3 * MiB],
+  ])('is taken for %s up to its limit, and not a byte more', async (_, path, fields, limit) => {
+    const ofBytes = (bytes: number) => {
+      const body = JSON.stringify({ ...fields, unknown: '' })
+      return body.replace('"unknown":""', `"unknown":"${'x'.repeat(bytes - body.length)}"`)
+    }
+    expect((await post(path, ofBytes(limit))).status).toBe(201)
+    expectError(await post(path, ofBytes(limit + 1)), 413, `at most ${limit} bytes`)
   })
 
   it('of garbage is a mistake like any other', async () => {

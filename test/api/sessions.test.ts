@@ -95,6 +95,19 @@ describe('creating a session', () => {
   })
 })
 
+describe('a limit of a session', () => {
+  const tool = (index: number) => ({ type: 'client_side', name: `t${index}`, description: '', parameters: {} })
+  it.each<[string, (length: number) => object, number]>([
+    ['title', (length) => ({ title: 't'.repeat(length) }), 2048],
+    ['tags', (length) => ({ tags: Array(length).fill('t') }), 100],
+    ['capabilities', (length) => ({ capabilities: Array(length).fill({ ref: 'noop' }) }), 250],
+    ['tools', (length) => ({ tools: Array.from({ length }, (_, index) => tool(index)) }), 50],
+  ])('allows %s up to it and not one more', async (field, body, limit) => {
+    expect((await create(body(limit))).status).toBe(201)
+    expectError(await create(body(limit + 1)), 400, new RegExp(`^${field}: .*${limit}`))
+  })
+})
+
 describe('getting a session', () => {
   it('knows both prefixes and answers with the long one', async () => {
     const id = await createSession(service.url)
