@@ -1,7 +1,9 @@
 import pg from 'pg'
+import { DEFAULT_ORGANIZATION_UUID } from '../domain/ids.ts'
 import type { RunningServices } from '../scripts/services.ts'
 import { type RunningApp, spawnApp } from './app.ts'
 import { goal, print } from './report.ts'
+import { percentile } from './statistics.ts'
 
 const SMALL = 1000
 const LARGE = 100_000
@@ -61,7 +63,7 @@ async function timePlace(place: Place, small: Installation, large: Installation)
     const pair = [await timeRequest(place, small), await timeRequest(place, large)]
     if (round >= WARM_UP) for (const [index, ms] of pair.entries()) times[index]?.push(ms)
   }
-  return [median(times[0]), median(times[1])]
+  return [percentile(times[0], 0.5), percentile(times[1], 0.5)]
 }
 
 async function timeRequest({ query }: Place, installation: Installation): Promise<number> {
@@ -73,8 +75,6 @@ async function timeRequest({ query }: Place, installation: Installation): Promis
   return ms
 }
 
-const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-
 async function createDatabase(url: string, name: string): Promise<string> {
   await execute(url, (client) => client.query(`CREATE DATABASE ${name}`))
   const own = new URL(url)
@@ -85,11 +85,10 @@ async function createDatabase(url: string, name: string): Promise<string> {
 /** Half over a month, half in the last hour, and every second one of one agent; written past the service. */
 const fill = (url: string, sessions: number): Promise<string> =>
   execute(url, async (client) => {
-    const organizationId = '00000000-0000-0000-0000-000000000001'
     const { rows } = await client.query(
       `INSERT INTO agents (id, organization_id, name, system_prompt, updated_at)
       VALUES (gen_random_uuid(), $1, 'Agent', 'Help.', now()) RETURNING replace(id::text, '-', '') AS id`,
-      [organizationId],
+      [DEFAULT_ORGANIZATION_UUID],
     )
     const agentId: string = rows[0].id
     await client.query(
@@ -98,7 +97,7 @@ const fill = (url: string, sessions: number): Promise<string> =>
         repeat('What was said. ', 13), repeat('What was answered. ', 10),
         now() - random() * CASE WHEN n % 4 < 2 THEN interval '1 month' ELSE interval '1 hour' END, now()
       FROM generate_series(1, $3::int) AS n`,
-      [organizationId, agentId, sessions],
+      [DEFAULT_ORGANIZATION_UUID, agentId, sessions],
     )
     // As autovacuum does within a minute.
     await client.query('ANALYZE')

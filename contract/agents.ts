@@ -77,15 +77,9 @@ export type AgentPreviewResponse = z.infer<typeof AgentPreviewResponse>
 
 const AGENT_BODY_BYTES = 3 * MiB
 const AgentPath = z.object({ agent_id: AgentId })
-/** The media types of an agent's document; YAML's goes by three names. */
-const DOCUMENT_TYPES = [
-  'text/plain',
-  'text/markdown',
-  'application/json',
-  'application/yaml',
-  'application/x-yaml',
-  'text/yaml',
-] as const
+export const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
+/** The media types of an agent's document. */
+const DOCUMENT_TYPES = ['text/plain', 'text/markdown', 'application/json', ...YAML_TYPES]
 
 export const agentEndpoints = {
   list: defineEndpoint({

@@ -1,3 +1,4 @@
+import { YAML_TYPES } from '../../contract/agents.ts'
 import { invalid, tooMany } from '../errors.ts'
 import { createThreadPool } from '../thread-pool.ts'
 import { type Fields, isMap, readJson, readOwnJson } from './read-document-json.ts'
@@ -19,7 +20,6 @@ export type AgentDocument = { [key in (typeof FIELDS)[number]]?: unknown } & { s
 
 /** CPU time. */
 const TIME_LIMIT_MS = 2000
-const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml', 'text/x-yaml']
 
 const OPENING = /^---[ \t]*\r?(?:\n|$)/
 const CLOSING = /(?<=^|\n)---[ \t]*\r?(?:\n|$)/
