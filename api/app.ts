@@ -4,18 +4,20 @@ import Router from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
-import { authenticate } from './authenticate.ts'
+import { createAuthenticate } from './authenticate.ts'
 import { addDocs } from './docs.ts'
 import { answerErrors, RequestError } from './errors.ts'
 import { createHandle } from './handle.ts'
 import { openapiDocument } from './openapi.ts'
 import { agentRoutes } from './routes/agents.ts'
+import { authRoutes } from './routes/auth.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { modelRoutes } from './routes/models.ts'
+import { organizationRoutes } from './routes/organizations.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import type { SseStreams } from './sse.ts'
 
@@ -23,6 +25,8 @@ export type AppOptions = {
   version: string
   apiPrefix: string
   corsOrigins: string[]
+  /** How many proxies are in front of the service. */
+  trustedProxies: number
   readiness: Readiness
   streams: SseStreams
   /** Holds every answer against the contract; for tests. */
@@ -31,8 +35,14 @@ export type AppOptions = {
 
 export function createApp(deps: Deps, options: AppOptions): Koa {
   const router = new Router()
-  const handle = createHandle(router, deps, { prefix: options.apiPrefix, checkAnswers: options.checkAnswers ?? false })
-  healthRoutes(handle, options.version, options.readiness)
+  const handle = createHandle(router, deps, {
+    prefix: options.apiPrefix,
+    checkAnswers: options.checkAnswers ?? false,
+    authenticate: createAuthenticate(deps),
+  })
+  healthRoutes(handle, deps, options)
+  authRoutes(handle, deps)
+  organizationRoutes(handle, deps)
   agentRoutes(handle, deps)
   sessionRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
@@ -42,12 +52,12 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   durableRoutes(handle, deps, options.streams)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
-  const app = new Koa()
+  // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
+  const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(requestId)
   app.use(answerErrors(deps.log))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   app.use(ignoreApiPrefix(options.apiPrefix))
-  app.use(authenticate())
   app.use(router.routes())
   app.use(unknownRoute(router))
   // What Koa itself reports is a client that went away in mid-answer.

@@ -1,10 +1,79 @@
-import type { Middleware } from 'koa'
-import type { Scope } from '../domain/deps.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../domain/ids.ts'
+import type { Context } from 'koa'
+import type { Endpoint } from '../contract/endpoint.ts'
+import { OrganizationId } from '../contract/ids.ts'
+import { anonymousCaller, type Caller, identify } from '../domain/auth/caller.ts'
+import { allows } from '../domain/auth/scopes.ts'
+import type { Deps } from '../domain/deps.ts'
+import { forbidden, notFound } from '../domain/errors.ts'
+import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../domain/ids.ts'
+import { ACCESS_TOKEN, ORGANIZATION, readCookie } from './cookies.ts'
+import { RequestError } from './errors.ts'
 
-/** Mode none: every request is the anonymous administrator of the default organization. */
-export const authenticate = (): Middleware => (ctx, next) => {
-  const scope: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
-  ctx.state.scope = scope
-  return next()
+/** Undefined for an endpoint that is for everybody. */
+export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller | undefined>
+
+/** Who calls, and whether they may; the first thing that is looked at. */
+export function createAuthenticate(deps: Deps): Authenticate {
+  return async (ctx, endpoint) => {
+    if (endpoint.access === 'public') return undefined
+    const caller =
+      deps.auth.mode === 'none' ? await anonymousCaller(deps, wanted(ctx, endpoint)) : await signedIn(ctx, endpoint)
+    authorize(caller, endpoint)
+    return caller
+  }
+
+  async function signedIn(ctx: Context, endpoint: Endpoint): Promise<Caller> {
+    const presented = presentedCredential(ctx)
+    const caller = presented && (await identify(deps, presented.text, wanted(ctx, endpoint)))
+    if (presented === undefined || caller === undefined) throw authenticationRequired()
+    if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+    return caller
+  }
 }
+
+export const authenticationRequired = () =>
+  new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
+
+/** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
+export function presentedCredential(ctx: Context): { text: string; isCookie: boolean } | undefined {
+  const header = ctx.get('Authorization').trim()
+  if (header !== '') return { text: header.replace(/^(Bearer|ApiKey) +/i, ''), isCookie: false }
+  const cookie = readCookie(ctx, ACCESS_TOKEN)
+  return cookie === undefined ? undefined : { text: cookie, isCookie: true }
+}
+
+/** A browser sends cookies with whatever page asks it to; what changes something has to come from the service's own. */
+export function requireSameOrigin(ctx: Context, baseUrl: string): void {
+  if (['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) return
+  const origin = ctx.get('Origin')
+  if (origin !== '' && [new URL(baseUrl).origin, ctx.origin].includes(origin)) return
+  throw new RequestError(403, "With cookies this needs an Origin header with the service's own origin; or send a token")
+}
+
+/** By the header, or by the cookie of switch-org. */
+function wanted(ctx: Context, endpoint: Endpoint) {
+  const isStrict = endpoint.access !== 'user'
+  const header = ctx.get('X-Org-Id')
+  const id = header || readCookie(ctx, ORGANIZATION)
+  if (id === undefined) return { organizationId: undefined, isStrict }
+  if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }
+  if (header !== '') throw new RequestError(400, 'X-Org-Id: must be org_ followed by 32 lower-case hex digits')
+  if (isStrict) throw notFound('Organization')
+  return { organizationId: undefined, isStrict }
+}
+
+function authorize({ scope, credential }: Caller, endpoint: Endpoint): void {
+  const { access } = endpoint
+  if (credential !== undefined && !allows(credential.scopes, endpoint)) {
+    throw forbidden(`The API key's scopes do not allow this; it would need ${endpoint.tag}:${need(endpoint)}`)
+  }
+  if (endpoint.login && scope.isApiKey) throw forbidden('This cannot be done with an API key; sign in')
+  if ((access === 'admin' || access === 'operator') && scope.role === 'member') {
+    throw forbidden('Only owners and administrators of the organization may do this')
+  }
+  if (access === 'operator' && scope.organizationId !== DEFAULT_ORGANIZATION_UUID) {
+    throw forbidden('Only owners and administrators of the default organization may do this')
+  }
+}
+
+const need = ({ method }: Endpoint): string => (method === 'GET' ? 'read' : 'write')

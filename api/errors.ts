@@ -11,6 +11,7 @@ export const statusOf: Record<ErrorKind, number> = {
   too_large: 413,
   unprocessable: 422,
   too_many: 429,
+  bad_gateway: 502,
 }
 
 /** A failure on the way to the domain: wrong method, wrong content type, malformed JSON. */

@@ -2,8 +2,10 @@ import type Router from '@koa/router'
 import type { Context } from 'koa'
 import type { z } from 'zod'
 import { type Endpoint, isSchema, type RawBody } from '../contract/endpoint.ts'
+import type { Credential } from '../domain/auth/caller.ts'
 import type { Deps, Scope } from '../domain/deps.ts'
 import { type Run, runOnce } from '../domain/idempotency.ts'
+import type { Authenticate } from './authenticate.ts'
 import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
 import { RequestError } from './errors.ts'
 import { checkText } from './text.ts'
@@ -15,7 +17,10 @@ export type Request<E extends Endpoint> = {
   params: Parsed<E['params']>
   query: Parsed<E['query']>
   body: Parsed<E['body']>
-  scope: Scope
+  /** Undefined where anybody may call. */
+  scope: E['access'] extends 'public' ? undefined : Scope
+  /** By what the caller is known; undefined where nobody signs in. */
+  credential: Credential | undefined
   ctx: Context
   /** Wraps what the request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
   once: <T>(create: (run: Run) => Promise<T>) => Promise<T>
@@ -37,28 +42,32 @@ export const reply = <const S extends number, B>(status: S, body: B, headers?: R
 export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
 export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => void
 
-export type HandleOptions = { prefix: string; checkAnswers: boolean }
+export type HandleOptions = { prefix: string; checkAnswers: boolean; authenticate: Authenticate }
 
 /** Registers endpoints on a router: parse the request, call the handler, send its answer. */
-export function createHandle(router: Router, deps: Deps, { prefix, checkAnswers }: HandleOptions): Handle {
+export function createHandle(
+  router: Router,
+  deps: Deps,
+  { prefix, checkAnswers, authenticate }: HandleOptions,
+): Handle {
   return (endpoint, handler) => {
     const path = routePath(endpoint.path, prefix)
     router.register(path, [endpoint.method], async (ctx) => {
+      const caller = await authenticate(ctx, endpoint)
       checkText(ctx.query, 'The query')
       const key = endpoint.creates ? idempotencyKey(ctx) : undefined
-      const scope = ctx.state.scope as Scope
       const params = endpoint.params && parse(endpoint.params, ctx.params, '')
       const query = endpoint.query && parse(endpoint.query, ctx.query, '')
       const body = endpoint.body ? parse(endpoint.body, await bodyOf(ctx, endpoint), '') : await ignoreBody(ctx)
       let isGuarded = false
       const once = <T>(create: (run: Run) => Promise<T>): Promise<T> => {
         isGuarded = true
-        if (key === undefined) return create({})
+        if (key === undefined || caller === undefined) return create({})
         // A document's type decides how it is read.
         const operation = [endpoint.method, endpoint.path, params, endpoint.textTypes && ctx.request.type]
-        return runOnce(deps, scope, { key, request: [...operation, body] }, create)
+        return runOnce(deps, caller.scope, { key, request: [...operation, body] }, create)
       }
-      const request = { params, query, body, scope, once, ctx: ctx as unknown as Context }
+      const request = { params, query, body, ...caller, once, ctx: ctx as unknown as Context }
       // The schemas that Request's types come from are the ones that were just applied.
       const answer = await handler(request as unknown as Request<typeof endpoint>)
       if (answer === undefined) return

@@ -11,6 +11,7 @@ export const apiRole: Role = async ({ deps, readiness }, config, log) => {
     version,
     apiPrefix: config.API_PREFIX,
     corsOrigins: config.CORS_ALLOWED_ORIGINS,
+    trustedProxies: config.TRUSTED_PROXIES,
     readiness,
     sse: {
       cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,

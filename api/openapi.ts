@@ -38,7 +38,13 @@ export function openapiDocument(endpoints: Endpoint[], options: { version: strin
       description: 'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.',
     },
     paths,
-    components: { schemas },
+    components: {
+      schemas,
+      securitySchemes: {
+        bearerAuth: { type: 'http', scheme: 'bearer', description: 'An access token or an API key.' },
+        cookieAuth: { type: 'apiKey', in: 'cookie', name: 'access_token' },
+      },
+    },
   }
 }
 
@@ -57,6 +63,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     ],
     ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
     responses: responses(endpoint, schemas),
+    security: endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
   }
 }
 
@@ -99,7 +106,8 @@ function requestBody(endpoint: Endpoint, schemas: Schemas) {
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
   const ofBody = endpoint.body === undefined ? [] : [413, 415]
-  const bad = [...(endpoint.errors ?? []), ...ofBody, 500].map((status) => [
+  const ofAccess = endpoint.access === 'public' ? [] : [401]
+  const bad = [...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500].map((status) => [
     status,
     response(`${status}`, ErrorResponse, schemas),
   ])

@@ -1,6 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { prepareAdministrator } from '../domain/auth/administrator.ts'
+import { findEnded } from '../domain/auth/caller.ts'
+import { preparePasswords } from '../domain/auth/passwords.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { createApp } from './app.ts'
 import { createSseStreams, type SseOptions } from './sse.ts'
@@ -11,6 +14,7 @@ export type ApiOptions = {
   version: string
   apiPrefix: string
   corsOrigins: string[]
+  trustedProxies: number
   readiness: Readiness
   sse: SseOptions
   checkAnswers?: boolean
@@ -23,7 +27,8 @@ const DRAIN_MS = 4000
 const SWEEP_MS = 50
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
-  const streams = createSseStreams(options.sse, deps.log)
+  await Promise.all([preparePasswords(), prepareAdministrator(deps)])
+  const streams = createSseStreams(options.sse, deps.log, (credentials) => findEnded(deps, credentials))
   const app = createApp(deps, { ...options, streams })
   // Streams and waiting POSTs last as long as they like; a request has to arrive in time.
   const server = createServer(

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
+import type { Credential } from '../domain/auth/caller.ts'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
 
@@ -11,6 +12,9 @@ export type SseOptions = {
   heartbeatMs: number
   maxStreamsPerOrganization: number
 }
+
+/** Which of the credentials are worth nothing any more, by id. */
+export type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
 
 /** All open streams of a process: it bounds them and ends them together. */
 export type SseStreams = {
@@ -29,6 +33,8 @@ export type SseStreams = {
 
 export type StreamRequest = {
   organizationId: string
+  /** The stream ends with it. */
+  credential: Credential | undefined
   /** Undefined: a monitoring stream, which is of no session. */
   sessionId: string | undefined
   /** Opens the events; the signal aborts when the stream ends for any other reason. */
@@ -38,6 +44,8 @@ export type StreamRequest = {
 /** An event of the log, or anything of that form; `line` is its data, in one line. */
 export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
+/** The client needs another token before it comes back. */
+const CREDENTIAL_ENDED = 'credential_ended'
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_SESSION = 12
 /** A client that takes nothing for this long is cut off; it comes back with its cursor and loses nothing. */
@@ -48,9 +56,11 @@ const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
 const CHUNK_BYTES = 64 * 1024
 const CYCLE_JITTER = 0.2
+/** How often it is asked which credentials have been revoked: half of what may pass until a stream ends. */
+const REVOCATION_CHECK_MS = 10_000
 
-export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
-  const open = new Set<{ end: (reason: string) => void; done: Promise<void> }>()
+export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
+  const open = new Set<OpenStream>()
   const counts = new Map<string, number>()
   const closing = new AbortController()
 
@@ -62,6 +72,7 @@ export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
     const pace = paceOf(options, sessionId === undefined)
+    const { credential } = request
     const { res } = ctx
     const begun = begin(ctx, request, ended)
     const release = () => {
@@ -72,15 +83,20 @@ export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
         else counts.set(key, left)
       }
     }
-    const done = begun.then((events) => events && run(res, events, ended, pace, log)).then(release, release)
-    const entry = { end: (reason: string) => ended.abort(reason), done }
+    const done = begun
+      .then((events) => events && run(res, events, ended, { ...pace, expiresAt: credential?.expiresAt }, log))
+      .then(release, release)
+    const entry = { credential, end: (reason: string) => ended.abort(reason), done }
     open.add(entry)
     await begun
   }
 
+  const revocation = every(REVOCATION_CHECK_MS, () => endRevoked(open, findEnded, log))
+
   return {
     serve,
     close: async () => {
+      revocation.stop()
       closing.abort()
       const streams = [...open]
       for (const { end } of streams) end('shutdown')
@@ -89,6 +105,35 @@ export function createSseStreams(options: SseOptions, log: Logger): SseStreams {
     closing: closing.signal,
     get size() {
       return open.size
+    },
+  }
+}
+
+type OpenStream = { credential: Credential | undefined; end: (reason: string) => void; done: Promise<void> }
+
+/** One question for all streams. A record that does not answer is asked again: it cannot have revoked anything either. */
+async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logger): Promise<void> {
+  const credentials = new Map([...open].flatMap(({ credential }) => (credential ? [[credential.id, credential]] : [])))
+  if (credentials.size === 0) return
+  try {
+    const ended = await findEnded([...credentials.values()])
+    for (const { credential, end } of open) if (credential && ended.has(credential.id)) end(CREDENTIAL_ENDED)
+  } catch (error) {
+    log.warn({ err: error }, 'credentials of streams could not be checked')
+  }
+}
+
+/** Never twice at once. */
+function every(ms: number, work: () => Promise<void>): { stop(): void } {
+  let timer: NodeJS.Timeout | undefined
+  const wait = () => {
+    timer = setTimeout(() => void work().then(() => timer && wait()), ms).unref()
+  }
+  wait()
+  return {
+    stop: () => {
+      clearTimeout(timer)
+      timer = undefined
     },
   }
 }
@@ -107,7 +152,13 @@ function checkLimits(
     throw tooMany('on this session')
 }
 
-type Pace = { cycleMs: number; heartbeatMs: number; retryMs: number; hint: (idleMs: number) => number }
+type Pace = {
+  expiresAt?: Date | undefined
+  cycleMs: number
+  heartbeatMs: number
+  retryMs: number
+  hint: (idleMs: number) => number
+}
 
 function paceOf({ cycleMs, monitoringCycleMs, heartbeatMs }: SseOptions, isMonitoring: boolean): Pace {
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
@@ -159,7 +210,11 @@ async function run(
   pace: Pace,
   log: Logger,
 ): Promise<void> {
-  const cycle = setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
+  const leftMs = (pace.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now()
+  const cycle =
+    leftMs < pace.cycleMs
+      ? setTimeout(() => ended.abort(CREDENTIAL_ENDED), leftMs)
+      : setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
   const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), pace.heartbeatMs)
   try {
     res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))

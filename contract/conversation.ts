@@ -40,6 +40,7 @@ export const conversationEndpoints = {
     method: 'GET',
     path: '/v1/sessions/{session_id}/messages',
     tag: 'messages',
+    access: 'member',
     summary: "Lists a session's messages, newest first",
     params,
     query: z.object({
@@ -59,6 +60,7 @@ export const conversationEndpoints = {
     method: 'POST',
     path: '/v1/sessions/{session_id}/messages',
     tag: 'messages',
+    access: 'member',
     summary: 'Posts a user message; a turn answers it',
     description:
       'Answers 201 at once. With ?wait=<seconds> it answers 200 with the finished turn, or 202 when the turn is not finished by then, or waits for its client. ' +
@@ -83,6 +85,7 @@ export const conversationEndpoints = {
     method: 'GET',
     path: '/v1/sessions/{session_id}/events',
     tag: 'events',
+    access: 'member',
     summary: "Lists a session's events, oldest first",
     params,
     query: z.object({
@@ -104,6 +107,7 @@ export const conversationEndpoints = {
     method: 'GET',
     path: '/v1/sessions/{session_id}/sse',
     tag: 'events',
+    access: 'member',
     summary: "Streams a session's events: first what there is, then live",
     description: 'Resumes after since_id, or after the Last-Event-ID header when since_id is absent.',
     params,

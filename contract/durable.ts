@@ -42,12 +42,13 @@ export const durableEndpoints = {
     method: 'GET',
     path: '/v1/durable/sse',
     tag: 'durable',
+    access: 'operator',
     summary: 'Streams the health of durable execution, as Temporal tells it',
     description:
-      'Administrators only. A snapshot comes at the start, and whenever something other than ts has changed.',
+      'For administrators of the default organization. A snapshot comes at the start, and whenever something other than ts has changed.',
     responses: {},
     streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
     streamed: DurableSnapshot,
-    errors: [429],
+    errors: [403, 429],
   }),
 } satisfies Record<string, Endpoint>

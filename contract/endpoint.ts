@@ -7,6 +7,13 @@ export type RawBody = { contentType: string; description: string }
 export type ResponseBody = z.ZodType | RawBody | null
 
 /**
+ * Who may call it. `public`: anybody. `user`: who is signed in; it is not about one organization. `member`, `admin`: a
+ * member of the organization, one with the role admin or owner. `operator`: an administrator of the default organization,
+ * which is that of the installation.
+ */
+export type Access = 'public' | 'user' | 'member' | 'admin' | 'operator'
+
+/**
  * One operation, declared once: the router parses the request with it, the tests check every answer with it, and
  * the OpenAPI document is made of it. `null` is an answer without a body.
  */
@@ -15,6 +22,9 @@ export type Endpoint = {
   /** Path parameters in braces: /v1/agents/{agent_id}. */
   path: `/${string}`
   tag: string
+  access: Access
+  /** Not for API keys: what it does needs somebody who has signed in. */
+  login?: boolean
   summary: string
   description?: string
   params?: z.ZodObject

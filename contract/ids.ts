@@ -21,6 +21,13 @@ export const ProviderId = idOf('provider')
 export const HarnessId = idOf('harness')
 export const OrganizationId = idOf('org')
 
+/** Those that have no prefix. */
+const uuid = z
+  .string()
+  .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, { error: 'must be a UUID in lower case' })
+export const UserId = uuid.meta({ format: 'uuid' })
+export const ApiKeyId = uuid.meta({ format: 'uuid' })
+
 /** An image may be named by its UUID or as `img_<hex>`; answers always have the UUID. */
 export const ImageId = z
   .string()

@@ -1,16 +1,22 @@
 import { agentEndpoints } from './agents.ts'
+import { authEndpoints } from './auth.ts'
 import { capabilityEndpoints } from './capabilities.ts'
 import { conversationEndpoints } from './conversation.ts'
 import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { healthEndpoints } from './health.ts'
 import { modelEndpoints } from './models.ts'
+import { organizationEndpoints } from './organizations.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { turnEndpoints } from './turns.ts'
+import { userEndpoints } from './users.ts'
 
 /** Every operation of the service. */
 export const endpoints: Endpoint[] = [
   healthEndpoints,
+  authEndpoints,
+  organizationEndpoints,
+  userEndpoints,
   agentEndpoints,
   sessionEndpoints,
   conversationEndpoints,

@@ -77,6 +77,7 @@ export const turnEndpoints = {
     method: 'GET',
     path: '/v1/sessions/{session_id}/turns',
     tag: 'turns',
+    access: 'member',
     summary: "Lists a session's turns, newest first",
     params: z.object({ session_id: SessionPathId }),
     query: z.object({ status: TurnStatus.optional(), ...pagination }),
@@ -87,6 +88,7 @@ export const turnEndpoints = {
     method: 'GET',
     path: '/v1/sessions/{session_id}/turns/{turn_id}',
     tag: 'turns',
+    access: 'member',
     summary: 'Gets a turn',
     params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
     responses: { 200: Turn },
@@ -96,6 +98,7 @@ export const turnEndpoints = {
     method: 'POST',
     path: '/v1/sessions/{session_id}/cancel',
     tag: 'turns',
+    access: 'member',
     summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
     description:
       'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
@@ -109,6 +112,7 @@ export const turnEndpoints = {
     method: 'POST',
     path: '/v1/sessions/{session_id}/tool-results',
     tag: 'turns',
+    access: 'member',
     summary: "Gives results of the client's tools, or approvals",
     description:
       'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',

@@ -1,6 +1,8 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { Role } from '../contract/auth.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
+import type { AuthSettings } from './auth/settings.ts'
 import type { Capability } from './capabilities/capability.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { EventHub } from './events/hub.ts'
@@ -15,6 +17,7 @@ export type Deps = {
   db: PrismaClient
   /** For short commands. They fail at once when Redis is away: nothing here may wait for it. */
   redis: Redis
+  auth: AuthSettings
   eventIds: EventIds
   hub: EventHub
   startTurn: TurnStarter
@@ -36,8 +39,8 @@ export type Deps = {
   redisPrefix: string
 }
 
-/** Who asks. Every query of the domain carries the organization. */
-export type Scope = { organizationId: string; userId: string }
+/** Who asks, and in which organization: every query of the domain carries it. An API key is of that one only. */
+export type Scope = { organizationId: string; userId: string; role: Role; isApiKey: boolean }
 
 /** For each part of the outside world 'ok', or why it is not. */
 export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>

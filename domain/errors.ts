@@ -7,6 +7,7 @@ export type ErrorKind =
   | 'too_large'
   | 'unprocessable'
   | 'too_many'
+  | 'bad_gateway'
 
 /** A caller's mistake or a limit. The message is a sentence that the caller can act on; it is sent as it is. */
 export class DomainError extends Error {
@@ -24,6 +25,10 @@ export class DomainError extends Error {
 export const invalid = (message: string) => new DomainError('invalid', message)
 /** The same words for a missing thing and for another organization's. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)
+export const unauthenticated = (message: string) => new DomainError('unauthenticated', message)
+export const forbidden = (message: string) => new DomainError('forbidden', message)
+/** Somebody whom the service asked failed. */
+export const badGateway = (message: string) => new DomainError('bad_gateway', message)
 export const conflict = (message: string) => new DomainError('conflict', message)
 export const tooMany = (message: string, retryAfterSeconds: number) =>
   new DomainError('too_many', message, { retryAfterSeconds })

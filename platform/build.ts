@@ -3,6 +3,7 @@ import { builtinCapabilities } from '../domain/capabilities/registry.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { createEventIds } from '../domain/events/event-id.ts'
 import { createEventHub } from '../domain/events/hub.ts'
+import { createAuth } from './auth.ts'
 import type { Config } from './config.ts'
 import { applyMigrations } from './migrate.ts'
 import { connectPostgres, sharedKey } from './postgres.ts'
@@ -37,6 +38,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     db,
     redis,
     hub,
+    auth: createAuth(config, await sharedKey(db, 'tokens')),
     eventIds: createEventIds(await sharedKey(db, 'event_ids')),
     startTurn: temporal.startTurn,
     turns: temporal,

@@ -1,11 +1,34 @@
 import { z } from 'zod'
+import { AuthMode } from '../contract/auth.ts'
 
 const seconds = (fallback: number) => z.coerce.number().positive().default(fallback)
+const wholeSeconds = (fallback: number) =>
+  z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10 * 365 * 24 * 60 * 60)
+    .default(fallback)
 const text = (fallback: string) => z.string().min(1).default(fallback)
 const optionalText = z.string().min(1).optional()
+const flag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((value) => value === 'true')
+const commaSeparated = z
+  .string()
+  .default('')
+  .transform((items) =>
+    items
+      .split(',')
+      .map((item) => item.trim())
+      .filter(Boolean),
+  )
+/** What is sent there is worth a login, so in the clear it stays on this machine. */
+const safeUrl = z.url({ protocol: /^https?$/ }).refine(isSafe, { error: 'must begin with https://, but for localhost' })
 
 /** Defaults point at what `npm start` and `npm run services` bring up. */
-const Environment = z.object({
+const Variables = z.object({
   DATABASE_URL: text('postgres://postgres:postgres@127.0.0.1:9301/agent_sessions'),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(500).default(20),
   REDIS_URL: text('redis://127.0.0.1:9302'),
@@ -23,16 +46,36 @@ const Environment = z.object({
     .refine((prefix) => prefix === '' || /^(\/[A-Za-z0-9._~-]+)+$/.test(prefix), {
       error: 'must be a path such as /service, or empty',
     }),
-  CORS_ALLOWED_ORIGINS: z
+  CORS_ALLOWED_ORIGINS: commaSeparated,
+  TRUSTED_PROXIES: z.coerce.number().int().min(0).max(20).default(0),
+  AUTH_MODE: AuthMode.default('none'),
+  AUTH_BASE_URL: z
+    .url({ protocol: /^https?$/ })
+    .default('http://localhost:9300/api')
+    .transform((url) => url.replace(/\/+$/, '')),
+  AUTH_JWT_SECRET: optionalText,
+  AUTH_JWT_ACCESS_TOKEN_LIFETIME: wholeSeconds(15 * 60),
+  AUTH_JWT_REFRESH_TOKEN_LIFETIME: wholeSeconds(30 * 24 * 60 * 60),
+  AUTH_ADMIN_EMAIL: z
     .string()
-    .default('')
-    .transform((origins) =>
-      origins
-        .split(',')
-        .map((origin) => origin.trim())
-        .filter(Boolean),
-    ),
-  AUTH_MODE: z.enum(['none'], { error: 'must be none: the modes admin and full are not there yet' }).default('none'),
+    .transform((email) => email.trim().normalize('NFC').toLowerCase())
+    .pipe(z.email())
+    .optional(),
+  AUTH_ADMIN_PASSWORD: optionalText,
+  AUTH_DISABLE_PASSWORD: flag,
+  AUTH_DISABLE_SIGNUP: flag,
+  AUTH_IDPA_CLIENT_ID: optionalText,
+  AUTH_IDPA_CLIENT_SECRET: optionalText,
+  AUTH_IDPA_REDIRECT_URI: z.url().optional(),
+  AUTH_IDPA_ALLOWED_DOMAINS: commaSeparated,
+  AUTH_IDPA_ISSUER: safeUrl.default('https://accounts.google.com'),
+  AUTH_IDPB_CLIENT_ID: optionalText,
+  AUTH_IDPB_CLIENT_SECRET: optionalText,
+  AUTH_IDPB_REDIRECT_URI: z.url().optional(),
+  AUTH_IDPB_AUTHORIZE_URL: safeUrl.default('https://github.com/login/oauth/authorize'),
+  AUTH_IDPB_TOKEN_URL: safeUrl.default('https://github.com/login/oauth/access_token'),
+  AUTH_IDPB_USER_URL: safeUrl.default('https://api.github.com/user'),
+  AUTH_IDPB_SCOPE: text('read:user user:email'),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SSE_REALTIME_CYCLE_SECS: seconds(300),
   SSE_MONITORING_CYCLE_SECS: seconds(600),
@@ -44,13 +87,26 @@ const Environment = z.object({
   CLIENT_TOOL_TIMEOUT: seconds(24 * 60 * 60),
   DELTA_RETENTION_SECS: seconds(60 * 60),
   IDEMPOTENCY_KEY_RETENTION_SECS: seconds(24 * 60 * 60),
-  ALLOW_PRIVATE_NETWORK: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((value) => value === 'true'),
+  ALLOW_PRIVATE_NETWORK: flag,
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: z.url().optional(),
   DEFAULT_OPENAI_MODEL: optionalText,
+})
+
+/** What a mode cannot do without, each with the reason. */
+const Environment = Variables.superRefine((config, issues) => {
+  const need = (variable: keyof typeof config, why: string) => {
+    if (config[variable] === undefined)
+      issues.addIssue({ code: 'custom', path: [variable], message: `is needed ${why}` })
+  }
+  if (config.AUTH_MODE === 'none') return
+  need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; openssl rand -hex 32 makes one`)
+  if (config.AUTH_MODE === 'admin' || config.AUTH_ADMIN_PASSWORD) need('AUTH_ADMIN_EMAIL', 'for the administrator')
+  if (config.AUTH_MODE === 'admin' || config.AUTH_ADMIN_EMAIL) need('AUTH_ADMIN_PASSWORD', 'for the administrator')
+  if (config.AUTH_IDPA_CLIENT_ID) need('AUTH_IDPA_CLIENT_SECRET', 'with AUTH_IDPA_CLIENT_ID')
+  if (config.AUTH_IDPA_CLIENT_SECRET) need('AUTH_IDPA_CLIENT_ID', 'with AUTH_IDPA_CLIENT_SECRET')
+  if (config.AUTH_IDPB_CLIENT_ID) need('AUTH_IDPB_CLIENT_SECRET', 'with AUTH_IDPB_CLIENT_ID')
+  if (config.AUTH_IDPB_CLIENT_SECRET) need('AUTH_IDPB_CLIENT_ID', 'with AUTH_IDPB_CLIENT_SECRET')
 })
 
 export type Config = z.infer<typeof Environment>
@@ -66,4 +122,9 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const parsed = Environment.safeParse(given)
   if (parsed.success) return parsed.data
   throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'))
+}
+
+function isSafe(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }

@@ -6,9 +6,10 @@ import type { SseEvent, SseStreams } from '../sse.ts'
 
 export function durableRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
   const monitor = createMonitor(() => deps.readTemporalHealth())
-  handle(durableEndpoints.stream, async ({ scope, ctx }) => {
+  handle(durableEndpoints.stream, async ({ scope, credential, ctx }) => {
     await streams.serve(ctx, {
       organizationId: scope.organizationId,
+      credential,
       sessionId: undefined,
       open: async (signal) => snapshots(monitor, signal),
     })

@@ -13,11 +13,12 @@ export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
     const batches = listEvents(deps, sessionUuid, after, query, query.limit)
     return answerList(ctx, deps.log, linesOf(batches))
   })
-  handle(conversationEndpoints.streamEvents, async ({ scope, params, query, ctx }) => {
+  handle(conversationEndpoints.streamEvents, async ({ scope, credential, params, query, ctx }) => {
     const sinceId = query.since_id ?? (ctx.get('Last-Event-ID') || undefined)
     const { sessionUuid, after } = await openCursor(deps, scope, params.session_id, sinceId)
     await streams.serve(ctx, {
       organizationId: scope.organizationId,
+      credential,
       sessionId: sessionUuid,
       open: async (signal, onOverflow) => follow(deps, sessionUuid, after, query, signal, onOverflow),
     })

@@ -1,9 +1,11 @@
 import { healthEndpoints } from '../../contract/health.ts'
-import type { Readiness } from '../../domain/deps.ts'
+import type { Deps, Readiness } from '../../domain/deps.ts'
 import { type Handle, reply } from '../handle.ts'
 
-export function healthRoutes(handle: Handle, version: string, readiness: Readiness): void {
-  handle(healthEndpoints.live, async () => reply(200, { status: 'ok', version, auth_mode: 'none' as const }))
+type HealthOptions = { version: string; readiness: Readiness }
+
+export function healthRoutes(handle: Handle, { auth }: Deps, { version, readiness }: HealthOptions): void {
+  handle(healthEndpoints.live, async () => reply(200, { status: 'ok', version, auth_mode: auth.mode }))
   handle(healthEndpoints.ready, async ({ ctx }) => {
     const parts = await readiness()
     const away = Object.entries(parts).filter(([, state]) => state !== 'ok')

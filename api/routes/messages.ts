@@ -12,11 +12,12 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
   handle(conversationEndpoints.listMessages, async ({ scope, params, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(await listMessages(deps, scope, params.session_id, query))),
   )
-  handle(conversationEndpoints.createMessage, async ({ scope, params, query, body, ctx, once }) => {
+  handle(conversationEndpoints.createMessage, async ({ scope, credential, params, query, body, ctx, once }) => {
     const accept = () => once((run) => createMessage(deps, scope, params.session_id, body, run))
     if (wantsStream(ctx)) {
       await streams.serve(ctx, {
         organizationId: scope.organizationId,
+        credential,
         sessionId: toUuid(params.session_id),
         // With no room for a stream the message is not accepted either, or the client would send it twice.
         open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, onOverflow),

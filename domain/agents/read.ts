@@ -4,6 +4,7 @@ import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import type { Deps, Scope } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
+import { containing } from '../search.ts'
 import { presentUsage } from '../usage.ts'
 
 /** An agent may be as large as a request, so few are held at once. */
@@ -19,7 +20,7 @@ export async function* listAgents(deps: Deps, scope: Scope, search?: string): As
 }
 
 function readPage(deps: Deps, scope: Scope, search?: string, after?: AgentRow): Promise<AgentRow[]> {
-  const contains = search === undefined ? undefined : ({ contains: likeText(search), mode: 'insensitive' } as const)
+  const contains = search === undefined ? undefined : containing(search)
   return deps.db.agent.findMany({
     where: {
       organizationId: scope.organizationId,
@@ -35,9 +36,6 @@ function readPage(deps: Deps, scope: Scope, search?: string, after?: AgentRow): 
     take: PAGE,
   })
 }
-
-/** Prisma passes LIKE's wildcards through. */
-const likeText = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 /** Throws `not_found`. */
 export const getAgent = async (deps: Deps, scope: Scope, id: string): Promise<Agent> =>

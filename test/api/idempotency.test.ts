@@ -1,6 +1,7 @@
 import { runOnce } from '../../domain/idempotency.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/ids.ts'
 import { deleteExpired } from '../../domain/retention.ts'
+import { ANYBODY } from '../support/by-hand.ts'
 import {
   type Answer,
   call,
@@ -11,7 +12,7 @@ import {
   textMessage,
   waitUntilIdle,
 } from '../support/http.ts'
-import { addOrganization } from '../support/organizations.ts'
+import { addOrganization, addUser } from '../support/organizations.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
@@ -177,8 +178,12 @@ describe('a key', () => {
   })
 
   it('is its user’s and organization’s own', async () => {
-    const scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
-    const scopes = [scope, { ...scope, userId: newUuid() }, { ...scope, organizationId: await addOrganization(db()) }]
+    const scope = ANYBODY
+    const scopes = [
+      scope,
+      { ...scope, userId: await addUser(db()) },
+      { ...scope, organizationId: await addOrganization(db()) },
+    ]
     const request = { key: newUuid(), request: ['POST', '/x', {}] }
     const run = (of: typeof scope) => runOnce(service.platform.deps, of, request, async ({ uuid }) => uuid)
     const uuids = await Promise.all(scopes.map(run))

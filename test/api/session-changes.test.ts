@@ -1,6 +1,6 @@
 import { newUuid, toId, toUuid } from '../../domain/ids.ts'
 import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
-import { addOrganization } from '../support/organizations.ts'
+import { addOrganization, addUser } from '../support/organizations.ts'
 import { createRandom } from '../support/random.ts'
 import { startService, type TestService } from '../support/service.ts'
 
@@ -120,7 +120,7 @@ describe('pinning', () => {
   it('is the caller’s own', async () => {
     const { id } = await create()
     const { db } = service.platform.deps
-    await db.sessionPin.create({ data: { userId: newUuid(), sessionId: toUuid(id) } })
+    await db.sessionPin.create({ data: { userId: await addUser(db), sessionId: toUuid(id) } })
     expect((await get(id)).is_pinned).toBe(false)
     expect((await ask('DELETE', `/${id}/pin`)).status).toBe(204)
     expect(await db.sessionPin.count({ where: { sessionId: toUuid(id) } })).toBe(1)

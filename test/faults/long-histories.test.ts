@@ -1,8 +1,9 @@
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deps } from '../../domain/deps.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
+import { newUuid, toUuid } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/write.ts'
+import { ANYBODY } from '../support/by-hand.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { startService, type TestService } from '../support/service.ts'
 
@@ -31,7 +32,7 @@ afterAll(() => service.stop())
 
 /** A session of finished turns: a message, an answer in deltas, and what surrounds them. */
 async function createHistory(deps: Deps, length: number): Promise<string> {
-  const scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
+  const scope = ANYBODY
   const { id } = await createSession(deps, scope, {})
   const uuid = toUuid(id)
   const turns = Array.from({ length: length / TURN_EVENTS }, newUuid)

@@ -6,7 +6,12 @@ import { createMessage } from '../../domain/messages.ts'
 import { createSession } from '../../domain/sessions/write.ts'
 
 /** Who asks when nobody has to say who they are. */
-export const ANYBODY: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
+export const ANYBODY: Scope = {
+  organizationId: DEFAULT_ORGANIZATION_UUID,
+  userId: ANONYMOUS_USER_UUID,
+  role: 'admin',
+  isApiKey: false,
+}
 
 /** A session with a message that nobody answers but the test. */
 export async function createOpenTurn(deps: Deps): Promise<{ id: string; writer: Writer }> {

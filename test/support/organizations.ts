@@ -6,3 +6,10 @@ export async function addOrganization(db: PrismaClient): Promise<string> {
   const { id } = await db.organization.create({ data: { id: newUuid(), name: 'Another' } })
   return id
 }
+
+/** Another user, of no organization; returns the uuid. */
+export async function addUser(db: PrismaClient): Promise<string> {
+  const id = newUuid()
+  await db.user.create({ data: { id, email: `${id}@example.com`, name: 'Another' } })
+  return id
+}

@@ -116,6 +116,7 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   version: 'test',
   apiPrefix: config.API_PREFIX,
   corsOrigins: config.CORS_ALLOWED_ORIGINS,
+  trustedProxies: config.TRUSTED_PROXIES,
   readiness: platform.readiness,
   sse: {
     cycleMs: 300_000,

@@ -1,14 +1,15 @@
-import type { Deps, Scope } from '../../../domain/deps.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, toUuid } from '../../../domain/ids.ts'
+import type { Deps } from '../../../domain/deps.ts'
+import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../../../domain/ids.ts'
 import { createMessage } from '../../../domain/messages.ts'
 import { failTurn } from '../../../domain/turns/lifecycle.ts'
 import { sweepTurns } from '../../../domain/turns/queue.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
+import { ANYBODY } from '../../support/by-hand.ts'
 import { createSession, textMessage } from '../../support/http.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 const AT_ONCE = { graceMs: 0, repeatMs: 60_000, limit: 100 }
-const scope: Scope = { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID }
+const scope = ANYBODY
 
 let service: TestService
 let deps: Deps

@@ -5,6 +5,7 @@ import { failTurn } from '../../../domain/turns/lifecycle.ts'
 import { reason } from '../../../domain/turns/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/tool.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
+import { ANYBODY } from '../../support/by-hand.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { createLab, type LabRun } from '../../support/lab.ts'
 import { expectSoundRecord, typesOf } from '../../support/record.ts'
@@ -132,7 +133,7 @@ describe('a turn that ends while a tool runs', () => {
     const { id, turn } = await createCall('wait', { ms: 20_000 })
     const running = run(turn, 1)
     await untilRuns(1)
-    const scope = { organizationId: turn.organizationId, userId: '' }
+    const scope = { ...ANYBODY, organizationId: turn.organizationId }
     await cancelTurns(deps, scope, id)
     expect(await running).toEqual({ outcome: 'ended' })
     expect(lab.runs).toMatchObject([{ aborted: true }])

@@ -1,0 +1,48 @@
+import type { Context } from 'koa'
+import type { TokenResponse } from '../contract/auth.ts'
+
+/** What a browser keeps for the service. Scripts see none of it, and other sites' requests carry none of it. */
+export const ACCESS_TOKEN = 'access_token'
+export const REFRESH_TOKEN = 'refresh_token'
+export const ORGANIZATION = 'org_id'
+export const OAUTH = 'oauth_sign_in'
+
+/** Until then the choice of an organization is remembered. */
+const ORGANIZATION_SECONDS = 365 * 24 * 60 * 60
+
+type Name = typeof ACCESS_TOKEN | typeof REFRESH_TOKEN | typeof ORGANIZATION | typeof OAUTH
+export type CookieOptions = { baseUrl: string }
+
+export const readCookie = (ctx: Context, name: Name): string | undefined => ctx.cookies.get(name) || undefined
+
+export function setCookie(ctx: Context, options: CookieOptions, name: Name, value: string, seconds: number): void {
+  const secure = !isLocal(ctx, options)
+  // Koa goes by the connection, which is plain behind a proxy.
+  ctx.cookies.secure = secure
+  ctx.cookies.set(name, value, {
+    httpOnly: true,
+    sameSite: 'lax',
+    secure,
+    path: '/',
+    overwrite: true,
+    maxAge: seconds * 1000,
+  })
+}
+
+export const clearCookie = (ctx: Context, options: CookieOptions, name: Name): void =>
+  setCookie(ctx, options, name, '', 0)
+
+/** A new login begins in the user's first organization. */
+export function setLogin(ctx: Context, options: CookieOptions, tokens: TokenResponse, refreshSeconds: number): void {
+  setCookie(ctx, options, ACCESS_TOKEN, tokens.access_token, tokens.expires_in)
+  setCookie(ctx, options, REFRESH_TOKEN, tokens.refresh_token ?? '', refreshSeconds)
+}
+
+export const setOrganization = (ctx: Context, options: CookieOptions, id: string): void =>
+  setCookie(ctx, options, ORGANIZATION, id, ORGANIZATION_SECONDS)
+
+/** Browsers take Secure cookies over plain HTTP from their own machine only, and some not even then. */
+const isLocal = (ctx: Context, { baseUrl }: CookieOptions): boolean =>
+  isLoopback(ctx.hostname) && isLoopback(new URL(baseUrl).hostname)
+
+const isLoopback = (hostname: string): boolean => /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

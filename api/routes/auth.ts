@@ -1,0 +1,106 @@
+import type { Context } from 'koa'
+import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
+import { createApiKey, keyOf, listApiKeys, revokeApiKey } from '../../domain/auth/api-keys.ts'
+import { endLogin, logIn, refresh, register } from '../../domain/auth/log-in.ts'
+import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { unauthenticated } from '../../domain/errors.ts'
+import { getCurrentUser } from '../../domain/users.ts'
+import { presentedCredential, requireSameOrigin } from '../authenticate.ts'
+import {
+  ACCESS_TOKEN,
+  clearCookie,
+  OAUTH,
+  ORGANIZATION,
+  REFRESH_TOKEN,
+  readCookie,
+  setCookie,
+  setLogin,
+} from '../cookies.ts'
+import { type Handle, reply } from '../handle.ts'
+import { createLimit } from '../limits.ts'
+
+export function authRoutes(handle: Handle, deps: Deps): void {
+  const { auth } = deps
+  const limits = {
+    login: createLimit(deps, 'login', 10),
+    register: createLimit(deps, 'register', 5),
+    refresh: createLimit(deps, 'refresh', 30),
+    oauth: createLimit(deps, 'oauth', 30),
+  }
+  /** A login that begins does so in the user's first organization. */
+  const begin = (ctx: Context, tokens: TokenResponse): TokenResponse => {
+    clearCookie(ctx, auth, ORGANIZATION)
+    setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
+    return tokens
+  }
+
+  handle(authEndpoints.config, async () =>
+    reply(200, {
+      mode: auth.mode,
+      password_auth_enabled: auth.hasPasswords,
+      oauth_providers: Object.keys(auth.identityProviders),
+      signup_enabled: auth.hasSignup,
+    }),
+  )
+  handle(authEndpoints.login, async ({ ctx, body }) => {
+    await limits.login(ctx)
+    return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)
+  })
+  handle(authEndpoints.register, async ({ ctx, body }) => {
+    await limits.register(ctx)
+    return reply(201, begin(ctx, await register(deps, body)), NOT_STORED)
+  })
+  handle(authEndpoints.refresh, async ({ ctx, body }) => {
+    await limits.refresh(ctx)
+    const cookie = body.refresh_token == null ? readCookie(ctx, REFRESH_TOKEN) : undefined
+    if (cookie !== undefined) requireSameOrigin(ctx, auth.baseUrl)
+    const token = body.refresh_token ?? cookie
+    if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
+    const tokens = await refresh(deps, token)
+    setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
+    return reply(200, tokens, NOT_STORED)
+  })
+  handle(authEndpoints.logout, async ({ ctx }) => {
+    const presented = presentedCredential(ctx)
+    const cookie = readCookie(ctx, REFRESH_TOKEN)
+    if (cookie !== undefined || presented?.isCookie) requireSameOrigin(ctx, auth.baseUrl)
+    const logins = await Promise.all([
+      presented && auth.tokens.readAccess(presented.text),
+      cookie && auth.tokens.readRefresh(cookie),
+    ])
+    for (const login of logins) if (login) await endLogin(deps, login)
+    for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, auth, name)
+    return reply(204, undefined)
+  })
+  handle(authEndpoints.me, async ({ scope }) => reply(200, await getCurrentUser(deps, scope)))
+
+  handle(authEndpoints.startOauth, async ({ ctx, params, query }) => {
+    await limits.oauth(ctx)
+    const { location, state, lifetimeSeconds } = await startSignIn(deps, params.provider, query.return_to)
+    setCookie(ctx, auth, OAUTH, state, lifetimeSeconds)
+    return reply(302, undefined, { Location: location, ...NOT_STORED })
+  })
+  handle(authEndpoints.finishOauth, async ({ ctx, params }) => {
+    await limits.oauth(ctx)
+    const state = readCookie(ctx, OAUTH)
+    clearCookie(ctx, auth, OAUTH)
+    const { tokens, location } = await finishSignIn(deps, params.provider, { state, query: ctx.querystring })
+    begin(ctx, tokens)
+    return reply(302, undefined, { Location: location, ...NOT_STORED })
+  })
+
+  handle(authEndpoints.listApiKeys, async ({ scope }) => reply(200, { data: await listApiKeys(deps, scope) }))
+  handle(authEndpoints.createApiKey, async ({ scope, body, once }) => {
+    // What is kept for a repetition of the request has no key in it.
+    const { apiKey, seed } = await once((run) => createApiKey(deps, scope, body, run))
+    return reply(201, { ...apiKey, key: keyOf(deps, seed) }, NOT_STORED)
+  })
+  handle(authEndpoints.revokeApiKey, async ({ scope, params }) => {
+    await revokeApiKey(deps, scope, params.key_id)
+    return reply(204, undefined)
+  })
+}
+
+/** An answer with a secret in it is nobody's to keep. */
+const NOT_STORED = { 'Cache-Control': 'no-store' }

@@ -1,0 +1,256 @@
+import { z } from 'zod'
+import { DateTime, listOf, textUpTo } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { ApiKeyId, OrganizationId, UserId } from './ids.ts'
+
+export const AuthMode = z.enum(['none', 'admin', 'full'])
+export type AuthMode = z.infer<typeof AuthMode>
+
+/** idpa speaks OpenID Connect, idpb OAuth 2 with an API that tells who the user is. */
+export const IDENTITY_PROVIDERS = ['idpa', 'idpb'] as const
+export type IdentityProviderName = (typeof IDENTITY_PROVIDERS)[number]
+
+const AuthConfig = z
+  .object({
+    mode: AuthMode,
+    password_auth_enabled: z.boolean(),
+    oauth_providers: z.array(z.string()),
+    signup_enabled: z.boolean(),
+  })
+  .meta({ id: 'AuthConfigResponse' })
+export type AuthConfig = z.infer<typeof AuthConfig>
+
+const MAX_EMAIL_BYTES = 254
+const MIN_PASSWORD_CHARACTERS = 8
+/** Longer ones would only keep the server busy. */
+const MAX_PASSWORD_BYTES = 1024
+const MAX_NAME_BYTES = 2048
+const MAX_API_KEY_NAME_CHARACTERS = 255
+const MAX_REFRESH_TOKEN_BYTES = 4096
+const MAX_SCOPES = 50
+const MAX_API_KEY_DAYS = 3650
+
+const Password = textUpTo(MAX_PASSWORD_BYTES)
+
+const LoginRequest = z.object({ email: textUpTo(MAX_EMAIL_BYTES), password: Password }).meta({ id: 'LoginRequest' })
+export type LoginRequest = z.infer<typeof LoginRequest>
+
+const RegisterRequest = z
+  .object({
+    email: z
+      .string()
+      .trim()
+      .pipe(z.email({ error: 'must be an e-mail address' }))
+      .pipe(textUpTo(MAX_EMAIL_BYTES)),
+    password: Password.refine((password) => [...password].length >= MIN_PASSWORD_CHARACTERS, {
+      error: `must have at least ${MIN_PASSWORD_CHARACTERS} characters`,
+    }),
+    name: z.string().trim().min(1, { error: 'must not be empty' }).pipe(textUpTo(MAX_NAME_BYTES)),
+  })
+  .meta({ id: 'RegisterRequest' })
+export type RegisterRequest = z.infer<typeof RegisterRequest>
+
+const RefreshRequest = z
+  .object({
+    refresh_token: textUpTo(MAX_REFRESH_TOKEN_BYTES).nullish().meta({
+      description: 'Left out, it is taken from the cookie refresh_token.',
+    }),
+  })
+  .meta({ id: 'RefreshRequest' })
+
+export const TokenResponse = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'Seconds until the access token ends.' }),
+    refresh_token: z.string().nullish().meta({
+      description: 'For POST /v1/auth/refresh, once: it answers with the next one.',
+    }),
+  })
+  .meta({ id: 'TokenResponse' })
+export type TokenResponse = z.infer<typeof TokenResponse>
+
+export const Role = z.enum(['owner', 'admin', 'member'])
+export type Role = z.infer<typeof Role>
+
+const CurrentUser = z
+  .object({
+    id: UserId,
+    email: z.string(),
+    name: z.string(),
+    roles: z.array(z.string()).meta({ description: 'In the current organization.' }),
+    avatar_url: z.string().nullish(),
+    organizations: z.array(z.object({ public_id: OrganizationId, name: z.string(), role: z.string() })),
+  })
+  .meta({ id: 'CurrentUser' })
+export type CurrentUser = z.infer<typeof CurrentUser>
+
+const CreateApiKeyRequest = z
+  .object({
+    name: z
+      .string()
+      .trim()
+      .min(1, { error: 'must not be empty' })
+      .max(MAX_API_KEY_NAME_CHARACTERS, { error: `must have at most ${MAX_API_KEY_NAME_CHARACTERS} characters` }),
+    scopes: z
+      .array(textUpTo(100))
+      .max(MAX_SCOPES, { error: `must be at most ${MAX_SCOPES}` })
+      .nullish()
+      .meta({
+        description:
+          'What the key may be used for: read (every GET) and write (everything), or both for one area of this document only, ' +
+          'as in sessions:read. None: whatever its user may do.',
+      }),
+    expires_in_days: z
+      .int()
+      .min(1)
+      .max(MAX_API_KEY_DAYS, { error: `must be at most ${MAX_API_KEY_DAYS}` })
+      .nullish()
+      .meta({ description: 'None: it does not end.' }),
+  })
+  .meta({ id: 'CreateApiKeyRequest' })
+export type CreateApiKeyRequest = z.infer<typeof CreateApiKeyRequest>
+
+const ApiKey = z
+  .object({
+    id: ApiKeyId,
+    name: z.string(),
+    key_prefix: z.string().meta({ description: 'How the key begins, to recognise it by.' }),
+    scopes: z.array(z.string()),
+    expires_at: DateTime.nullish(),
+    last_used_at: DateTime.nullish().meta({ description: 'To the minute.' }),
+    created_at: DateTime,
+  })
+  .meta({ id: 'ApiKey' })
+export type ApiKey = z.infer<typeof ApiKey>
+
+const CreatedApiKey = ApiKey.extend({
+  key: z.string().meta({ description: 'The key itself: ask_ and 64 hex digits. It is shown here only.' }),
+}).meta({ id: 'CreatedApiKey' })
+export type CreatedApiKey = z.infer<typeof CreatedApiKey>
+
+const provider = z.string().meta({ enum: [...IDENTITY_PROVIDERS] })
+
+export const authEndpoints = {
+  config: defineEndpoint({
+    method: 'GET',
+    path: '/v1/auth/config',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Says how one can sign in',
+    responses: { 200: AuthConfig },
+  }),
+  login: defineEndpoint({
+    method: 'POST',
+    path: '/v1/auth/login',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Signs in with e-mail and password',
+    description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
+    body: LoginRequest,
+    responses: { 200: TokenResponse },
+    errors: [400, 401, 429],
+  }),
+  register: defineEndpoint({
+    method: 'POST',
+    path: '/v1/auth/register',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Creates a user, who is signed in then and a member of the default organization',
+    description: 'At most 5 times a minute from one address.',
+    body: RegisterRequest,
+    responses: { 201: TokenResponse },
+    errors: [400, 403, 409, 429],
+  }),
+  refresh: defineEndpoint({
+    method: 'POST',
+    path: '/v1/auth/refresh',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Exchanges a refresh token for new tokens',
+    description:
+      'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
+      'ends then, for both. At most 30 times a minute from one address.',
+    body: RefreshRequest,
+    bodyOptional: true,
+    responses: { 200: TokenResponse },
+    errors: [400, 401, 429],
+  }),
+  logout: defineEndpoint({
+    method: 'POST',
+    path: '/v1/auth/logout',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Ends the login: its refresh token and its access tokens, at once',
+    responses: { 204: null },
+  }),
+  me: defineEndpoint({
+    method: 'GET',
+    path: '/v1/auth/me',
+    tag: 'auth',
+    access: 'user',
+    summary: 'Says who the caller is',
+    responses: { 200: CurrentUser },
+  }),
+  startOauth: defineEndpoint({
+    method: 'GET',
+    path: '/v1/auth/oauth/{provider}',
+    tag: 'auth',
+    access: 'public',
+    summary: "Sends a browser to an identity provider's sign-in",
+    params: z.object({ provider }),
+    query: z.object({
+      return_to: textUpTo(2048).optional().meta({
+        description: "Where the browser is sent in the end: a path on the service's own address. Default: /docs",
+      }),
+    }),
+    responses: { 302: null },
+    errors: [400, 404, 429, 502],
+  }),
+  finishOauth: defineEndpoint({
+    method: 'GET',
+    path: '/v1/auth/callback/{provider}',
+    tag: 'auth',
+    access: 'public',
+    summary: 'Where an identity provider sends the browser back: sets the cookies and redirects',
+    params: z.object({ provider }),
+    query: z.object({
+      code: textUpTo(4096).optional(),
+      state: textUpTo(4096).optional(),
+      error: textUpTo(4096).optional(),
+    }),
+    responses: { 302: null },
+    errors: [400, 401, 403, 404, 409, 429, 502],
+  }),
+  listApiKeys: defineEndpoint({
+    method: 'GET',
+    path: '/v1/auth/api-keys',
+    tag: 'auth',
+    access: 'member',
+    summary: "Lists the caller's API keys in the current organization",
+    responses: { 200: listOf(ApiKey).meta({ id: 'ListResponse_ApiKey' }) },
+  }),
+  createApiKey: defineEndpoint({
+    method: 'POST',
+    path: '/v1/auth/api-keys',
+    tag: 'auth',
+    access: 'member',
+    login: true,
+    summary: 'Creates an API key of the caller, for the current organization; the answer is the only one with the key',
+    body: CreateApiKeyRequest,
+    creates: true,
+    responses: { 201: CreatedApiKey },
+    errors: [400, 403, 409],
+  }),
+  revokeApiKey: defineEndpoint({
+    method: 'DELETE',
+    path: '/v1/auth/api-keys/{key_id}',
+    tag: 'auth',
+    access: 'member',
+    login: true,
+    summary: 'Revokes an API key at once',
+    params: z.object({ key_id: ApiKeyId }),
+    responses: { 204: null },
+    errors: [400, 403, 404],
+  }),
+} satisfies Record<string, Endpoint>

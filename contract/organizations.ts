@@ -1,0 +1,67 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { OrganizationId } from './ids.ts'
+
+const MAX_NAME_CHARACTERS = 255
+
+export const Organization = z
+  .object({ id: OrganizationId, name: z.string(), created_at: DateTime, updated_at: DateTime })
+  .meta({ id: 'OrganizationResponse' })
+export type Organization = z.infer<typeof Organization>
+
+const Name = z
+  .string()
+  .trim()
+  .min(1, { error: 'must not be empty' })
+  .max(MAX_NAME_CHARACTERS, { error: `must have at most ${MAX_NAME_CHARACTERS} characters` })
+
+const CreateOrganizationRequest = z.object({ name: Name }).meta({ id: 'CreateOrganizationRequest' })
+export type CreateOrganizationRequest = z.infer<typeof CreateOrganizationRequest>
+
+const UpdateOrganizationRequest = z.object({ name: Name.nullish() }).meta({ id: 'UpdateOrganizationRequest' })
+export type UpdateOrganizationRequest = z.infer<typeof UpdateOrganizationRequest>
+
+export const organizationEndpoints = {
+  list: defineEndpoint({
+    method: 'GET',
+    path: '/v1/orgs',
+    tag: 'organizations',
+    access: 'user',
+    summary: 'Lists the organizations of the caller, the first joined first',
+    responses: { 200: listOf(Organization).meta({ id: 'ListResponse_OrganizationResponse' }) },
+  }),
+  create: defineEndpoint({
+    method: 'POST',
+    path: '/v1/orgs',
+    tag: 'organizations',
+    access: 'user',
+    login: true,
+    summary: 'Creates an organization, which the caller owns',
+    body: CreateOrganizationRequest,
+    creates: true,
+    responses: { 201: Organization },
+    errors: [400, 403, 409],
+  }),
+  get: defineEndpoint({
+    method: 'GET',
+    path: '/v1/orgs/{org}',
+    tag: 'organizations',
+    access: 'user',
+    summary: 'Gets an organization of the caller',
+    params: z.object({ org: OrganizationId }),
+    responses: { 200: Organization },
+    errors: [400, 404],
+  }),
+  patch: defineEndpoint({
+    method: 'PATCH',
+    path: '/v1/orgs/{org}',
+    tag: 'organizations',
+    access: 'user',
+    summary: 'Changes an organization; for its owners and administrators',
+    params: z.object({ org: OrganizationId }),
+    body: UpdateOrganizationRequest,
+    responses: { 200: Organization },
+    errors: [400, 403, 404],
+  }),
+} satisfies Record<string, Endpoint>

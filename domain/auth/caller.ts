@@ -1,0 +1,117 @@
+import type { Role } from '../../contract/auth.ts'
+import type { Deps, Scope } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
+import { API_KEY, hashApiKey } from './api-keys.ts'
+import { onlyEmail } from './settings.ts'
+
+/** By what a caller is known: a login's access token, or an API key. `id` is that of the login or the key. */
+export type Credential = { id: string; organizationId: string; expiresAt: Date | undefined; scopes: string[] }
+
+/** `credential` is undefined where none is needed. */
+export type Caller = { scope: Scope; credential: Credential | undefined }
+
+/** Which organization the caller asks for, by uuid; without `isStrict` another of the caller's will do. */
+export type Wanted = { organizationId: string | undefined; isStrict: boolean }
+
+type Membership = { organizationId: string | null; role: Role }
+
+/** Mode none: everybody is one and the same user. Throws `not_found` for an organization that is not that user's. */
+export async function anonymousCaller(deps: Deps, wanted: Wanted): Promise<Caller> {
+  if (wanted.organizationId === undefined || wanted.organizationId === DEFAULT_ORGANIZATION_UUID) return ANYBODY
+  const members = await deps.db.$queryRaw<Membership[]>`
+    SELECT organization_id AS "organizationId", role FROM members WHERE user_id = ${ANONYMOUS_USER_UUID}::uuid
+    ORDER BY organization_id = ${wanted.organizationId}::uuid DESC, created_at, organization_id LIMIT 1`
+  return { scope: choose(members[0], ANONYMOUS_USER_UUID, wanted), credential: undefined }
+}
+
+const ANYBODY: Caller = {
+  scope: { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID, role: 'admin', isApiKey: false },
+  credential: undefined,
+}
+
+/**
+ * Whom an access token or an API key stands for; undefined when it is worth nothing, for whatever reason. It is asked of
+ * the record each time, so what has been revoked fails at once. Throws `not_found` for an organization of others.
+ */
+export const identify = (deps: Deps, credential: string, wanted: Wanted): Promise<Caller | undefined> =>
+  API_KEY.test(credential) ? identifyApiKey(deps, credential) : identifyLogin(deps, credential, wanted)
+
+async function identifyLogin(deps: Deps, token: string, wanted: Wanted): Promise<Caller | undefined> {
+  const login = await deps.auth.tokens.readAccess(token)
+  if (login === undefined) return undefined
+  const { userId, loginId, expiresAt } = login
+  const only = onlyEmail(deps.auth)
+  const [member] = await deps.db.$queryRaw<Membership[]>`
+    SELECT member.organization_id AS "organizationId", member.role
+    FROM refresh_tokens token
+    JOIN users ON users.id = token.user_id
+    LEFT JOIN LATERAL (
+      SELECT organization_id, role FROM members WHERE user_id = token.user_id
+      ORDER BY coalesce(organization_id = ${wanted.organizationId ?? null}::uuid, false) DESC, created_at, organization_id
+      LIMIT 1
+    ) AS member ON true
+    WHERE token.id = ${loginId}::uuid AND token.user_id = ${userId}::uuid AND token.expires_at > now()
+      AND (${only}::text IS NULL OR users.email = ${only}::text)`
+  if (member === undefined) return undefined
+  const scope = choose(member, userId, wanted)
+  return { scope, credential: { id: loginId, organizationId: scope.organizationId, expiresAt, scopes: [] } }
+}
+
+/** Throws `not_found` when the membership is not in the organization that is wanted. */
+function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Scope {
+  const isOther = isStrict && organizationId !== undefined && member?.organizationId !== organizationId
+  if (!member?.organizationId || isOther) throw notFound('Organization')
+  return { organizationId: member.organizationId, userId, role: member.role, isApiKey: false }
+}
+
+type KeyRow = {
+  id: string
+  userId: string
+  organizationId: string
+  role: Role
+  scopes: string[]
+  expiresAt: Date | null
+  isUseDue: boolean
+}
+
+/** A key is of one organization, whatever else the request names. */
+async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefined> {
+  const only = onlyEmail(deps.auth)
+  const [row] = await deps.db.$queryRaw<KeyRow[]>`
+    SELECT key.id, key.user_id AS "userId", key.organization_id AS "organizationId", member.role, key.scopes,
+      key.expires_at AS "expiresAt", coalesce(key.last_used_at < now() - interval '1 minute', true) AS "isUseDue"
+    FROM api_keys key
+    JOIN members member ON member.user_id = key.user_id AND member.organization_id = key.organization_id
+    JOIN users ON users.id = key.user_id
+    WHERE key.hash = ${hashApiKey(key)} AND coalesce(key.expires_at > now(), true)
+      AND (${only}::text IS NULL OR users.email = ${only}::text)`
+  if (row === undefined) return undefined
+  // To the minute: a busy key would otherwise be written with each request.
+  if (row.isUseDue) await deps.db.$executeRaw`UPDATE api_keys SET last_used_at = now() WHERE id = ${row.id}::uuid`
+  const { id, userId, organizationId, role, scopes } = row
+  return {
+    scope: { organizationId, userId, role, isApiKey: true },
+    credential: { id, organizationId, expiresAt: row.expiresAt ?? undefined, scopes },
+  }
+}
+
+/** Those of the credentials that are worth nothing any more, by id; for whoever was let in and stays. */
+export async function findEnded(
+  deps: Deps,
+  credentials: Pick<Credential, 'id' | 'organizationId'>[],
+): Promise<Set<string>> {
+  const rows = await deps.db.$queryRaw<{ id: string }[]>`
+    SELECT DISTINCT given.id FROM unnest(
+      ${credentials.map(({ id }) => id)}::uuid[], ${credentials.map(({ organizationId }) => organizationId)}::uuid[]
+    ) AS given (id, organization_id)
+    WHERE NOT EXISTS (
+      SELECT FROM refresh_tokens token
+      JOIN members member ON member.user_id = token.user_id AND member.organization_id = given.organization_id
+      WHERE token.id = given.id AND token.expires_at > now()
+    ) AND NOT EXISTS (
+      SELECT FROM api_keys key
+      WHERE key.id = given.id AND key.organization_id = given.organization_id AND coalesce(key.expires_at > now(), true)
+    )`
+  return new Set(rows.map(({ id }) => id))
+}

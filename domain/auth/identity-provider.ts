@@ -1,0 +1,25 @@
+/** What a sign-in begins and ends with; `secrets` is kept by the browser, sealed, in between. */
+export type IdentityProvider = {
+  /** Where the browser goes. Throws `bad_gateway` when the provider does not answer. */
+  start(): Promise<{ location: string; secrets: Record<string, string> }>
+  /**
+   * Who has signed in, by the query that the browser came back with. Throws `invalid` for one that is none, `unauthenticated`
+   * for one that does not belong to `secrets` or that the provider does not stand by, `forbidden` for somebody who may not
+   * come in, and `bad_gateway`.
+   */
+  finish(query: string, secrets: Record<string, unknown>): Promise<Identity>
+}
+
+/** `email` has been verified by the provider. `subject` is what the provider knows the user by, for good. */
+export type Identity = { subject: string; email: string; name: string; avatarUrl: string | null }
+
+type Client = { clientId: string; clientSecret: string; redirectUri: string }
+export type OpenIdOptions = Client & { issuer: string; allowedDomains: string[] }
+export type OauthOptions = Client & { authorizeUrl: string; tokenUrl: string; userUrl: string; scope: string }
+
+export function createOpenIdProvider(_options: OpenIdOptions): IdentityProvider {
+  throw new Error('to be written')
+}
+export function createOauthProvider(_options: OauthOptions): IdentityProvider {
+  throw new Error('to be written')
+}

@@ -1,0 +1,107 @@
+import type { LoginRequest, RegisterRequest, TokenResponse } from '../../contract/auth.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { conflict, forbidden, unauthenticated } from '../errors.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
+import { hashPassword, verifyPassword } from './passwords.ts'
+import { onlyEmail } from './settings.ts'
+
+/** The oldest login ends with one too many. */
+const MAX_LOGINS = 100
+
+/** As users are found by it: nobody is somebody else by capital letters. */
+export const normalizeEmail = (email: string): string => email.trim().normalize('NFC').toLowerCase()
+
+/** Every failure is alike, in words and in time. Throws `unauthenticated` and, when too many do so, `too_many`. */
+export async function logIn(deps: Deps, { email, password }: LoginRequest): Promise<TokenResponse> {
+  const { auth } = deps
+  if (!auth.hasPasswords) throw unauthenticated('Password login is not enabled here')
+  const given = normalizeEmail(email)
+  const user = await deps.db.user.findUnique({ where: { email: given }, select: { id: true, passwordHash: true } })
+  const isRight = await verifyPassword(user?.passwordHash, password)
+  const isAllowed = onlyEmail(auth) === null || onlyEmail(auth) === given
+  if (user === null || !isRight || !isAllowed) throw unauthenticated('The e-mail or the password is wrong')
+  return startLogin(deps, user.id)
+}
+
+/** Throws `forbidden` where nobody may register, and `conflict` for an e-mail that somebody has. */
+export async function register(deps: Deps, { email, password, name }: RegisterRequest): Promise<TokenResponse> {
+  const { auth } = deps
+  if (!auth.hasSignup || !auth.hasPasswords) throw forbidden('Registration is not enabled here')
+  return createUser(deps, { email: normalizeEmail(email), name, passwordHash: await hashPassword(password) })
+}
+
+export type NewUser = Pick<Prisma.UserCreateInput, 'email' | 'name' | 'passwordHash' | 'avatarUrl'> & {
+  provider?: string
+  subject?: string
+}
+
+/** A user, a member of the default organization, who is signed in. Throws `conflict` for an e-mail that somebody has. */
+export async function createUser(deps: Deps, user: NewUser): Promise<TokenResponse> {
+  const { tokens } = deps.auth
+  const login = { userId: newUuid(), loginId: newUuid(), generation: 0 }
+  const members = { create: { organizationId: DEFAULT_ORGANIZATION_UUID, role: 'member' } } as const
+  const expiresAt = new Date(Date.now() + tokens.refreshSeconds * 1000)
+  const refreshTokens = { create: { id: login.loginId, expiresAt } }
+  try {
+    await deps.db.user.create({ data: { id: login.userId, ...user, members, refreshTokens } })
+  } catch (error) {
+    if (isTaken(error)) throw conflict('email: somebody has signed up with it already; sign in the way you did then')
+    throw error
+  }
+  return tokens.issue(login)
+}
+
+/** Prisma's code for a value that has to be unique. */
+const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
+
+export async function startLogin(deps: Deps, userId: string): Promise<TokenResponse> {
+  const { tokens } = deps.auth
+  const loginId = newUuid()
+  await deps.db.$executeRaw`
+    WITH begun AS (
+      INSERT INTO refresh_tokens (id, user_id, expires_at)
+      VALUES (${loginId}::uuid, ${userId}::uuid, now() + make_interval(secs => ${tokens.refreshSeconds}))
+    )
+    DELETE FROM refresh_tokens WHERE id IN (
+      SELECT id FROM refresh_tokens WHERE user_id = ${userId}::uuid
+      ORDER BY created_at DESC, id DESC OFFSET ${MAX_LOGINS - 1}
+    )`
+  return tokens.issue({ userId, loginId, generation: 0 })
+}
+
+/**
+ * The next tokens for the current refresh token. One that has been spent ends its login: somebody else may have it.
+ * Throws `unauthenticated`.
+ */
+export async function refresh(deps: Deps, refreshToken: string): Promise<TokenResponse> {
+  const { tokens } = deps.auth
+  const login = await tokens.readRefresh(refreshToken)
+  if (login === undefined) throw signInAgain()
+  const [renewed] = await deps.db.$queryRaw<{ generation: number }[]>`
+    UPDATE refresh_tokens token
+    SET generation = token.generation + 1, expires_at = now() + make_interval(secs => ${tokens.refreshSeconds})
+    FROM users
+    WHERE token.id = ${login.loginId}::uuid AND token.user_id = ${login.userId}::uuid AND users.id = token.user_id
+      AND token.generation = ${login.generation} AND token.expires_at > now()
+      AND (${onlyEmail(deps.auth)}::text IS NULL OR users.email = ${onlyEmail(deps.auth)}::text)
+    RETURNING token.generation`
+  if (renewed === undefined) {
+    await endLogin(deps, login)
+    throw signInAgain()
+  }
+  return tokens.issue({ ...login, generation: renewed.generation })
+}
+
+const signInAgain = () => unauthenticated('The refresh token is not valid, or not any more; sign in again')
+
+/** May be repeated. Its refresh token and its access tokens are worth nothing from now on. */
+export async function endLogin(deps: Deps, { loginId, userId }: { loginId: string; userId: string }): Promise<void> {
+  await deps.db.refreshToken.deleteMany({ where: { id: loginId, userId } })
+}
+
+/** Deletes logins whose time is over; returns how many. */
+export async function deleteOldLogins(deps: Deps): Promise<number> {
+  const { count } = await deps.db.refreshToken.deleteMany({ where: { expiresAt: { lt: new Date() } } })
+  return count
+}

@@ -1,0 +1,21 @@
+import type { Endpoint } from '../../contract/endpoint.ts'
+import { endpoints } from '../../contract/index.ts'
+import { invalid } from '../errors.ts'
+
+const areas = [...new Set(endpoints.map(({ tag }) => tag))].sort()
+
+/** Throws `invalid` for one that means nothing. */
+export function checkScopes(scopes: string[]): void {
+  const known = ['read', 'write', ...areas.flatMap((area) => [`${area}:read`, `${area}:write`])]
+  const unknown = scopes.find((scope) => !known.includes(scope))
+  if (unknown !== undefined) {
+    throw invalid(`scopes: there is no "${unknown.slice(0, 100)}"; there are ${known.join(', ')}`)
+  }
+}
+
+/** Whether a key with these scopes may be used for it; without any it may be used for everything. */
+export function allows(scopes: string[], { method, tag }: Pick<Endpoint, 'method' | 'tag'>): boolean {
+  if (scopes.length === 0) return true
+  const enough = ['write', `${tag}:write`, ...(method === 'GET' ? ['read', `${tag}:read`] : [])]
+  return scopes.some((scope) => enough.includes(scope))
+}

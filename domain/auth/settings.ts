@@ -1,0 +1,23 @@
+import type { AuthMode, IdentityProviderName } from '../../contract/auth.ts'
+import type { IdentityProvider } from './identity-provider.ts'
+import type { Tokens } from './tokens.ts'
+
+/** How callers prove who they are; made of the environment, in platform/auth.ts. */
+export type AuthSettings = {
+  mode: AuthMode
+  /** Whether one can log in with e-mail and password. */
+  hasPasswords: boolean
+  hasSignup: boolean
+  tokens: Tokens
+  /** Makes API keys of requests that may be repeated; nothing that is stored leads to it. */
+  apiKeySecret: Uint8Array
+  /** Who owns the default organization from the start on; in mode admin nobody else gets in. */
+  administrator: { email: string; password: string } | undefined
+  identityProviders: Partial<Record<IdentityProviderName, IdentityProvider>>
+  /** The address at which browsers find the service, without a slash at its end. */
+  baseUrl: string
+}
+
+/** In mode admin the only e-mail that counts. */
+export const onlyEmail = ({ mode, administrator }: AuthSettings): string | null =>
+  mode === 'admin' ? (administrator?.email ?? '') : null

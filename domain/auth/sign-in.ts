@@ -1,0 +1,65 @@
+import { IDENTITY_PROVIDERS, type TokenResponse } from '../../contract/auth.ts'
+import type { Deps } from '../deps.ts'
+import { forbidden, invalid, notFound, unauthenticated } from '../errors.ts'
+import type { Identity, IdentityProvider } from './identity-provider.ts'
+import { createUser, normalizeEmail, startLogin } from './log-in.ts'
+
+/** A user who has not come back by then begins again. */
+const LIFETIME_SECONDS = 10 * 60
+const DEFAULT_RETURN_TO = '/docs'
+
+export type SignInStart = { location: string; state: string; lifetimeSeconds: number }
+
+/** Begins a sign-in at an identity provider; `state` is for the browser to keep. Throws `not_found` and `invalid`. */
+export async function startSignIn(deps: Deps, name: string, returnTo: string | undefined): Promise<SignInStart> {
+  const provider = requireProvider(deps, name)
+  const target = returnTo === undefined ? `${deps.auth.baseUrl}${DEFAULT_RETURN_TO}` : ownAddress(deps, returnTo)
+  const { location, secrets } = await provider.start()
+  const state = await deps.auth.tokens.seal({ ...secrets, provider: name, returnTo: target }, LIFETIME_SECONDS)
+  return { location, state, lifetimeSeconds: LIFETIME_SECONDS }
+}
+
+/**
+ * Ends it: the user is signed in, and created where there was none. Throws what IdentityProvider.finish throws, and
+ * `conflict` for an e-mail that signs in otherwise: that it is the same person is not for us to say.
+ */
+export async function finishSignIn(
+  deps: Deps,
+  name: string,
+  { state, query }: { state: string | undefined; query: string },
+): Promise<{ tokens: TokenResponse; location: string }> {
+  const provider = requireProvider(deps, name)
+  const secrets = state === undefined ? undefined : await deps.auth.tokens.unseal(state)
+  if (secrets === undefined || secrets.provider !== name) {
+    throw unauthenticated('This sign-in was not begun in this browser, or too long ago; begin again')
+  }
+  const identity = await provider.finish(query, secrets)
+  // Written by startSignIn.
+  return { tokens: await signIn(deps, name, identity), location: secrets.returnTo as string }
+}
+
+function requireProvider(deps: Deps, name: string): IdentityProvider {
+  const known = IDENTITY_PROVIDERS.find((candidate) => candidate === name)
+  const provider = known && deps.auth.identityProviders[known]
+  if (provider === undefined) throw notFound('Identity provider')
+  return provider
+}
+
+async function signIn(
+  deps: Deps,
+  provider: string,
+  { subject, name, avatarUrl, ...identity }: Identity,
+): Promise<TokenResponse> {
+  const known = await deps.db.user.findUnique({ where: { provider_subject: { provider, subject } } })
+  if (known !== null) return startLogin(deps, known.id)
+  if (!deps.auth.hasSignup) throw forbidden('There is no user with this e-mail, and registration is not enabled here')
+  return createUser(deps, { email: normalizeEmail(identity.email), name, avatarUrl, provider, subject })
+}
+
+/** A path on the service's own address, and nothing that leads elsewhere. Throws `invalid`. */
+function ownAddress({ auth }: Deps, path: string): string {
+  const own = new URL(auth.baseUrl)
+  const url = path.startsWith('/') && URL.canParse(path, own.href) ? new URL(path, own.href) : undefined
+  if (url?.origin !== own.origin) throw invalid('return_to: must be a path that begins with one slash')
+  return url.href
+}

@@ -1,0 +1,88 @@
+import { hkdfSync } from 'node:crypto'
+import { EncryptJWT, jwtDecrypt, jwtVerify, SignJWT } from 'jose'
+import type { TokenResponse } from '../../contract/auth.ts'
+
+/** A login, by the row of its refresh token; `generation` counts how often that has been renewed. */
+export type Login = { userId: string; loginId: string; generation: number }
+
+export type Tokens = {
+  issue(login: Login): Promise<TokenResponse>
+  /** Undefined for anything that is not an access token of this service, valid now. */
+  readAccess(token: string): Promise<{ userId: string; loginId: string; expiresAt: Date } | undefined>
+  /** Undefined for anything that is not a refresh token of this service, valid now; it may have been spent. */
+  readRefresh(token: string): Promise<Login | undefined>
+  /** For what a browser keeps for the service and is not to read. */
+  seal(data: Record<string, string>, lifetimeSeconds: number): Promise<string>
+  unseal(sealed: string): Promise<Record<string, unknown> | undefined>
+  readonly accessSeconds: number
+  readonly refreshSeconds: number
+}
+
+export type TokenOptions = { secret: Uint8Array; accessSeconds: number; refreshSeconds: number }
+
+const ISSUER = 'agent-session-service'
+const ALGORITHM = 'HS256'
+/** The type is in the token's head, so one kind never passes for the other (RFC 8725, 3.11). */
+const ACCESS = 'at+jwt'
+const REFRESH = 'refresh+jwt'
+
+/** Tokens end with the secret: another one makes all of them invalid. */
+export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOptions): Tokens {
+  const sealKey = deriveKey(secret, 'seal')
+  const sign = (type: string, { userId, loginId, generation }: Login, seconds: number) =>
+    new SignJWT({ sid: loginId, gen: generation })
+      .setProtectedHeader({ alg: ALGORITHM, typ: type })
+      .setIssuer(ISSUER)
+      .setSubject(userId)
+      .setIssuedAt()
+      .setExpirationTime(`${seconds} s`)
+      .sign(secret)
+  const read = async (token: string, typ: string): Promise<(Login & { expiresAt: Date }) | undefined> => {
+    try {
+      const { payload } = await jwtVerify(token, secret, {
+        algorithms: [ALGORITHM],
+        issuer: ISSUER,
+        typ,
+        requiredClaims: ['sub', 'exp', 'sid', 'gen'],
+      })
+      // Signed by `sign`, so these are what it wrote.
+      const { sub, sid, gen, exp } = payload as { sub: string; sid: string; gen: number; exp: number }
+      return { userId: sub, loginId: sid, generation: gen, expiresAt: new Date(exp * 1000) }
+    } catch {
+      return undefined
+    }
+  }
+  return {
+    accessSeconds,
+    refreshSeconds,
+    issue: async (login) => ({
+      access_token: await sign(ACCESS, login, accessSeconds),
+      token_type: 'Bearer',
+      expires_in: accessSeconds,
+      refresh_token: await sign(REFRESH, login, refreshSeconds),
+    }),
+    readAccess: (token) => read(token, ACCESS),
+    readRefresh: (token) => read(token, REFRESH),
+    seal: (data, lifetimeSeconds) =>
+      new EncryptJWT(data)
+        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+        .setExpirationTime(`${lifetimeSeconds} s`)
+        .encrypt(sealKey),
+    unseal: async (sealed) => {
+      try {
+        const { payload } = await jwtDecrypt(sealed, sealKey, {
+          keyManagementAlgorithms: ['dir'],
+          contentEncryptionAlgorithms: ['A256GCM'],
+          requiredClaims: ['exp'],
+        })
+        return payload
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+/** A key for one purpose, of which nothing leads back to the secret or to another purpose's. */
+export const deriveKey = (secret: Uint8Array, purpose: string): Uint8Array =>
+  new Uint8Array(hkdfSync('sha256', secret, '', `agent-session-service ${purpose}`, 32))

@@ -1,0 +1,53 @@
+import { createOauthProvider, createOpenIdProvider } from '../domain/auth/identity-provider.ts'
+import type { AuthSettings } from '../domain/auth/settings.ts'
+import { createTokens, deriveKey } from '../domain/auth/tokens.ts'
+import type { Config } from './config.ts'
+
+/** `fallbackSecret` is for mode none, where no token is of any use. */
+export function createAuth(config: Config, fallbackSecret: Uint8Array): AuthSettings {
+  const { AUTH_MODE: mode, AUTH_ADMIN_EMAIL: email, AUTH_ADMIN_PASSWORD: password } = config
+  const given = config.AUTH_JWT_SECRET
+  const secret = given === undefined ? fallbackSecret : new TextEncoder().encode(given)
+  return {
+    mode,
+    hasPasswords: mode === 'admin' || (mode === 'full' && !config.AUTH_DISABLE_PASSWORD),
+    hasSignup: mode === 'full' && !config.AUTH_DISABLE_SIGNUP,
+    tokens: createTokens({
+      secret,
+      accessSeconds: config.AUTH_JWT_ACCESS_TOKEN_LIFETIME,
+      refreshSeconds: config.AUTH_JWT_REFRESH_TOKEN_LIFETIME,
+    }),
+    apiKeySecret: deriveKey(secret, 'api-keys'),
+    administrator: mode !== 'none' && email && password ? { email, password } : undefined,
+    identityProviders: mode === 'full' ? identityProviders(config) : {},
+    baseUrl: config.AUTH_BASE_URL,
+  }
+}
+
+function identityProviders(config: Config): AuthSettings['identityProviders'] {
+  const redirectUri = (name: string) => `${config.AUTH_BASE_URL}${config.API_PREFIX}/v1/auth/callback/${name}`
+  return {
+    ...(config.AUTH_IDPA_CLIENT_ID &&
+      config.AUTH_IDPA_CLIENT_SECRET && {
+        idpa: createOpenIdProvider({
+          issuer: config.AUTH_IDPA_ISSUER,
+          clientId: config.AUTH_IDPA_CLIENT_ID,
+          clientSecret: config.AUTH_IDPA_CLIENT_SECRET,
+          redirectUri: config.AUTH_IDPA_REDIRECT_URI ?? redirectUri('idpa'),
+          allowedDomains: config.AUTH_IDPA_ALLOWED_DOMAINS,
+        }),
+      }),
+    ...(config.AUTH_IDPB_CLIENT_ID &&
+      config.AUTH_IDPB_CLIENT_SECRET && {
+        idpb: createOauthProvider({
+          authorizeUrl: config.AUTH_IDPB_AUTHORIZE_URL,
+          tokenUrl: config.AUTH_IDPB_TOKEN_URL,
+          userUrl: config.AUTH_IDPB_USER_URL,
+          scope: config.AUTH_IDPB_SCOPE,
+          clientId: config.AUTH_IDPB_CLIENT_ID,
+          clientSecret: config.AUTH_IDPB_CLIENT_SECRET,
+          redirectUri: config.AUTH_IDPB_REDIRECT_URI ?? redirectUri('idpb'),
+        }),
+      }),
+  }
+}

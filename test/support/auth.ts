@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { type Answer, call } from './http.ts'
+
+/** Secrets of tests are made here, so that a log can be searched for them. */
+const PASSWORD_MARK = 'pw-of-a-test-'
+export const newPassword = (): string => `${PASSWORD_MARK}${randomBytes(8).toString('hex')}`
+
+export const JWT_SECRET = `jwt-secret-of-tests-${'0123456789abcdef'.repeat(2)}`
+export const ADMIN = { email: 'admin@example.com', password: `${PASSWORD_MARK}admin` }
+
+/** Each request of a test may come from an address of its own: one proxy is believed. */
+const COMMON = { AUTH_JWT_SECRET: JWT_SECRET, TRUSTED_PROXIES: '1', AUTH_BASE_URL: 'http://localhost:9300' }
+export const FULL_MODE: Record<string, string> = { AUTH_MODE: 'full', ...COMMON }
+export const ADMIN_VARIABLES: Record<string, string> = {
+  AUTH_ADMIN_EMAIL: ADMIN.email,
+  AUTH_ADMIN_PASSWORD: ADMIN.password,
+}
+export const ADMIN_MODE: Record<string, string> = { AUTH_MODE: 'admin', ...COMMON, ...ADMIN_VARIABLES }
+
+/** From an address that nobody else has, so that limits are not in the way. */
+export const fromSomewhere = (): Record<string, string> => ({
+  'X-Forwarded-For': `10.${randomBytes(3).join('.')}`,
+})
+
+export const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` })
+
+export type TestUser = {
+  id: string
+  email: string
+  password: string
+  accessToken: string
+  refreshToken: string
+  headers: Record<string, string>
+}
+
+/** A new user of a service in mode full; a member of the default organization. */
+export async function registerUser(url: string): Promise<TestUser> {
+  const email = `user-${randomBytes(6).toString('hex')}@example.com`
+  const password = newPassword()
+  const body = { email, password, name: 'A user' }
+  return asUser(url, { email, password }, await call(url, 'POST', '/v1/auth/register', body, fromSomewhere()))
+}
+
+export async function logInUser(url: string, credentials: { email: string; password: string }): Promise<TestUser> {
+  return asUser(url, credentials, await call(url, 'POST', '/v1/auth/login', credentials, fromSomewhere()))
+}
+
+async function asUser(
+  url: string,
+  credentials: { email: string; password: string },
+  answer: Answer,
+): Promise<TestUser> {
+  const { status, body } = answer
+  if (status !== 200 && status !== 201) throw new Error(`sign-in: ${status} ${JSON.stringify(body)}`)
+  const headers = bearer(body.access_token)
+  const me = await call(url, 'GET', '/v1/auth/me', undefined, headers)
+  return { ...credentials, id: me.body.id, accessToken: body.access_token, refreshToken: body.refresh_token, headers }
+}
+
+/** An organization that the user owns; requests with these headers are in it. */
+export async function addOwnOrganization(
+  url: string,
+  user: TestUser,
+  name = 'Own',
+): Promise<{ id: string; headers: Record<string, string> }> {
+  const { status, body } = await call(url, 'POST', '/v1/orgs', { name }, user.headers)
+  if (status !== 201) throw new Error(`organization: ${status} ${JSON.stringify(body)}`)
+  return { id: body.id, headers: { ...user.headers, 'X-Org-Id': body.id } }
+}
+
+/** An API key of the user, in the organization of the headers. */
+export async function createApiKey(
+  url: string,
+  headers: Record<string, string>,
+  more: object = {},
+): Promise<{ id: string; key: string }> {
+  const { status, body } = await call(url, 'POST', '/v1/auth/api-keys', { name: 'Test', ...more }, headers)
+  if (status !== 201) throw new Error(`API key: ${status} ${JSON.stringify(body)}`)
+  return body
+}
