@@ -25,6 +25,8 @@ export type RunningApi = { port: number; openStreams(): number; close(): Promise
 /** Answers under way at shutdown may take this long. */
 const DRAIN_MS = 4000
 const SWEEP_MS = 50
+/** And whoever is told that its request is broken may go on sending for this long. */
+const LINGER_MS = 2000
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
   await Promise.all([preparePasswords(), prepareAdministrator(deps)])
@@ -67,13 +69,21 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time'],
 }
 
+/** Answered already; each further piece is one more broken request to the parser. */
+const lingering = new WeakSet<Duplex>()
+
 /** What is no HTTP never reaches the app; it is told in the same form. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // A byte of an answer may have been sent already; then nothing can be told.
-  const isAnswered = 'bytesWritten' in socket && socket.bytesWritten !== 0
+  if (lingering.has(socket)) return
+  // Node's own handler looks there too: with another request's answer under way nothing can be told.
+  const isAnswered = '_httpMessage' in socket && socket._httpMessage != null
   if (!socket.writable || isAnswered) return void socket.destroy(error)
   const [status, sentence] = BROKEN_REQUESTS[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP']
   const body = JSON.stringify({ error: sentence })
   const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)
+  // What the client is still sending is thrown away for a while: a connection that is closed over it takes the answer along.
+  lingering.add(socket)
+  const drop = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(drop))
 }

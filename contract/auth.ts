@@ -157,7 +157,9 @@ export const authEndpoints = {
     tag: 'auth',
     access: 'public',
     summary: 'Creates a user, who is signed in then and a member of the default organization',
-    description: 'At most 5 times a minute from one address.',
+    description:
+      'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
+      'answer logs in.',
     body: RegisterRequest,
     responses: { 201: TokenResponse },
     errors: [400, 403, 409, 429],

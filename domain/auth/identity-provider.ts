@@ -13,13 +13,10 @@ export type IdentityProvider = {
 /** `email` has been verified by the provider. `subject` is what the provider knows the user by, for good. */
 export type Identity = { subject: string; email: string; name: string; avatarUrl: string | null }
 
-type Client = { clientId: string; clientSecret: string; redirectUri: string }
-export type OpenIdOptions = Client & { issuer: string; allowedDomains: string[] }
-export type OauthOptions = Client & { authorizeUrl: string; tokenUrl: string; userUrl: string; scope: string }
-
-export function createOpenIdProvider(_options: OpenIdOptions): IdentityProvider {
-  throw new Error('to be written')
-}
-export function createOauthProvider(_options: OauthOptions): IdentityProvider {
-  throw new Error('to be written')
+export type ClientOptions = {
+  clientId: string
+  clientSecret: string
+  redirectUri: string
+  /** For each call to the provider, its whole answer included. Default 10 s. */
+  timeoutMs?: number
 }

@@ -1,5 +1,6 @@
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt, jwtVerify, SignJWT } from 'jose'
+import { z } from 'zod'
 import type { TokenResponse } from '../../contract/auth.ts'
 
 /** A login, by the row of its refresh token; `generation` counts how often that has been renewed. */
@@ -26,6 +27,9 @@ const ALGORITHM = 'HS256'
 const ACCESS = 'at+jwt'
 const REFRESH = 'refresh+jwt'
 
+/** Whoever has the secret may have signed something else. */
+const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), gen: z.int().min(0), exp: z.number() })
+
 /** Tokens end with the secret: another one makes all of them invalid. */
 export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOptions): Tokens {
   const sealKey = deriveKey(secret, 'seal')
@@ -43,10 +47,9 @@ export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOpt
         algorithms: [ALGORITHM],
         issuer: ISSUER,
         typ,
-        requiredClaims: ['sub', 'exp', 'sid', 'gen'],
+        requiredClaims: ['exp'],
       })
-      // Signed by `sign`, so these are what it wrote.
-      const { sub, sid, gen, exp } = payload as { sub: string; sid: string; gen: number; exp: number }
+      const { sub, sid, gen, exp } = Claims.parse(payload)
       return { userId: sub, loginId: sid, generation: gen, expiresAt: new Date(exp * 1000) }
     } catch {
       return undefined

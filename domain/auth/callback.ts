@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { badGateway, DomainError, invalid, unauthenticated } from '../errors.ts'
+
+/** What start has sealed; others than ours cannot be there. */
+const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
+export type Secrets = z.infer<typeof Secrets>
+
+/**
+ * Checks that the query is an answer, and the one to these secrets. Throws `invalid` and `unauthenticated`: also when
+ * the provider says that the user was not let in, or did not want to.
+ */
+export function readCallback(query: string, sealed: Record<string, unknown>): Secrets {
+  const parameters = new URLSearchParams(query)
+  for (const name of new Set(parameters.keys())) {
+    if (parameters.getAll(name).length > 1) throw invalid('The query has a parameter more than once')
+  }
+  const error = parameters.get('error')
+  if (error) throw unauthenticated(`The identity provider has not signed you in${describe(error)}`)
+  if (!parameters.get('code')) throw invalid('code: is needed')
+  const state = parameters.get('state')
+  if (!state) throw invalid('state: is needed')
+  const secrets = Secrets.safeParse(sealed)
+  if (!secrets.success || secrets.data.state !== state) {
+    throw unauthenticated('This is not the answer to the sign-in that was begun in this browser last; begin again')
+  }
+  return secrets.data
+}
+
+/** The code alone: whoever made the link has chosen the words. */
+const describe = (error: string): string => (/^[a-z_]{1,50}$/.test(error) ? ` (${error})` : '')
+
+export const notVerified = () => unauthenticated("The identity provider's answer could not be verified; begin again")
+
+/** These are mistakes of whoever has set up the service, GitHub's words for them included. */
+const MISCONFIGURED = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials', 'redirect_uri_mismatch']
+
+/**
+ * For what openid-client throws: `bad_gateway` where there was no answer or the provider does not know the service, else
+ * `unauthenticated`. What was wrong is not told; there are tokens in it.
+ */
+export function explain(error: unknown): DomainError {
+  for (let cause = error, depth = 0; cause instanceof Object && depth < 5; depth++) {
+    if (cause instanceof DomainError) return cause
+    if ('error' in cause && MISCONFIGURED.some((code) => code === (cause as { error: unknown }).error)) {
+      return badGateway("The identity provider does not accept this service's client id, secret or redirect URI")
+    }
+    cause = (cause as { cause?: unknown }).cause
+  }
+  return notVerified()
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { forbidden } from '../errors.ts'
+import { notVerified } from './callback.ts'
+import type { Identity } from './identity-provider.ts'
+
+const MAX_EMAIL_BYTES = 254
+const MAX_NAME_BYTES = 2048
+const MAX_URL_CHARACTERS = 2048
+/** As long as OpenID Connect lets it be, and ASCII as there. */
+const SUBJECT = /^[\x21-\x7e]{1,255}$/
+
+const Email = z.email().max(MAX_EMAIL_BYTES)
+
+/** What a provider tells; nothing in it has been checked. `names` are tried in turn. */
+export type Claims = { subject: unknown; verifiedEmail: unknown; names: unknown[]; avatarUrl: unknown }
+
+/** Throws `unauthenticated` for somebody whom one could not tell from others, and `forbidden` for one without e-mail. */
+export function toIdentity({ subject, verifiedEmail, names, avatarUrl }: Claims): Identity {
+  const email = Email.safeParse(verifiedEmail)
+  if (!email.success) throw forbidden('The identity provider does not know a verified e-mail address of yours')
+  const [localPart = ''] = email.data.split('@')
+  const name = names.map(toName).find((text) => text !== '') ?? localPart
+  return { subject: toSubject(subject), email: email.data, name, avatarUrl: toAvatarUrl(avatarUrl) }
+}
+
+export const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1).toLowerCase()
+
+function toSubject(subject: unknown): string {
+  // A larger number has been rounded, maybe to somebody else's.
+  const text = typeof subject === 'string' || Number.isSafeInteger(subject) ? String(subject) : ''
+  if (!SUBJECT.test(text)) throw notVerified()
+  return text
+}
+
+/** Without what Postgres or a terminal would stumble over; '' for what is no name. */
+function toName(name: unknown): string {
+  if (typeof name !== 'string') return ''
+  const text = name
+    .toWellFormed()
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+  // A character that is cut in two is left out.
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, MAX_NAME_BYTES), { stream: true })
+}
+
+function toAvatarUrl(url: unknown): string | null {
+  if (typeof url !== 'string' || url.length > MAX_URL_CHARACTERS || !URL.canParse(url)) return null
+  const { protocol, href } = new URL(url)
+  return /^https?:$/.test(protocol) && href.length <= MAX_URL_CHARACTERS ? href : null
+}

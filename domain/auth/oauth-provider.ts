@@ -1,0 +1,116 @@
+import * as openid from 'openid-client'
+import { z } from 'zod'
+import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
+import { toIdentity } from './identity.ts'
+import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
+import { createProviderFetch, type ProviderFetch } from './provider-fetch.ts'
+
+/** `userUrl` tells who a token belongs to; their e-mail addresses may be at `/emails` below it. As GitHub has it. */
+export type OauthOptions = ClientOptions & { authorizeUrl: string; tokenUrl: string; userUrl: string; scope: string }
+
+const User = z.record(z.string(), z.unknown())
+const Emails = z.array(z.looseObject({ email: z.unknown(), primary: z.unknown(), verified: z.unknown() }))
+
+/** A provider that speaks OAuth 2 and has an API that tells who the user is. */
+export function createOauthProvider(options: OauthOptions): IdentityProvider {
+  const ask = createProviderFetch(options.timeoutMs)
+  const config = configure(options, ask)
+  return {
+    start: async () => {
+      const secrets = { state: openid.randomState(), verifier: openid.randomPKCECodeVerifier() }
+      const location = openid.buildAuthorizationUrl(config, {
+        redirect_uri: options.redirectUri,
+        scope: options.scope,
+        state: secrets.state,
+        code_challenge: await openid.calculatePKCECodeChallenge(secrets.verifier),
+        code_challenge_method: 'S256',
+      })
+      return { location: location.href, secrets }
+    },
+    finish: async (query, sealed) => {
+      const secrets = readCallback(query, sealed)
+      const token = await exchangeCode(config, options, query, secrets)
+      return readUser(ask, options.userUrl, token)
+    },
+  }
+}
+
+function configure(options: OauthOptions, ask: ProviderFetch): openid.Configuration {
+  const { authorizeUrl, tokenUrl, clientId, clientSecret, redirectUri } = options
+  // OAuth 2 without discovery knows no issuer; openid-client wants one.
+  const server = { issuer: tokenUrl, authorization_endpoint: authorizeUrl, token_endpoint: tokenUrl }
+  const post = openid.ClientSecretPost(clientSecret)
+  const authenticate: openid.ClientAuth = (as, client, body, headers) => {
+    // To the letter, which openid-client's is not always.
+    body.set('redirect_uri', redirectUri)
+    post(as, client, body, headers)
+  }
+  const config = new openid.Configuration(server, clientId, clientSecret, authenticate)
+  config[openid.customFetch] = async (url, request) => toStandard(await ask(url, request))
+  if ([authorizeUrl, tokenUrl].some((url) => new URL(url).protocol === 'http:')) openid.allowInsecureRequests(config)
+  return config
+}
+
+/**
+ * GitHub answers 200 with an error in the body. An ID token, which some add, is left out: nobody here knows who may sign
+ * it.
+ */
+async function toStandard(answer: Response): Promise<Response> {
+  const body = User.safeParse(await answer.json().catch(() => undefined))
+  if (!body.success) throw notVerified()
+  const { id_token: _, ...rest } = body.data
+  const isError = 'error' in rest && !('access_token' in rest)
+  return Response.json(rest, { status: isError ? 400 : answer.status })
+}
+
+async function exchangeCode(
+  config: openid.Configuration,
+  { redirectUri }: OauthOptions,
+  query: string,
+  { state, verifier }: Secrets,
+): Promise<string> {
+  const url = new URL(redirectUri)
+  // Nothing else is looked at: an `iss`, for one, could not be compared with anything.
+  url.search = new URLSearchParams({ code: new URLSearchParams(query).get('code') ?? '', state }).toString()
+  try {
+    const checks = { expectedState: state, pkceCodeVerifier: verifier }
+    const { access_token, token_type } = await openid.authorizationCodeGrant(config, url, checks)
+    if (token_type !== 'bearer') throw notVerified()
+    return access_token
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+async function readUser(ask: ProviderFetch, userUrl: string, token: string): Promise<Identity> {
+  const user = User.safeParse(await readJson(ask, userUrl, token))
+  if (!user.success) throw notVerified()
+  const { id, sub, name, login, email, email_verified, avatar_url, picture } = user.data
+  return toIdentity({
+    subject: id ?? sub,
+    verifiedEmail: email_verified === true && email ? email : await readPrimaryEmail(ask, userUrl, token),
+    names: [name, login],
+    avatarUrl: avatar_url ?? picture,
+  })
+}
+
+/** Undefined when the API does not tell one. */
+async function readPrimaryEmail(ask: ProviderFetch, userUrl: string, token: string): Promise<unknown> {
+  const url = new URL(userUrl)
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/emails`
+  const emails = Emails.safeParse(await readJson(ask, url.href, token))
+  if (!emails.success) return undefined
+  return emails.data.find(({ primary, verified }) => primary === true && verified === true)?.email
+}
+
+/** Undefined for an answer that is none. Throws `bad_gateway`. */
+async function readJson(ask: ProviderFetch, url: string, token: string): Promise<unknown> {
+  const headers = {
+    accept: 'application/json',
+    authorization: `Bearer ${token}`,
+    // GitHub's API refuses whoever has none.
+    'user-agent': 'agent-session-service',
+  }
+  const answer = await ask(url, { method: 'GET', headers, body: undefined, redirect: 'manual' })
+  return answer.ok ? answer.json().catch(() => undefined) : undefined
+}

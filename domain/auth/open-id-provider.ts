@@ -1,0 +1,130 @@
+import * as openid from 'openid-client'
+import { badGateway, forbidden } from '../errors.ts'
+import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
+import { domainOf, toIdentity } from './identity.ts'
+import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
+import { createProviderFetch } from './provider-fetch.ts'
+
+export type OpenIdOptions = ClientOptions & {
+  issuer: string
+  /** Of e-mail addresses; with none in it everybody may come. */
+  allowedDomains: string[]
+}
+
+const SCOPE = 'openid email profile'
+
+/** A provider that speaks OpenID Connect: it is asked for its addresses and keys, and signs what it says. */
+export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
+  const configure = rememberSuccess(() => discover(options))
+  const allowedDomains = new Set(options.allowedDomains.map((domain) => domain.toLowerCase()))
+  return {
+    start: async () => {
+      const config = await configure()
+      const secrets = {
+        state: openid.randomState(),
+        nonce: openid.randomNonce(),
+        verifier: openid.randomPKCECodeVerifier(),
+      }
+      const location = openid.buildAuthorizationUrl(config, {
+        redirect_uri: options.redirectUri,
+        scope: SCOPE,
+        state: secrets.state,
+        nonce: secrets.nonce,
+        code_challenge: await openid.calculatePKCECodeChallenge(secrets.verifier),
+        code_challenge_method: 'S256',
+      })
+      return { location: location.href, secrets }
+    },
+    finish: async (query, sealed) => {
+      const secrets = readCallback(query, sealed)
+      const config = await configure()
+      const identity = await readIdentity(config, currentUrl(options, query), secrets)
+      if (allowedDomains.size > 0 && !allowedDomains.has(domainOf(identity.email))) {
+        throw forbidden('Nobody may sign in here with an e-mail address of this domain')
+      }
+      return identity
+    },
+  }
+}
+
+/** Throws `bad_gateway`, also for an answer that is of no use. */
+async function discover(options: OpenIdOptions): Promise<openid.Configuration> {
+  const { issuer, clientId, clientSecret, timeoutMs } = options
+  const isPlain = new URL(issuer).protocol === 'http:'
+  try {
+    const config = await openid.discovery(new URL(issuer), clientId, clientSecret, authenticate(options), {
+      [openid.customFetch]: createProviderFetch(timeoutMs),
+      execute: [openid.enableNonRepudiationChecks, ...(isPlain ? [openid.allowInsecureRequests] : [])],
+    })
+    // Throws where it would be missing later.
+    openid.buildAuthorizationUrl(config, {})
+    return config
+  } catch (error) {
+    const known = explain(error)
+    throw known.kind === 'bad_gateway'
+      ? known
+      : badGateway('The identity provider does not describe itself as it has to')
+  }
+}
+
+/**
+ * openid-client makes the redirect URI out of the current address, without its query and not always to the letter; a
+ * provider compares letters.
+ */
+function authenticate({ redirectUri, clientSecret }: ClientOptions): openid.ClientAuth {
+  const post = openid.ClientSecretPost(clientSecret)
+  const basic = openid.ClientSecretBasic(clientSecret)
+  return (server, client, body, headers) => {
+    body.set('redirect_uri', redirectUri)
+    // What a provider that names none speaks (OpenID Connect Discovery 1.0, 3).
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    const use = methods.includes('client_secret_post') ? post : basic
+    use(server, client, body, headers)
+  }
+}
+
+function currentUrl({ redirectUri }: ClientOptions, query: string): URL {
+  const url = new URL(redirectUri)
+  url.search = query
+  return url
+}
+
+async function readIdentity(config: openid.Configuration, url: URL, secrets: Secrets): Promise<Identity> {
+  const claims = await readClaims(config, url, secrets)
+  return toIdentity({
+    subject: claims.sub,
+    verifiedEmail: claims.email_verified === true ? claims.email : undefined,
+    names: [claims.name, claims.preferred_username],
+    avatarUrl: claims.picture,
+  })
+}
+
+async function readClaims(config: openid.Configuration, url: URL, { state, nonce, verifier }: Secrets) {
+  if (nonce === undefined) throw notVerified()
+  try {
+    const tokens = await openid.authorizationCodeGrant(config, url, {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+    })
+    const claims = tokens.claims()
+    if (claims === undefined) throw notVerified()
+    if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims
+    return await openid.fetchUserInfo(config, tokens.access_token, claims.sub)
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+/** Those who ask while it runs share one run; a failed one is forgotten. */
+function rememberSuccess<T>(run: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined
+  return () => {
+    result ??= run().catch((error) => {
+      result = undefined
+      throw error
+    })
+    return result
+  }
+}
