@@ -7,7 +7,7 @@ export const REFRESH_TOKEN = 'refresh_token'
 export const ORGANIZATION = 'org_id'
 export const OAUTH = 'oauth_sign_in'
 
-/** Until then the choice of an organization is remembered. */
+/** As long as browsers keep a cookie. */
 const ORGANIZATION_SECONDS = 365 * 24 * 60 * 60
 
 type Name = typeof ACCESS_TOKEN | typeof REFRESH_TOKEN | typeof ORGANIZATION | typeof OAUTH
@@ -32,12 +32,12 @@ export function setCookie(ctx: Context, options: CookieOptions, name: Name, valu
 export const clearCookie = (ctx: Context, options: CookieOptions, name: Name): void =>
   setCookie(ctx, options, name, '', 0)
 
-/** A new login begins in the user's first organization. */
 export function setLogin(ctx: Context, options: CookieOptions, tokens: TokenResponse, refreshSeconds: number): void {
   setCookie(ctx, options, ACCESS_TOKEN, tokens.access_token, tokens.expires_in)
   setCookie(ctx, options, REFRESH_TOKEN, tokens.refresh_token ?? '', refreshSeconds)
 }
 
+/** Until another one is chosen, or the login ends. */
 export const setOrganization = (ctx: Context, options: CookieOptions, id: string): void =>
   setCookie(ctx, options, ORGANIZATION, id, ORGANIZATION_SECONDS)
 

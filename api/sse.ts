@@ -56,7 +56,7 @@ const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
 const CHUNK_BYTES = 64 * 1024
 const CYCLE_JITTER = 0.2
-/** How often it is asked which credentials have been revoked: half of what may pass until a stream ends. */
+/** How often it is asked which credentials have been revoked; a stream ends within three times that. */
 const REVOCATION_CHECK_MS = 10_000
 
 export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {

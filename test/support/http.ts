@@ -30,8 +30,8 @@ export const textMessage = (text: string, more: Record<string, unknown> = {}) =>
 })
 
 /** llmsim models by name, as GET /v1/llm-models lists them. */
-export async function modelId(url: string, name: string): Promise<string> {
-  const { body } = await call(url, 'GET', '/v1/llm-models')
+export async function modelId(url: string, name: string, headers: Record<string, string> = {}): Promise<string> {
+  const { body } = await call(url, 'GET', '/v1/llm-models', undefined, headers)
   const model = body.data.find((candidate: Json) => candidate.model_id === name)
   if (model === undefined) throw new Error(`there is no model ${name}`)
   return model.id
@@ -42,14 +42,21 @@ export async function createSession(
   url: string,
   agent?: Record<string, unknown>,
   session: object = {},
+  headers: Record<string, string> = {},
 ): Promise<string> {
   let agent_id: string | undefined
   if (agent !== undefined) {
-    const created = await call(url, 'POST', '/v1/agents', { name: 'Test agent', system_prompt: 'Help.', ...agent })
+    const created = await call(
+      url,
+      'POST',
+      '/v1/agents',
+      { name: 'Test agent', system_prompt: 'Help.', ...agent },
+      headers,
+    )
     if (created.status !== 201) throw new Error(`agent: ${created.status} ${JSON.stringify(created.body)}`)
     agent_id = created.body.id
   }
-  const { status, body } = await call(url, 'POST', '/v1/sessions', { agent_id, ...session })
+  const { status, body } = await call(url, 'POST', '/v1/sessions', { agent_id, ...session }, headers)
   if (status !== 201) throw new Error(`session: ${status} ${JSON.stringify(body)}`)
   return body.id
 }

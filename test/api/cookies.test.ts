@@ -1,0 +1,110 @@
+import { ADMIN, ADMIN_VARIABLES, FULL_MODE, fromSomewhere, registerUser, type TestUser } from '../support/auth.ts'
+import { type Answer, call, expectError } from '../support/http.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
+
+const OWN = 'http://localhost:9300'
+
+let service: TestService
+let user: TestUser
+beforeAll(async () => {
+  service = await startService({ worker: false, environment: FULL_MODE })
+  user = await registerUser(service.url)
+})
+afterAll(() => service.stop())
+
+const cookies = (): Record<string, string> => ({
+  Cookie: `access_token=${user.accessToken}; refresh_token=${user.refreshToken}`,
+})
+const create = (headers: Record<string, string>) =>
+  call(service.url, 'POST', '/v1/sessions', {}, { ...cookies(), ...headers })
+const logIn = (url: string, headers: Record<string, string> = {}, credentials: object = user) =>
+  call(url, 'POST', '/v1/auth/login', credentials, { ...fromSomewhere(), ...headers })
+const attributes = (answer: Answer, name: string): string[] =>
+  answer.headers
+    .getSetCookie()
+    .find((each) => each.startsWith(`${name}=`))
+    ?.split('; ')
+    .slice(1)
+    .map((each) => each.replace(/=.*(GMT)$/, '')) ?? []
+
+describe('cookies', () => {
+  it('are set by a login: not for scripts, not for other sites', async () => {
+    const answer = await logIn(service.url)
+    for (const name of ['access_token', 'refresh_token']) {
+      expect(attributes(answer, name)).toEqual(['path=/', 'expires', 'samesite=lax', 'httponly'])
+    }
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it('are Secure wherever the service is on the network', async () => {
+    const environment = { ...FULL_MODE, ...ADMIN_VARIABLES, AUTH_BASE_URL: 'https://agents.example.com' }
+    await withService({ worker: false, environment }, async ({ url }) => {
+      // Behind a proxy the service is asked for by its own, local name.
+      const answer = await logIn(url, {}, ADMIN)
+      expect(attributes(answer, 'access_token')).toEqual(['path=/', 'expires', 'samesite=lax', 'secure', 'httponly'])
+    })
+    const elsewhere = await logIn(service.url, { 'X-Forwarded-Host': 'agents.example.com' })
+    expect(attributes(elsewhere, 'access_token')).toContain('secure')
+  })
+
+  it('stand for the user, where nothing is changed', async () => {
+    for (const headers of [{}, { Origin: 'https://evil.example' }] as Record<string, string>[]) {
+      const me = await call(service.url, 'GET', '/v1/auth/me', undefined, { ...cookies(), ...headers })
+      expect(me.body.id).toBe(user.id)
+    }
+  })
+
+  it('change something only from the service’s own pages', async () => {
+    for (const origin of [OWN, service.url]) expect((await create({ Origin: origin })).status).toBe(201)
+    const others = [
+      'https://evil.example',
+      'null',
+      '',
+      'https://localhost:9300',
+      'http://localhost',
+      `${OWN}.evil.example`,
+    ]
+    for (const origin of others) {
+      expectError(await create(origin === '' ? {} : { Origin: origin }), 403, /Origin header/)
+    }
+    const session = (await create({ Origin: OWN })).body.id
+    for (const [method, path, body] of [
+      ['PATCH', `/v1/sessions/${session}`, { title: 'X' }],
+      ['PUT', `/v1/sessions/${session}/pin`, undefined],
+      ['DELETE', `/v1/sessions/${session}`, undefined],
+      ['POST', '/v1/users/me/switch-org', { org_id: 'org_00000000000000000000000000000001' }],
+      ['POST', '/v1/auth/refresh', undefined],
+      ['POST', '/v1/auth/logout', undefined],
+    ] as const) {
+      const answer = await call(service.url, method, path, body, { ...cookies(), Origin: 'https://evil.example' })
+      expectError(answer, 403, /Origin header/)
+    }
+    expect((await call(service.url, 'GET', `/v1/sessions/${session}`, undefined, cookies())).body.title).toBeNull()
+  })
+
+  it('need no Origin where a token says who it is', async () => {
+    expect((await create({ ...user.headers, Origin: 'https://evil.example' })).status).toBe(201)
+  })
+
+  it('do not help where the header is wrong', async () => {
+    expectError(await create({ Authorization: 'Bearer x', Origin: OWN }), 401, /^Authentication required$/)
+  })
+
+  it('are not let in from origins that CORS allows either', async () => {
+    const environment = { ...FULL_MODE, CORS_ALLOWED_ORIGINS: 'https://app.example' }
+    await withService({ worker: false, environment }, async ({ url }) => {
+      const somebody = await registerUser(url)
+      const headers = { Cookie: `access_token=${somebody.accessToken}`, Origin: 'https://app.example' }
+      expectError(await call(url, 'POST', '/v1/sessions', {}, headers), 403, /Origin header/)
+    })
+  })
+
+  it('cannot be had by a form of another site', async () => {
+    const form = { 'Content-Type': 'text/plain', Origin: 'https://evil.example' }
+    const answer = await call(service.url, 'POST', '/v1/auth/login', JSON.stringify(user), {
+      ...form,
+      ...fromSomewhere(),
+    })
+    expect(answer.status).toBe(415)
+  })
+})

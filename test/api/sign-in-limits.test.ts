@@ -1,0 +1,85 @@
+import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
+import { type Answer, call, expectError } from '../support/http.ts'
+import { startRedisSite } from '../support/redis-site.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ worker: false, environment: FULL_MODE })
+})
+afterAll(() => service.stop())
+
+const WRONG = { email: 'nobody@example.com', password: 'not the password' }
+const BODIES: Record<string, object> = {
+  login: WRONG,
+  register: { ...WRONG, name: 'X' },
+  refresh: { refresh_token: 'x' },
+}
+const attempt = (url: string, what: string, headers: Record<string, string>) =>
+  call(url, 'POST', `/v1/auth/${what}`, BODIES[what], headers)
+const refused = (answers: Answer[]) => answers.filter(({ status }) => status === 429)
+
+describe('one address', () => {
+  it.each([
+    ['login', 10],
+    ['register', 5],
+    ['refresh', 30],
+  ])('may try to %s so often a minute, at all processes together', async (what, limit) => {
+    const peer = await service.startPeer()
+    const headers = fromSomewhere()
+    const urls = Array.from({ length: limit + 4 }, (_, n) => (n % 2 === 0 ? service.url : peer.url))
+    const answers = await Promise.all(urls.map((url) => attempt(url, what, headers)))
+    expect(refused(answers)).toHaveLength(4)
+    for (const answer of refused(answers)) {
+      expectError(answer, 429, /^Too many attempts from this address; try again in \d+ s$/)
+      const seconds = Number(answer.headers.get('retry-after'))
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThanOrEqual(60)
+      expect(answer.headers.get('ratelimit-limit')).toBe(`${limit}`)
+      expect(answer.headers.get('ratelimit-remaining')).toBe('0')
+      expect(answer.headers.get('ratelimit-reset')).toBe(`${seconds}`)
+    }
+    expect((await attempt(service.url, what, fromSomewhere())).status).not.toBe(429)
+  })
+
+  it('is the one that our own proxy names, not what a caller makes up', async () => {
+    const { 'X-Forwarded-For': address } = fromSomewhere()
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, n) =>
+        attempt(service.url, 'login', { 'X-Forwarded-For': `10.250.0.${n}, ${address}` }),
+      ),
+    )
+    expect(refused(answers)).toHaveLength(2)
+  })
+
+  it('is that of the connection where no proxy is believed', async () => {
+    await withService({ worker: false, environment: { ...FULL_MODE, TRUSTED_PROXIES: '0' } }, async ({ url }) => {
+      const answers = await Promise.all(Array.from({ length: 12 }, () => attempt(url, 'login', fromSomewhere())))
+      expect(refused(answers)).toHaveLength(2)
+    })
+  })
+
+  it('is a network in IPv6, and the same in both manners of writing IPv4', async () => {
+    const network = `2001:db8:${Math.floor(Math.random() * 0xffff).toString(16)}:1`
+    const ofNetwork = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `${network}::${n + 1}` }))
+    expect(refused(await Promise.all(ofNetwork.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
+    const { 'X-Forwarded-For': address } = fromSomewhere()
+    const written = Array.from({ length: 12 }, (_, n) => ({
+      'X-Forwarded-For': n % 2 ? (address ?? '') : `::ffff:${address}`,
+    }))
+    expect(refused(await Promise.all(written.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
+  })
+
+  it('is counted also while Redis is away, by each process for itself', async () => {
+    const site = await startRedisSite({ worker: false, environment: FULL_MODE })
+    try {
+      await site.stopRedis()
+      const headers = fromSomewhere()
+      const answers = await Promise.all(Array.from({ length: 14 }, () => attempt(site.service.url, 'login', headers)))
+      expect(refused(answers)).toHaveLength(4)
+      expect(answers.filter(({ status }) => status === 401)).toHaveLength(10)
+    } finally {
+      await site.close()
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import { createTokens } from '../../domain/auth/tokens.ts'
+import {
+  ADMIN,
+  ADMIN_VARIABLES,
+  bearer,
+  createApiKey,
+  FULL_MODE,
+  JWT_SECRET,
+  logInUser,
+  registerUser,
+  type TestUser,
+} from '../support/auth.ts'
+import { call, createSession, expectError, textMessage } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { type OpenStream, openStream } from '../support/stream.ts'
+
+let service: TestService
+let user: TestUser
+let path: string
+beforeAll(async () => {
+  service = await startService({ environment: { ...FULL_MODE, ...ADMIN_VARIABLES } })
+  user = await registerUser(service.url)
+  path = `/v1/sessions/${await createSession(service.url, undefined, {}, user.headers)}/sse`
+})
+afterAll(() => service.stop())
+
+const open = async (headers: Record<string, string>): Promise<OpenStream> => {
+  const stream = await openStream(service.url, path, { headers })
+  expect(stream.status).toBe(200)
+  return stream
+}
+/** One of these ends, the other goes on. */
+async function expectEndOf(stream: OpenStream, retryMs = 100): Promise<void> {
+  expect(await stream.ended).toBe('whole')
+  expect(stream.frames.at(-1)).toMatchObject({
+    event: 'disconnecting',
+    data: { reason: 'credential_ended', retry_ms: retryMs },
+  })
+}
+
+describe('a stream', () => {
+  it('ends with its access token', async () => {
+    const { userId, loginId } = (await service.platform.deps.auth.tokens.readAccess(user.accessToken)) ?? fail()
+    const short = createTokens({ secret: Buffer.from(JWT_SECRET), accessSeconds: 3, refreshSeconds: 900 })
+    const { access_token } = await short.issue({ userId, loginId, generation: 0 })
+    const [ending, other] = await Promise.all([open(bearer(access_token)), open(user.headers)])
+    await expectEndOf(ending)
+    expectError(await call(service.url, 'GET', path, undefined, bearer(access_token)), 401, /^Authentication required$/)
+    const me = await call(service.url, 'GET', '/v1/auth/me', undefined, user.headers)
+    expect(me.status).toBe(200)
+    expect(other.frames.some(({ event }) => event === 'disconnecting')).toBe(false)
+    other.close()
+  })
+
+  it('ends when its credential is revoked, whatever kind it is, and others go on', async () => {
+    const { db } = service.platform.deps
+    const logins = await Promise.all(Array.from({ length: 3 }, () => logInUser(service.url, user)))
+    const keys = await Promise.all(Array.from({ length: 3 }, () => createApiKey(service.url, user.headers)))
+    const [loggedOut, reused, removed] = logins
+    const [revoked, expired, kept] = keys
+    if (!loggedOut || !reused || !removed || !revoked || !expired || !kept) return fail()
+    const admin = await logInUser(service.url, ADMIN)
+    const headers = [...logins.map((login) => login.headers), bearer(revoked.key), bearer(expired.key)]
+    const ending = await Promise.all(headers.map(open))
+    const monitoring = await openStream(service.url, '/v1/durable/sse', { headers: admin.headers })
+    const others = await Promise.all([
+      open(user.headers),
+      open(bearer(kept.key)),
+      open({ Cookie: `access_token=${user.accessToken}` }),
+    ])
+
+    await call(service.url, 'POST', '/v1/auth/logout', undefined, loggedOut.headers)
+    const refresh = () => call(service.url, 'POST', '/v1/auth/refresh', { refresh_token: reused.refreshToken })
+    expect([(await refresh()).status, (await refresh()).status]).toEqual([200, 401])
+    await db.refreshToken.deleteMany({ where: { userId: admin.id } })
+    await db.refreshToken.deleteMany({
+      where: { id: (await service.platform.deps.auth.tokens.readAccess(removed.accessToken))?.loginId ?? '' },
+    })
+    await call(service.url, 'DELETE', `/v1/auth/api-keys/${revoked.id}`, undefined, user.headers)
+    await db.apiKey.update({ where: { id: expired.id }, data: { expiresAt: new Date() } })
+
+    for (const stream of ending) await expectEndOf(stream)
+    await expectEndOf(monitoring, 1000)
+    const message = await call(
+      service.url,
+      'POST',
+      path.replace('/sse', '/messages?wait=60'),
+      textMessage('Hello'),
+      user.headers,
+    )
+    expect(message.status).toBe(200)
+    for (const stream of others) {
+      await stream.until(({ event }) => event === 'session.idled')
+      stream.close()
+    }
+  })
+
+  it('ends with its user’s membership', async () => {
+    const { db } = service.platform.deps
+    const leaving = await registerUser(service.url)
+    const { key } = await createApiKey(service.url, leaving.headers)
+    const streams = await Promise.all([open(leaving.headers), open(bearer(key))])
+    await db.member.deleteMany({ where: { userId: leaving.id } })
+    for (const stream of streams) await expectEndOf(stream)
+  })
+
+  it('stays while the record does not say anything', async () => {
+    const { deps } = service.platform
+    const { findEnded } = await import('../../domain/auth/caller.ts')
+    const { id, organizationId } = { id: crypto.randomUUID(), organizationId: crypto.randomUUID() }
+    expect(await findEnded(deps, [{ id, organizationId }])).toEqual(new Set([id]))
+    expect(await findEnded(deps, [])).toEqual(new Set())
+  })
+})
+
+function fail(): never {
+  throw new Error('this cannot be')
+}

@@ -1,0 +1,89 @@
+import { spawnSync } from 'node:child_process'
+import { ConfigError, readConfig } from '../../platform/config.ts'
+import { ADMIN_MODE, FULL_MODE } from '../support/auth.ts'
+
+const without = (environment: Record<string, string>, name: string) => ({ ...environment, [name]: '' })
+const problems = (environment: Record<string, string>): string => {
+  try {
+    readConfig(environment)
+    return ''
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+}
+
+describe('the environment', () => {
+  it('may be empty: nobody signs in then', () => {
+    expect(readConfig({})).toMatchObject({
+      AUTH_MODE: 'none',
+      AUTH_BASE_URL: 'http://localhost:9300/api',
+      AUTH_JWT_ACCESS_TOKEN_LIFETIME: 900,
+      AUTH_JWT_REFRESH_TOKEN_LIFETIME: 2_592_000,
+      AUTH_DISABLE_PASSWORD: false,
+      AUTH_DISABLE_SIGNUP: false,
+      AUTH_IDPA_ALLOWED_DOMAINS: [],
+      TRUSTED_PROXIES: 0,
+    })
+  })
+
+  it.each([FULL_MODE, ADMIN_MODE])('may be %j', (environment) => {
+    expect(problems(environment)).toBe('')
+  })
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['full without a secret', without(FULL_MODE, 'AUTH_JWT_SECRET'), /^AUTH_JWT_SECRET: is needed with AUTH_MODE=full/],
+    [
+      'admin without a secret',
+      without(ADMIN_MODE, 'AUTH_JWT_SECRET'),
+      /^AUTH_JWT_SECRET: is needed with AUTH_MODE=admin/,
+    ],
+    ['admin without e-mail', without(ADMIN_MODE, 'AUTH_ADMIN_EMAIL'), /^AUTH_ADMIN_EMAIL: is needed/],
+    ['admin without password', without(ADMIN_MODE, 'AUTH_ADMIN_PASSWORD'), /^AUTH_ADMIN_PASSWORD: is needed/],
+    ['half an administrator', { ...FULL_MODE, AUTH_ADMIN_EMAIL: 'a@example.com' }, /^AUTH_ADMIN_PASSWORD: is needed/],
+    ['an administrator of no e-mail', { ...ADMIN_MODE, AUTH_ADMIN_EMAIL: 'admin' }, /^AUTH_ADMIN_EMAIL: /],
+    ['an unknown mode', { AUTH_MODE: 'open' }, /^AUTH_MODE: /],
+    ['a client without a secret', { ...FULL_MODE, AUTH_IDPA_CLIENT_ID: 'x' }, /^AUTH_IDPA_CLIENT_SECRET: is needed/],
+    ['a secret without a client', { ...FULL_MODE, AUTH_IDPB_CLIENT_SECRET: 'x' }, /^AUTH_IDPB_CLIENT_ID: is needed/],
+    [
+      'a provider in the clear',
+      { AUTH_IDPA_ISSUER: 'http://login.example.com' },
+      /^AUTH_IDPA_ISSUER: must begin with https/,
+    ],
+    ['a provider of another protocol', { AUTH_IDPB_TOKEN_URL: 'file:///etc/passwd' }, /^AUTH_IDPB_TOKEN_URL: /],
+    ['a base address that is none', { AUTH_BASE_URL: 'localhost' }, /^AUTH_BASE_URL: /],
+    ['no lifetime', { AUTH_JWT_ACCESS_TOKEN_LIFETIME: '0' }, /^AUTH_JWT_ACCESS_TOKEN_LIFETIME: /],
+    ['a lifetime of words', { AUTH_JWT_REFRESH_TOKEN_LIFETIME: 'long' }, /^AUTH_JWT_REFRESH_TOKEN_LIFETIME: /],
+    ['a flag that is none', { AUTH_DISABLE_SIGNUP: 'yes' }, /^AUTH_DISABLE_SIGNUP: /],
+  ])('is refused with %s', (_what, environment, sentence) => {
+    expect(problems(environment)).toMatch(sentence)
+  })
+
+  it('is refused with everything that is missing at once', () => {
+    expect(
+      problems({ AUTH_MODE: 'admin' })
+        .split('\n')
+        .map((line) => line.split(':')[0]),
+    ).toEqual(['AUTH_JWT_SECRET', 'AUTH_ADMIN_EMAIL', 'AUTH_ADMIN_PASSWORD'])
+  })
+
+  it('takes a provider in the clear on this machine, and addresses with a slash at their end', () => {
+    for (const host of ['localhost', '127.0.0.1', '[::1]']) {
+      expect(problems({ AUTH_IDPA_ISSUER: `http://${host}:9305` })).toBe('')
+    }
+    expect(readConfig({ AUTH_BASE_URL: 'https://example.com/api/' }).AUTH_BASE_URL).toBe('https://example.com/api')
+    expect(readConfig({ AUTH_IDPA_ALLOWED_DOMAINS: 'a.example, B.example,' }).AUTH_IDPA_ALLOWED_DOMAINS).toEqual([
+      'a.example',
+      'B.example',
+    ])
+  })
+
+  it('stops the start of a process, which says why and does not tell the secret', () => {
+    const environment = { ...process.env, ...without(ADMIN_MODE, 'AUTH_ADMIN_EMAIL') }
+    const flags = ['--disable-warning=ExperimentalWarning', 'main.ts']
+    const { status, stderr } = spawnSync(process.execPath, flags, { env: environment, encoding: 'utf8' })
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/cannot start with this environment:\nAUTH_ADMIN_EMAIL: is needed for the administrator/)
+    expect(stderr).not.toContain(ADMIN_MODE.AUTH_JWT_SECRET)
+  })
+})
