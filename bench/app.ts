@@ -7,7 +7,11 @@ export type RunningApp = { stop(): Promise<void> }
 const READY_MS = 60_000
 
 /** The service as `npm start` runs it: API and worker in one process. */
-export async function spawnApp(services: RunningServices, port: number): Promise<RunningApp> {
+export async function spawnApp(
+  services: RunningServices,
+  port: number,
+  environment: Record<string, string> = {},
+): Promise<RunningApp> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'main.ts'], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -18,6 +22,7 @@ export async function spawnApp(services: RunningServices, port: number): Promise
       TEMPORAL_ADDRESS: services.temporalAddress,
       PORT: `${port}`,
       LOG_LEVEL: 'warn',
+      ...environment,
     },
   })
   await ready(child, port).catch((error) => {

@@ -38,7 +38,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     db,
     redis,
     hub,
-    auth: createAuth(config, await sharedKey(db, 'tokens')),
+    auth: createAuth(config, await sharedKey(db, 'tokens'), log),
     eventIds: createEventIds(await sharedKey(db, 'event_ids')),
     startTurn: temporal.startTurn,
     turns: temporal,

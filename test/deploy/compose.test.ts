@@ -70,8 +70,16 @@ describe('docker-compose.yml', () => {
   })
 
   test('contains no password', async () => {
-    const passwords = (await readText('../../docker-compose.yml')).match(/(PASSWORD|PWD): .*/g) ?? []
-    expect(passwords).toHaveLength(2)
-    for (const line of passwords) expect(line).toContain('${POSTGRES_PASSWORD:?')
+    const secrets = (await readText('../../docker-compose.yml')).match(/(PASSWORD|PWD|SECRET|KEY): .*/g) ?? []
+    expect(secrets.length).toBeGreaterThan(6)
+    for (const line of secrets) expect(line).toMatch(/: \$\{[A-Z_]+:[-?][^}]*\}$/)
+    const defaults = secrets.map((line) => /:-(.*)\}/.exec(line)?.[1]).filter(Boolean)
+    expect(defaults).toEqual([])
+  })
+
+  test('lets in nobody who has not signed in', async () => {
+    const text = await readText('../../docker-compose.yml')
+    expect(text).toContain('AUTH_MODE: ${AUTH_MODE:-full}')
+    expect(text).toContain('AUTH_JWT_SECRET: ${AUTH_JWT_SECRET:?')
   })
 })
