@@ -1,10 +1,10 @@
 import type { Context } from 'koa'
 import type { Endpoint } from '../contract/endpoint.ts'
 import { OrganizationId } from '../contract/ids.ts'
-import { anonymousCaller, type Caller, identify } from '../domain/auth/caller.ts'
+import { anonymousCaller, type Caller, identify, type Wanted } from '../domain/auth/caller.ts'
 import { allows } from '../domain/auth/scopes.ts'
 import type { Deps } from '../domain/deps.ts'
-import { forbidden, notFound } from '../domain/errors.ts'
+import { forbidden, invalid, notFound } from '../domain/errors.ts'
 import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../domain/ids.ts'
 import { ACCESS_TOKEN, ORGANIZATION, readCookie } from './cookies.ts'
 import { RequestError } from './errors.ts'
@@ -16,23 +16,23 @@ export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller 
 export function createAuthenticate(deps: Deps): Authenticate {
   return async (ctx, endpoint) => {
     if (endpoint.access === 'public') return undefined
-    const caller =
-      deps.auth.mode === 'none' ? await anonymousCaller(deps, wanted(ctx, endpoint)) : await signedIn(ctx, endpoint)
+    const choice = wanted(ctx, endpoint)
+    const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
+    if (choice.problem !== undefined && !caller.scope.isApiKey) throw choice.problem
     authorize(caller, endpoint)
-    return caller
-  }
-
-  async function signedIn(ctx: Context, endpoint: Endpoint): Promise<Caller> {
-    const presented = presentedCredential(ctx)
-    const caller = presented && (await identify(deps, presented.text, wanted(ctx, endpoint)))
-    if (presented === undefined || caller === undefined) throw authenticationRequired()
-    if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
     return caller
   }
 }
 
-export const authenticationRequired = () =>
-  new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
+async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Caller> {
+  const presented = presentedCredential(ctx)
+  const caller = presented && (await identify(deps, presented.text, choice))
+  if (presented === undefined || caller === undefined) throw authenticationRequired()
+  if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+  return caller
+}
+
+const authenticationRequired = () => new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
 
 /** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
 export function presentedCredential(ctx: Context): { text: string; isCookie: boolean } | undefined {
@@ -50,16 +50,18 @@ export function requireSameOrigin(ctx: Context, baseUrl: string): void {
   throw new RequestError(403, "With cookies this needs an Origin header with the service's own origin; or send a token")
 }
 
-/** By the header, or by the cookie of switch-org. */
-function wanted(ctx: Context, endpoint: Endpoint) {
+type Choice = Wanted & { problem?: Error }
+
+/** By the header, or by the cookie of switch-org. What is wrong with it is for those who may call at all. */
+function wanted(ctx: Context, endpoint: Endpoint): Choice {
   const isStrict = endpoint.access !== 'user'
   const header = ctx.get('X-Org-Id')
   const id = header || readCookie(ctx, ORGANIZATION)
   if (id === undefined) return { organizationId: undefined, isStrict }
   if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }
-  if (header !== '') throw new RequestError(400, 'X-Org-Id: must be org_ followed by 32 lower-case hex digits')
-  if (isStrict) throw notFound('Organization')
-  return { organizationId: undefined, isStrict }
+  const none = { organizationId: undefined, isStrict }
+  if (header !== '') return { ...none, problem: invalid('X-Org-Id: must be org_ followed by 32 lower-case hex digits') }
+  return isStrict ? { ...none, problem: notFound('Organization') } : none
 }
 
 function authorize({ scope, credential }: Caller, endpoint: Endpoint): void {

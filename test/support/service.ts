@@ -7,6 +7,7 @@ import { type Config, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { type RunningWorker, startWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
+import { andPrint, createLogCheck, type LogCheck } from './log-check.ts'
 import { withClient } from './temporal.ts'
 
 export type TestService = {
@@ -19,6 +20,9 @@ export type TestService = {
   startWorker(): RunningWorker
   /** The environment of a child process that joins this service. */
   environment: Record<string, string>
+  /** What it has logged in this process. */
+  logCheck: LogCheck
+  /** Throws, once all is stopped, when a secret has been logged. */
   stop(): Promise<void>
 }
 
@@ -56,15 +60,17 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     DATABASE_POOL_SIZE: '8',
     REDIS_PREFIX: name,
     TEMPORAL_TASK_QUEUE: name,
-    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    LOG_LEVEL: 'debug',
     ...(options.retention && { DELTA_RETENTION_SECS: String(options.retention.deltasMs / 1000) }),
     ...options.environment,
   }
   const config = readConfig({ ...process.env, ...environment })
+  const logCheck = createLogCheck(secretsOf(config))
+  const log = createLog(config.LOG_LEVEL, name, andPrint(logCheck, process.env.TEST_LOG_LEVEL))
   const stops: (() => Promise<void>)[] = [closeRuntime, database.drop]
   if (options.retention) stops.push(() => deleteSchedule(config))
   const build = async () => {
-    const platform = await buildPlatform(config, createLog(config.LOG_LEVEL, name))
+    const platform = await buildPlatform(config, log)
     platform.deps.capabilities = [...platform.deps.capabilities, ...(options.capabilities ?? [])]
     const api = await startApi(platform.deps, apiOptions(config, platform, options))
     stops.push(platform.close, api.close)
@@ -88,10 +94,12 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     ...main,
     config,
     environment,
+    logCheck,
     startPeer: build,
     startWorker: runWorker,
     stop: async () => {
       for (const stop of stops.reverse()) await stop()
+      logCheck.expectNoSecrets()
     },
   }
 }
@@ -105,6 +113,15 @@ export async function withService(options: TestOptions, check: (service: TestSer
     await service.stop()
   }
 }
+
+const secretsOf = (config: Config) => [
+  config.AUTH_JWT_SECRET,
+  config.AUTH_ADMIN_PASSWORD,
+  config.AUTH_IDPA_CLIENT_SECRET,
+  config.AUTH_IDPB_CLIENT_SECRET,
+  config.DEFAULT_OPENAI_API_KEY,
+  config.DATABASE_URL,
+]
 
 /** It would start workflows for as long as Temporal runs. */
 const deleteSchedule = (config: Config): Promise<void> =>

@@ -1,0 +1,146 @@
+import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
+import { createOwner, type Ids, type Owner, unknownIds, viewOf } from '../support/belongings.ts'
+import type { Json } from '../support/http.ts'
+import { expectNothingOf, namesIn, withoutEcho } from '../support/isolation.ts'
+import { type Planned, plan, requests } from '../support/requests.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { endpointOf, expectEntryForEach, operations, type Received, send } from '../support/walk.ts'
+
+let service: TestService
+let victim: Owner
+let before: Json
+beforeAll(async () => {
+  service = await startService({ environment: FULL_MODE })
+  victim = await createOwner(service.url)
+  before = await viewOf(service.url, victim)
+})
+afterAll(() => service.stop())
+afterEach(async () => {
+  // Whatever was tried, nothing that they have has changed.
+  expect(await viewOf(service.url, victim)).toEqual(before)
+})
+
+/** Not walked: it ends the login that the walk needs. */
+const LEFT_OUT = ['POST /v1/auth/logout']
+const walked = operations.filter((operation) => !LEFT_OUT.includes(operation))
+
+type Headers = Record<string, string>
+/** One request with ids of the victim's, and the same with ids of nobody's. */
+type Pair = { operation: string; sent: [Planned, Planned] }
+
+/** What creates comes last: something with an id that others have too may be found under it from then on. */
+function pairsFor(own: Ids, [theirs, nobodys]: [Ids, Ids]): Pair[] {
+  const pairs = walked.flatMap((operation) => {
+    const those = plan(operation, own, nobodys)
+    return plan(operation, own, theirs).map((sent, index): Pair => ({ operation, sent: [sent, those[index] ?? sent] }))
+  })
+  return [...pairs.filter(({ sent }) => !sent[0].creates), ...pairs.filter(({ sent }) => sent[0].creates)]
+}
+
+const ask = (sent: Planned, headers: Headers): Promise<Received> =>
+  send(service.url, { ...sent, headers: { ...fromSomewhere(), ...headers, ...sent.headers } })
+
+/** Both requests have the same answer, to the byte, and it tells nothing of the victim; returns it. */
+async function compare({ operation, sent }: Pair, [theirs, nobodys]: [Ids, Ids], headers: [Headers, Headers]) {
+  const answer = withoutEcho(await ask(sent[0], headers[0]), sent[0], theirs)
+  const other = withoutEcho(await ask(sent[1], headers[1]), sent[1], nobodys)
+  const seen = (received: Received) => (sent[0].creates ? { status: received.status } : received)
+  expect({ operation, sent: sent[0], ...seen(answer) }).toEqual({ operation, sent: sent[0], ...seen(other) })
+  expectNothingOf(theirs, answer)
+  return answer
+}
+
+const isPublic = (operation: string): boolean => endpointOf(operation).access === 'public'
+
+/** Names each id of the victim's wherever it can be named; returns how often. */
+async function walk(own: Ids, theirs: Ids, headers: Headers): Promise<number> {
+  const ids: [Ids, Ids] = [theirs, unknownIds()]
+  let named = 0
+  for (const pair of pairsFor(own, ids)) {
+    const { status } = await compare(pair, ids, [headers, headers])
+    const { operation, sent } = pair
+    const isExpected = sent[0].succeeds ? status < 500 : status >= 400 && status < 500
+    const isKnown = isPublic(operation) || status !== 401
+    expect({ operation, sent: sent[0], status, isExpected, isKnown }).toMatchObject({ isExpected: true, isKnown: true })
+    if (namesIn(sent[0], theirs).length > 0) named++
+  }
+  return named
+}
+
+const report = (how: string, named: number) =>
+  void process.stdout.write(
+    `isolation, ${how}: ${walked.length} operations, ${named} with ids of another organization\n`,
+  )
+
+describe('what another organization has', () => {
+  it('is named in the requests of every operation', () => {
+    const what = 'what can be sent to it, with every id that it takes in path, query, body or headers'
+    expectEntryForEach(requests, 'test/support/requests.ts', what)
+  })
+
+  it('is to a user what nobody has', async () => {
+    const { ids, headers } = await createOwner(service.url)
+    const named = await walk(ids, victim.ids, headers)
+    expect(named).toBeGreaterThan(40)
+    report('by login', named)
+  })
+
+  it('is to an API key what nobody has', async () => {
+    const { ids, keyHeaders } = await createOwner(service.url)
+    report('by API key', await walk(ids, victim.ids, keyHeaders))
+  })
+
+  it('is what nobody has also when it is a session that was deleted', async () => {
+    const { ids, headers } = await createOwner(service.url)
+    const { deletedSession } = victim.ids
+    const theirs = { ...victim.ids, session: deletedSession, waitingSession: deletedSession }
+    report('a deleted session', await walk(ids, theirs, headers))
+  })
+})
+
+describe('the walk', () => {
+  it('finds what its caller can see', async () => {
+    const { ids, headers } = await createOwner(service.url)
+    await expect(walk(unknownIds(), ids, headers)).rejects.toThrow()
+  })
+})
+
+describe('the organization of another as that of the request', () => {
+  const ways: [how: string, headers: (id: string) => Headers][] = [
+    ['the header X-Org-Id', (id) => ({ 'X-Org-Id': id })],
+    ['the cookie org_id', (id) => ({ Cookie: `org_id=${id}` })],
+  ]
+
+  /** Every operation, once. */
+  const pairs = (own: Ids): Pair[] =>
+    walked.flatMap((operation) => {
+      const [sent] = plan(operation, own, unknownIds())
+      return sent === undefined ? [] : [{ operation, sent: [sent, sent] }]
+    })
+
+  it.each(ways)('is one that does not exist: %s', async (how, headersFor) => {
+    const { ids, token } = await createOwner(service.url)
+    const nobodys = unknownIds()
+    const headers = [victim.ids, nobodys].map(({ organization }) => ({ ...token, ...headersFor(organization) }))
+    let refused = 0
+    for (const pair of pairs(ids)) {
+      const { status, body } = await compare(pair, [victim.ids, nobodys], [headers[0] ?? {}, headers[1] ?? {}])
+      if (['public', 'user'].includes(endpointOf(pair.operation).access)) continue
+      const { operation } = pair
+      expect({ operation, status, body }).toEqual({
+        operation,
+        status: 404,
+        body: '{"error":"Organization not found"}',
+      })
+      refused++
+    }
+    expect(refused).toBeGreaterThan(30)
+    report(`${how}`, refused)
+  })
+
+  it.each(ways)('does not matter to an API key, which has its own: %s', async (how, headersFor) => {
+    const { ids, keyHeaders } = await createOwner(service.url)
+    const headers = { ...keyHeaders, ...headersFor(victim.ids.organization) }
+    report(`API key and ${how}`, await walk(ids, victim.ids, headers))
+  })
+})

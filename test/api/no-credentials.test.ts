@@ -1,0 +1,171 @@
+import {
+  ADMIN,
+  ADMIN_MODE,
+  ADMIN_VARIABLES,
+  bearer,
+  createApiKey,
+  FULL_MODE,
+  fromSomewhere,
+  logInUser,
+} from '../support/auth.ts'
+import { unknownIds } from '../support/belongings.ts'
+import { call } from '../support/http.ts'
+import { type Planned, plan } from '../support/requests.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
+import { endpointOf, operations, type Received, send } from '../support/walk.ts'
+
+/** Everything else needs somebody who is known. */
+const FOR_EVERYBODY = [
+  'GET /health',
+  'GET /health/ready',
+  'GET /v1/auth/config',
+  'POST /v1/auth/login',
+  'POST /v1/auth/register',
+  'POST /v1/auth/refresh',
+  'POST /v1/auth/logout',
+  'GET /v1/auth/oauth/{provider}',
+  'GET /v1/auth/callback/{provider}',
+]
+const OUTSIDE_THE_DOCUMENT = ['/docs', '/openapi.json']
+const guarded = operations.filter((operation) => !FOR_EVERYBODY.includes(operation))
+
+const REFUSAL = '{"error":"Authentication required"}'
+
+type Headers = Record<string, string>
+type Credential = [what: string, headers: Headers]
+
+/** What looks like a credential, or was one. */
+async function worthless(url: string): Promise<Credential[]> {
+  const [user, gone] = [await logInUser(url, ADMIN), await logInUser(url, ADMIN)]
+  await call(url, 'POST', '/v1/auth/logout', undefined, gone.headers)
+  const revoked = await createApiKey(url, user.headers)
+  await call(url, 'DELETE', `/v1/auth/api-keys/${revoked.id}`, undefined, user.headers)
+  const unknown = `ask_${'0123456789abcdef'.repeat(4)}`
+  const [head, body, signature = ''] = user.accessToken.split('.')
+  const others = `${head}.${body}.${signature.split('').reverse().join('')}`
+  return [
+    ['nothing', {}],
+    ['an empty header', { Authorization: '' }],
+    ['a scheme alone', { Authorization: 'Bearer' }],
+    ['a word', bearer('garbage')],
+    ['a password', { Authorization: `Basic ${btoa(`${ADMIN.email}:${ADMIN.password}`)}` }],
+    ['an unknown API key', bearer(unknown)],
+    ['an unknown API key by its own scheme', { Authorization: `ApiKey ${unknown}` }],
+    ['an unknown API key by no scheme', { Authorization: unknown }],
+    ['an API key that was revoked', bearer(revoked.key)],
+    ['a refresh token', bearer(user.refreshToken)],
+    ['the token of a login that was ended', bearer(gone.accessToken)],
+    ['a token that somebody else has signed', bearer(others)],
+    ['a cookie of that kind', { Cookie: `access_token=${others}` }],
+    ['the refresh token as a cookie', { Cookie: `refresh_token=${user.refreshToken}` }],
+  ]
+}
+
+/** The request as it should be, and with all that would be wrong with it if anybody asked. */
+function variants(operation: string): [Planned, ...Planned[]] {
+  const [right] = plan(operation, unknownIds(), unknownIds())
+  if (right === undefined) throw new Error(`test/support/requests.ts has no entry for "${operation}"`)
+  const bodies =
+    right.method === 'GET'
+      ? [{ ...right, method: 'HEAD' }]
+      : [
+          { ...right, body: '{"broken":' },
+          { ...right, body: '[]' },
+          { ...right, body: 'text', headers: { 'Content-Type': 'text/csv' } },
+          { ...right, body: {}, headers: { 'Idempotency-Key': 'x'.repeat(300) } },
+        ]
+  return [
+    right,
+    { ...right, path: `/api${right.path}` },
+    { ...right, path: right.path.replace(/(\w+_)?[0-9a-f-]{32,36}/g, 'no-id') },
+    { ...right, path: `${right.path.split('?')[0]}?limit=-1&since_id=none&search=${'x'.repeat(3000)}` },
+    { ...right, headers: { Origin: 'https://elsewhere.example' } },
+    ...bodies,
+  ]
+}
+
+const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
+const ORGANIZATIONS: Credential[] = [
+  ['one that exists', { 'X-Org-Id': DEFAULT_ORGANIZATION }],
+  ['one that does not exist', { 'X-Org-Id': unknownIds().organization }],
+  ['none, in the header', { 'X-Org-Id': 'no-id' }],
+  ['one that does not exist, in the cookie', { Cookie: `org_id=${unknownIds().organization}` }],
+  ['none, in the cookie', { Cookie: 'org_id=no-id' }],
+]
+
+function expectRefusal(sent: object, { status, headers, body }: Received): void {
+  const isHead = 'method' in sent && sent.method === 'HEAD'
+  const seen = { sent, status, body, challenge: headers['www-authenticate'] }
+  expect(seen).toEqual({ sent, status: 401, body: isHead ? '' : REFUSAL, challenge: 'Bearer' })
+}
+
+async function expectRefused(url: string, sent: Planned, headers: Headers): Promise<void> {
+  const both = { ...sent.headers, ...headers }
+  if (sent.headers?.Cookie && headers.Cookie) both.Cookie = `${headers.Cookie}; ${sent.headers.Cookie}`
+  expectRefusal({ ...sent, headers: both }, await send(url, { ...sent, headers: both }))
+}
+
+describe('the list of what is for everybody', () => {
+  it('is that of the contract', () => {
+    const inContract = operations.filter((operation) => endpointOf(operation).access === 'public')
+    expect(inContract).toEqual(FOR_EVERYBODY)
+  })
+})
+
+describe.each([
+  ['admin', ADMIN_MODE],
+  ['full', { ...FULL_MODE, ...ADMIN_VARIABLES }],
+])('in mode %s', (mode, environment) => {
+  let service: TestService
+  let credentials: Credential[]
+  beforeAll(async () => {
+    service = await startService({ worker: false, environment })
+    credentials = await worthless(service.url)
+  })
+  afterAll(() => service.stop())
+
+  it('nothing else answers those who are not known', async () => {
+    for (const operation of guarded) {
+      const [sent] = variants(operation)
+      await Promise.all(credentials.map(([, headers]) => expectRefused(service.url, sent, headers)))
+    }
+    process.stdout.write(`no credentials, mode ${mode}: ${guarded.length} operations, ${credentials.length} ways\n`)
+  })
+
+  it.each(['nothing', 'an API key that was revoked'])('whatever is wrong with a request: %s', async (what) => {
+    const headers = credentials.find(([name]) => name === what)?.[1] ?? {}
+    for (const operation of guarded)
+      await Promise.all(variants(operation).map((sent) => expectRefused(service.url, sent, headers)))
+  })
+
+  it.each(ORGANIZATIONS)('nor does it tell them about an organization: %s', async (_, organization) => {
+    for (const operation of guarded) {
+      const [sent] = variants(operation)
+      const inOrganization = { ...sent, headers: organization }
+      await Promise.all(credentials.map(([, headers]) => expectRefused(service.url, inOrganization, headers)))
+    }
+  })
+
+  it('what is for everybody answers', async () => {
+    for (const operation of FOR_EVERYBODY) {
+      const [sent] = variants(operation)
+      const { status, body } = await send(service.url, { ...sent, headers: fromSomewhere() })
+      expect({ operation, status, isAnswer: body !== REFUSAL && status < 500 }).toMatchObject({ isAnswer: true })
+    }
+    for (const path of OUTSIDE_THE_DOCUMENT) expect((await call(service.url, 'GET', path)).status).toBe(200)
+  })
+})
+
+describe('in mode none', () => {
+  it('everything answers those who are not known', async () => {
+    await withService({ worker: false }, async ({ url }) => {
+      for (const operation of guarded) {
+        const [sent] = variants(operation)
+        const { status } = await send(url, sent)
+        expect({ operation, status, isAnswer: ![401, 403].includes(status) && status < 500 }).toMatchObject({
+          isAnswer: true,
+        })
+      }
+    })
+  })
+})

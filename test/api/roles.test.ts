@@ -1,0 +1,232 @@
+import type { Access } from '../../contract/endpoint.ts'
+import {
+  ADMIN,
+  ADMIN_VARIABLES,
+  addOwnOrganization,
+  bearer,
+  createApiKey,
+  FULL_MODE,
+  fromSomewhere,
+  logInUser,
+  registerUser,
+} from '../support/auth.ts'
+import { unknownIds } from '../support/belongings.ts'
+import { call, expectError } from '../support/http.ts'
+import { plan } from '../support/requests.ts'
+import { startService, type TestService } from '../support/service.ts'
+import { endpointOf, expectEntryForEach, operations, send } from '../support/walk.ts'
+
+/**
+ * Who may do it. Of the organization of the request: a member, or an owner or administrator (`admin`). `operator`: one of
+ * the default organization, which is the installation's.
+ */
+type Decision = 'anybody' | 'signed in' | 'member' | 'admin' | 'operator'
+
+const DECISIONS: Record<string, Decision> = {
+  'GET /health': 'anybody',
+  'GET /health/ready': 'anybody',
+  'GET /v1/auth/config': 'anybody',
+  'POST /v1/auth/login': 'anybody',
+  'POST /v1/auth/register': 'anybody',
+  'POST /v1/auth/refresh': 'anybody',
+  'POST /v1/auth/logout': 'anybody',
+  'GET /v1/auth/oauth/{provider}': 'anybody',
+  'GET /v1/auth/callback/{provider}': 'anybody',
+  'GET /v1/auth/me': 'signed in',
+  'GET /v1/auth/api-keys': 'member',
+  'POST /v1/auth/api-keys': 'member',
+  'DELETE /v1/auth/api-keys/{key_id}': 'member',
+  'GET /v1/orgs': 'signed in',
+  'POST /v1/orgs': 'signed in',
+  'GET /v1/orgs/{org}': 'signed in',
+  // It is about the organization in its path, so the role there counts: see below.
+  'PATCH /v1/orgs/{org}': 'signed in',
+  'GET /v1/users': 'member',
+  'POST /v1/users/me/switch-org': 'signed in',
+  'GET /v1/agents': 'member',
+  'POST /v1/agents': 'member',
+  'POST /v1/agents/import': 'member',
+  'POST /v1/agents/preview': 'member',
+  'GET /v1/agents/{agent_id}': 'member',
+  'PUT /v1/agents/{agent_id}': 'member',
+  'PATCH /v1/agents/{agent_id}': 'member',
+  'DELETE /v1/agents/{agent_id}': 'member',
+  'POST /v1/agents/{agent_id}/copy': 'member',
+  'GET /v1/agents/{agent_id}/export': 'member',
+  'GET /v1/sessions': 'member',
+  'POST /v1/sessions': 'member',
+  'GET /v1/sessions/{session_id}': 'member',
+  'PATCH /v1/sessions/{session_id}': 'member',
+  'DELETE /v1/sessions/{session_id}': 'member',
+  'PUT /v1/sessions/{session_id}/pin': 'member',
+  'DELETE /v1/sessions/{session_id}/pin': 'member',
+  'GET /v1/sessions/{session_id}/messages': 'member',
+  'POST /v1/sessions/{session_id}/messages': 'member',
+  'GET /v1/sessions/{session_id}/events': 'member',
+  'GET /v1/sessions/{session_id}/sse': 'member',
+  'GET /v1/sessions/{session_id}/turns': 'member',
+  'GET /v1/sessions/{session_id}/turns/{turn_id}': 'member',
+  'POST /v1/sessions/{session_id}/cancel': 'member',
+  'POST /v1/sessions/{session_id}/tool-results': 'member',
+  'GET /v1/llm-models': 'member',
+  'GET /v1/llm-models/{id}': 'member',
+  'GET /v1/capabilities': 'member',
+  'GET /v1/capabilities/{capability_id}': 'member',
+  'GET /v1/durable/sse': 'operator',
+}
+
+/** What would let a key outlive its user's login, or reach beyond its organization. */
+const NOT_FOR_KEYS = ['POST /v1/auth/api-keys', 'DELETE /v1/auth/api-keys/{key_id}', 'POST /v1/orgs']
+
+const ACCESS: Record<Decision, Access> = {
+  anybody: 'public',
+  'signed in': 'user',
+  member: 'member',
+  admin: 'admin',
+  operator: 'operator',
+}
+
+const guarded = operations.filter((operation) => DECISIONS[operation] !== 'anybody')
+const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
+const inDefault = { 'X-Org-Id': DEFAULT_ORGANIZATION }
+
+type Headers = Record<string, string>
+type IsAllowed = (operation: string) => boolean
+
+let service: TestService
+let url: string
+let owner: Headers
+beforeAll(async () => {
+  service = await startService({ worker: false, environment: { ...FULL_MODE, ...ADMIN_VARIABLES } })
+  url = service.url
+  owner = { ...(await logInUser(url, ADMIN)).headers, ...inDefault }
+})
+afterAll(() => service.stop())
+
+/** With ids that nothing has: what is allowed is answered 2xx, 400 or 404. */
+async function statusOf(operation: string, headers: Headers): Promise<number> {
+  const [sent] = plan(operation, unknownIds(), unknownIds())
+  if (sent === undefined) throw new Error(`test/support/requests.ts has no entry for "${operation}"`)
+  return (await send(url, { ...sent, headers: { ...fromSomewhere(), ...headers } })).status
+}
+
+/** 403 for what is not allowed, and nothing of the kind for what is. */
+async function walk(who: string, headers: Headers, isAllowed: IsAllowed): Promise<void> {
+  const seen: Record<string, string> = {}
+  for (const operation of guarded) {
+    const status = await statusOf(operation, headers)
+    seen[operation] = status < 400 || [400, 404].includes(status) ? 'allowed' : `${status}`
+  }
+  const decided = guarded.map((operation) => [operation, isAllowed(operation) ? 'allowed' : '403'])
+  expect(seen).toEqual(Object.fromEntries(decided))
+  const refused = guarded.filter((operation) => !isAllowed(operation)).length
+  process.stdout.write(`roles, ${who}: ${guarded.length} operations, ${refused} refused\n`)
+}
+
+const allowedTo =
+  (...decisions: Decision[]): IsAllowed =>
+  (operation) =>
+    decisions.includes(DECISIONS[operation] ?? 'operator')
+
+describe('who may do what', () => {
+  it('is decided for every operation', () => {
+    const what = `who may do it: ${Object.keys(ACCESS).join(', ')}`
+    expectEntryForEach(DECISIONS, 'test/api/roles.test.ts', what)
+  })
+
+  it('is what the contract says', () => {
+    const inContract = operations.map((operation) => [operation, endpointOf(operation).access])
+    const decided = operations.map((operation) => [operation, ACCESS[DECISIONS[operation] ?? 'operator']])
+    expect(inContract).toEqual(decided)
+    expect(operations.filter((operation) => endpointOf(operation).login)).toEqual(NOT_FOR_KEYS)
+  })
+})
+
+describe('of the default organization', () => {
+  it('a member may do what members may', async () => {
+    const { headers } = await registerUser(url)
+    await walk('member', { ...headers, ...inDefault }, allowedTo('signed in', 'member'))
+  })
+
+  it('an owner may do everything', async () => {
+    await walk('owner', owner, allowedTo('signed in', 'member', 'admin', 'operator'))
+  })
+})
+
+describe('of another organization', () => {
+  it('the owner may do everything but what is of the installation', async () => {
+    const { headers } = await addOwnOrganization(url, await registerUser(url))
+    await walk('owner of another organization', headers, allowedTo('signed in', 'member', 'admin'))
+  })
+
+  it("the operator's rights do not come along", async () => {
+    const operator = await logInUser(url, ADMIN)
+    const { headers } = await addOwnOrganization(url, operator)
+    await walk('operator in another organization', headers, allowedTo('signed in', 'member', 'admin'))
+  })
+})
+
+describe('an organization', () => {
+  it('is changed by its owners and administrators only, whichever the organization of the request is', async () => {
+    const user = await registerUser(url)
+    const own = await addOwnOrganization(url, user)
+    const patch = (id: string, headers: Headers) => call(url, 'PATCH', `/v1/orgs/${id}`, { name: 'Changed' }, headers)
+    expectError(await patch(DEFAULT_ORGANIZATION, user.headers), 403)
+    expectError(await patch(DEFAULT_ORGANIZATION, own.headers), 403)
+    expect((await patch(own.id, { ...user.headers, ...inDefault })).status).toBe(200)
+    const stranger = await registerUser(url)
+    expectError(await patch(own.id, stranger.headers), 404)
+  })
+})
+
+describe('an API key', () => {
+  const isForKeys: IsAllowed = (operation) => !NOT_FOR_KEYS.includes(operation)
+  const isRead: IsAllowed = (operation) => endpointOf(operation).method === 'GET'
+  const isOf =
+    (area: string): IsAllowed =>
+    (operation) =>
+      endpointOf(operation).tag === area
+
+  const keyWith = async (scopes: string[] | null, headers = owner): Promise<Headers> =>
+    bearer((await createApiKey(url, headers, { scopes })).key)
+
+  it.each<[scopes: string[] | null, IsAllowed]>([
+    [null, isForKeys],
+    [[], isForKeys],
+    [['write'], isForKeys],
+    [['read'], isRead],
+    [['read', 'write'], isForKeys],
+    [['sessions:read'], (operation) => isOf('sessions')(operation) && isRead(operation)],
+    [['sessions:write'], isOf('sessions')],
+    [['durable:read'], isOf('durable')],
+    [
+      ['agents:read', 'turns:write'],
+      (operation) => (isOf('agents')(operation) && isRead(operation)) || isOf('turns')(operation),
+    ],
+    [['auth:write'], (operation) => isOf('auth')(operation) && isForKeys(operation)],
+    [['read', 'sessions:write'], (operation) => isRead(operation) || isOf('sessions')(operation)],
+  ])('of an owner may be used for what its scopes say: %j', async (scopes, isAllowed) => {
+    await walk(`API key ${JSON.stringify(scopes)}`, await keyWith(scopes), isAllowed)
+  })
+
+  it('may do no more than its user', async () => {
+    const { headers } = await registerUser(url)
+    const isAllowed = allowedTo('signed in', 'member')
+    const key = await keyWith(['write'], { ...headers, ...inDefault })
+    await walk("a member's API key", key, (operation) => isAllowed(operation) && isForKeys(operation))
+  })
+
+  it('of another organization is not for the installation, whatever the request names', async () => {
+    const { headers } = await addOwnOrganization(url, await registerUser(url))
+    const isAllowed = allowedTo('signed in', 'member', 'admin')
+    const key = { ...(await keyWith(null, headers)), ...inDefault }
+    await walk("another organization's API key", key, (operation) => isAllowed(operation) && isForKeys(operation))
+  })
+})
+
+describe('what is for anybody', () => {
+  it('is refused to nobody for want of rights', async () => {
+    const anybodys = operations.filter((operation) => DECISIONS[operation] === 'anybody')
+    for (const operation of anybodys) expect([operation, await statusOf(operation, {})]).not.toEqual([operation, 403])
+  })
+})

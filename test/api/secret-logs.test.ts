@@ -1,0 +1,141 @@
+import { pino } from 'pino'
+import { ADMIN_VARIABLES, createApiKey, FULL_MODE, fromSomewhere, logInUser, registerUser } from '../support/auth.ts'
+import { type Answer, call, expectError, type Json, textMessage } from '../support/http.ts'
+import { createLogCheck } from '../support/log-check.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+const TEXT = 'text-of-a-test: what nobody but the model is to read'
+
+let service: TestService
+let url: string
+beforeAll(async () => {
+  const environment = {
+    ...FULL_MODE,
+    ...ADMIN_VARIABLES,
+    DEFAULT_OPENAI_API_KEY: 'sk-of-a-test-0123456789',
+    DEFAULT_OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+  }
+  service = await startService({ worker: false, environment })
+  url = service.url
+})
+afterAll(() => service.stop())
+
+/** While `work` runs, no row can be written into the table, and Postgres tells what was in it; or there is no table. */
+async function breaking<T>(how: 'check' | 'rename', table: string, work: () => Promise<T>): Promise<T> {
+  const { db } = service.platform.deps
+  const [broken, mended] = {
+    check: [`ADD CONSTRAINT broken CHECK (false) NOT VALID`, `DROP CONSTRAINT broken`],
+    rename: [`RENAME TO broken`, `RENAME TO ${table}`],
+  }[how]
+  await db.$executeRawUnsafe(`ALTER TABLE ${table} ${broken}`)
+  try {
+    return await work()
+  } finally {
+    await db.$executeRawUnsafe(`ALTER TABLE ${how === 'rename' ? 'broken' : table} ${mended}`)
+  }
+}
+
+type Request = () => Promise<Answer>
+
+/** One for each statement that has to do with a secret, by the table that is broken for it. */
+async function failingRequests(): Promise<[table: string, request: Request][]> {
+  const user = await registerUser(url)
+  const session = await call(url, 'POST', '/v1/sessions', {}, user.headers)
+  const apiKey = (await createApiKey(url, user.headers)).key
+  const post = (path: string, body: Json, headers: Record<string, string> = {}) =>
+    call(url, 'POST', path, body, { ...fromSomewhere(), ...headers })
+  const { email, password, refreshToken, headers } = user
+  const idempotent = { ...headers, 'Idempotency-Key': 'once' }
+  const agent = { name: TEXT, system_prompt: TEXT }
+  return [
+    ['users', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
+    ['members', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
+    ['refresh_tokens', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
+    ['refresh_tokens', () => post('/v1/auth/login', { email, password })],
+    ['refresh_tokens', () => post('/v1/auth/refresh', { refresh_token: refreshToken })],
+    ['api_keys', () => post('/v1/auth/api-keys', { name: 'Key' }, headers)],
+    ['api_keys', () => call(url, 'GET', '/v1/agents', undefined, { Authorization: `ApiKey ${apiKey}` })],
+    ['idempotency_keys', () => post('/v1/auth/api-keys', { name: 'Key' }, idempotent)],
+    ['agents', () => post('/v1/agents', agent, headers)],
+    ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
+    ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],
+  ]
+}
+
+describe('the check of logs', () => {
+  const lineWith = (secret: string) => {
+    const check = createLogCheck(['hidden-in-the-configuration'])
+    pino({}, check).error({ err: new Error(`It was "${secret}".`) }, 'failed')
+    return () => check.expectNoSecrets()
+  }
+
+  it('is satisfied with what has no secret', () => {
+    for (const plain of ['nothing', 'Bearer', 'ask-1', 'https://example.com/a:b@c', 'task-1', 'ask_0123'])
+      expect(lineWith(plain)).not.toThrow()
+  })
+
+  it.each([
+    ['an access token', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'],
+    ['the state of a sign-in', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
+    ['an API key', `ask_${'0a'.repeat(32)}`],
+    ['a password', 'pw-of-a-test-1'],
+    ["a password's hash", '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'],
+    ['the secret of tokens', FULL_MODE.AUTH_JWT_SECRET ?? ''],
+    ["an identity provider's secret", 'secret-of-a-test-1'],
+    ['an address with a password', 'postgres://user:password@localhost/db'],
+    ['a header', 'Bearer 0123456789abcdef'],
+    ["a provider's key", 'sk-x'],
+    ['a cookie', 'org_id=1; refresh_token=2'],
+    ['a request', '{"email":"a@example.com","password":"short"}'],
+    ['a message', TEXT],
+    ['a secret of the configuration', 'hidden-in-the-configuration'],
+  ])('finds %s', (_, secret) => {
+    expect(lineWith(secret)).toThrow(/is in this line of the log/)
+  })
+
+  it('fails the stop of a service that has logged one, when all is stopped', async () => {
+    const leaky = await startService({ worker: false })
+    leaky.platform.deps.log.debug({ token: `Bearer ${'x'.repeat(20)}` }, 'planted')
+    leaky.platform.deps.log.child({ of: 'a child' }).debug('fine')
+    await expect(leaky.stop()).rejects.toThrow(/a credential is in this line of the log.*planted/)
+    await expect(fetch(leaky.url)).rejects.toThrow()
+  })
+})
+
+describe('the log', () => {
+  it('has no secret of those who sign in, rightly or not', async () => {
+    const user = await registerUser(url)
+    const { email, password } = await logInUser(url, user)
+    const post = (path: string, body: Json) => call(url, 'POST', path, body, fromSomewhere())
+    expectError(await post('/v1/auth/login', { email, password: `${password}x` }), 401)
+    expectError(await post('/v1/auth/register', { email, password, name: 'Again' }), 409)
+    const renewed = await post('/v1/auth/refresh', { refresh_token: user.refreshToken })
+    expect(renewed.status).toBe(200)
+    expectError(await post('/v1/auth/refresh', { refresh_token: user.refreshToken }), 401)
+    expectError(await post('/v1/auth/login', `{"email":"${email}","password":"${password}`), 400)
+    expectError(
+      await call(url, 'GET', '/v1/agents', undefined, { Authorization: `Basic ${btoa(`a:${password}`)}` }),
+      401,
+    )
+    service.logCheck.expectNoSecrets()
+  })
+
+  it.each(['check', 'rename'] as const)('has nothing of a request when Postgres fails: %s', async (how) => {
+    const answers: Json[] = []
+    for (const [table, request] of await failingRequests()) {
+      const { status } = await breaking(how, table, request)
+      answers.push(`${table} ${status}`)
+    }
+    expect(answers.filter((answer) => !answer.endsWith(' 500'))).toEqual([])
+    service.logCheck.expectNoSecrets()
+  })
+
+  it('has nothing of the arguments of a query that cannot be', async () => {
+    const { db, log } = service.platform.deps
+    const data = { id: TEXT, email: TEXT, passwordHash: '$argon2id$', name: 5 as never }
+    const error = await db.user.create({ data }).catch((caught: Error) => caught)
+    expect(error).toMatchObject({ name: 'PrismaClientValidationError', message: expect.stringContaining(TEXT) })
+    log.error({ err: error }, 'failed')
+    service.logCheck.expectNoSecrets()
+  })
+})

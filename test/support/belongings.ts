@@ -1,0 +1,146 @@
+import { newUuid, toId } from '../../domain/ids.ts'
+import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
+import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
+import { callsOf, clientTool } from './turns.ts'
+
+/** Whatever of an organization a request may name. */
+export type Ids = {
+  organization: string
+  user: string
+  email: string
+  /** Stands in all that was written for the organization. */
+  mark: string
+  agent: string
+  /** Agents that somebody may try to write under the same id. */
+  chosenAgent: string
+  importedAgent: string
+  /** A session with a finished turn, its message, and one of its events. */
+  session: string
+  turn: string
+  event: string
+  /** One that waits for its client, with the call that it waits for. */
+  waitingSession: string
+  waitingTurn: string
+  toolCall: string
+  deletedSession: string
+  apiKey: string
+  idempotencyKey: string
+  /** Nothing makes images yet. */
+  image: string
+}
+
+type Headers = Record<string, string>
+/** Headers of requests in the organization; of the user alone, whose first organization is the default one; of an API key. */
+export type Owner = { ids: Ids; headers: Headers; token: Headers; keyHeaders: Headers }
+
+/** Ids of the same form that nothing has. */
+export const unknownIds = (): Ids => ({
+  organization: toId('org', newUuid()),
+  user: newUuid(),
+  email: `${newUuid()}@example.com`,
+  mark: `mark-${newUuid()}`,
+  agent: toId('agent', newUuid()),
+  chosenAgent: toId('agent', newUuid()),
+  importedAgent: toId('agent', newUuid()),
+  session: toId('session', newUuid()),
+  turn: toId('turn', newUuid()),
+  event: toId('event', newUuid()),
+  waitingSession: toId('session', newUuid()),
+  waitingTurn: toId('turn', newUuid()),
+  toolCall: `call-${newUuid()}`,
+  deletedSession: toId('session', newUuid()),
+  apiKey: newUuid(),
+  idempotencyKey: `key-${newUuid()}`,
+  image: newUuid(),
+})
+
+type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
+
+/** A user with an organization of their own that has one of everything. */
+export async function createOwner(url: string): Promise<Owner> {
+  const user = await registerUser(url)
+  const { mark, toolCall, idempotencyKey, image } = unknownIds()
+  const { id: organization, headers } = await addOwnOrganization(url, user, `Own ${mark}`)
+  const ask: Ask = async (method, path, body, more) =>
+    expectDone(await call(url, method, path, body, { ...headers, ...more }))
+  const scripts = await modelId(url, 'llmsim-script', headers)
+  const [chosenAgent, importedAgent] = [await addAgent(ask, scripts, mark), await addAgent(ask, scripts, mark)]
+  const finished = await addFinished(ask, scripts, mark, idempotencyKey)
+  const waiting = await addWaiting(ask, scripts, mark, toolCall)
+  const { id: deletedSession } = await ask('POST', '/v1/sessions', { title: mark })
+  await ask('DELETE', `/v1/sessions/${deletedSession}`)
+  const apiKey = await createApiKey(url, headers, { name: mark })
+  return {
+    ids: {
+      ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
+      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, idempotencyKey, image },
+    },
+    headers,
+    token: user.headers,
+    keyHeaders: { Authorization: `ApiKey ${apiKey.key}` },
+  }
+}
+
+function expectDone({ status, body }: Answer): Json {
+  if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
+  return body
+}
+
+async function addAgent(
+  ask: Ask,
+  scripts: string,
+  mark: string,
+  steps: object[] = [{ text: mark }],
+  more: object = {},
+): Promise<string> {
+  const system_prompt = `${mark}\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
+  return (await ask('POST', '/v1/agents', { name: mark, system_prompt, default_model_id: scripts, ...more })).id
+}
+
+async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyKey: string) {
+  const agent = await addAgent(ask, scripts, mark, [{ text: mark }])
+  const once = { 'Idempotency-Key': idempotencyKey }
+  const { id: session } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark, tags: [mark] }, once)
+  const turn = await post(ask, session, mark, 'completed')
+  await ask('PUT', `/v1/sessions/${session}/pin`)
+  const { data } = await ask('GET', `/v1/sessions/${session}/events`)
+  return { agent, session, turn, event: data[2].id }
+}
+
+async function addWaiting(ask: Ask, scripts: string, mark: string, toolCall: string) {
+  const tool_calls = callsOf('ask').map((one) => ({ ...one, id: toolCall }))
+  const agent = await addAgent(ask, scripts, mark, [{ tool_calls }, { text: mark }], { tools: [clientTool('ask')] })
+  const { id } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark })
+  return { waitingSession: id, waitingTurn: await post(ask, id, mark, 'waiting') }
+}
+
+/** Posts a message and waits until its turn is as it is to be. */
+async function post(ask: Ask, session: string, text: string, status: string): Promise<string> {
+  const message = await ask('POST', `/v1/sessions/${session}/messages`, {
+    message: { content: [{ type: 'text', text }] },
+  })
+  const turn = String(message.id).replace('message_', 'turn_')
+  await waitFor(
+    async () => (await ask('GET', `/v1/sessions/${session}/turns/${turn}`)).status === status,
+    `${turn} to be ${status}`,
+  )
+  return turn
+}
+
+/** Everything that the owner sees of the organization. */
+export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json> {
+  const read = async (path: string): Promise<Json> => {
+    const { status, body } = await call(url, 'GET', path, undefined, headers)
+    return { status, body }
+  }
+  const view: Record<string, Json> = {}
+  const lists = ['/v1/agents', '/v1/sessions?limit=100', '/v1/auth/api-keys', '/v1/users', '/v1/orgs', '/v1/auth/me']
+  const ofSession = (id: string) => ['', '/messages', '/events', '/turns'].map((part) => `/v1/sessions/${id}${part}`)
+  const sessions = [ids.session, ids.waitingSession, ids.deletedSession].flatMap(ofSession)
+  const agents = [ids.agent, ids.chosenAgent, ids.importedAgent].flatMap((id) => [
+    `/v1/agents/${id}`,
+    `/v1/agents/${id}/export`,
+  ])
+  for (const path of [...lists, `/v1/orgs/${ids.organization}`, ...sessions, ...agents]) view[path] = await read(path)
+  return view
+}

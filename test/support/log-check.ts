@@ -1,0 +1,56 @@
+import { type DestinationStream, pino } from 'pino'
+
+/** By what a secret is recognised wherever it stands in a line; the marks are in every secret that tests make up. */
+const SECRETS = {
+  // Access and refresh tokens are signed, the state of a sign-in is encrypted: its second part is empty.
+  'a token': /eyJ[\w-]{8,}\.[\w-]*\.[\w-]+/,
+  'an API key': /\bask_[0-9a-f]{64}/,
+  "a user's password": /pw-of-a-test-/,
+  "a password's hash": /\$argon2/,
+  'the secret of tokens': /jwt-secret-of-tests-/,
+  "an identity provider's secret": /secret-of-a-test/,
+  'an address with a password': /\w:\/\/[^\s/:@"]*:[^\s/@"]+@/,
+  'what somebody wrote': /text-of-a-test/,
+  'a credential': /\b(Bearer|Basic|ApiKey) [\w.~+/=-]{16,}/i,
+  "a model provider's key": /\bsk-\w/,
+  'a cookie': /\b(access_token|refresh_token|oauth_sign_in)=|cookie\\*"\s*:/i,
+  'a field that has a secret':
+    /(password|access_token|refresh_token|client_secret|code_verifier|authorization)\\*"\s*:\s*\\*"[^"\\]/i,
+} as const
+
+/** Shorter ones are words that may stand anywhere. */
+const MIN_SECRET_LENGTH = 8
+
+export type LogCheck = DestinationStream & {
+  /** Throws for what has been written until now. */
+  expectNoSecrets(): void
+}
+
+/** Takes log lines and looks for secrets in each: those that are recognised by their form, and the ones given. */
+export function createLogCheck(known: (string | undefined)[] = []): LogCheck {
+  const given = known.flatMap((secret) => (secret !== undefined && secret.length >= MIN_SECRET_LENGTH ? [secret] : []))
+  const found = new Set<string>()
+  return {
+    write(line) {
+      const what = findSecret(line, given)
+      if (what !== undefined) found.add(`${what} is in this line of the log: ${line.trim()}`)
+    },
+    expectNoSecrets() {
+      if (found.size > 0) throw new Error([...found].slice(0, 5).join('\n'))
+    },
+  }
+}
+
+function findSecret(line: string, given: string[]): string | undefined {
+  const [what] = Object.entries(SECRETS).find(([, form]) => form.test(line)) ?? []
+  return what ?? (given.some((secret) => line.includes(secret)) ? 'a secret of the configuration' : undefined)
+}
+
+/** `check`, and from `level` on standard output too. */
+export const andPrint = (check: LogCheck, level: string | undefined): DestinationStream =>
+  level === undefined || level === 'silent'
+    ? check
+    : pino.multistream([
+        { level: 'debug', stream: check },
+        { level: level as pino.Level, stream: pino.destination(1) },
+      ])

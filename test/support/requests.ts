@@ -1,0 +1,161 @@
+import type { Ids } from './belongings.ts'
+import type { Sent } from './walk.ts'
+
+/** One way to send a request; its path is filled in from the ids that are given with it. */
+type Request = {
+  path?: Ids
+  query?: Record<string, string>
+  body?: unknown
+  headers?: Record<string, string>
+  /** What it names need not exist for a 2xx: a list that is filtered, an id that the caller chooses. */
+  succeeds?: true
+  /** Answers tell of something new, so no two are the same. */
+  creates?: true
+}
+
+const list = (query: Record<string, string> = {}): Request => ({ query, succeeds: true })
+const message = { content: [{ type: 'text', text: 'Hello' }] }
+const agent = { name: 'An agent', system_prompt: 'Help.' }
+
+/**
+ * For each operation, every place of a request that takes an id: in the path, the query, the body or a header. `own` is
+ * what the caller has, `other` what the caller has not: another organization's, or nobody's. Where several ids belong
+ * together, each is sent alone too, beside the caller's own.
+ */
+export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
+  'GET /health': () => [list()],
+  'GET /health/ready': () => [list()],
+  'GET /v1/auth/config': () => [list()],
+  'POST /v1/auth/login': (_, { email }) => [{ body: { email, password: 'none of theirs' } }],
+  'POST /v1/auth/register': () => [{ body: { email: 'no e-mail', password: '', name: '' } }],
+  'POST /v1/auth/refresh': () => [{ body: { refresh_token: 'none' } }],
+  'POST /v1/auth/logout': () => [{ succeeds: true }],
+  'GET /v1/auth/me': () => [list()],
+  'GET /v1/auth/oauth/{provider}': () => [{}],
+  'GET /v1/auth/callback/{provider}': () => [{}],
+  'GET /v1/auth/api-keys': () => [list()],
+  'POST /v1/auth/api-keys': (_, other) => [
+    { body: { name: 'A key' }, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'DELETE /v1/auth/api-keys/{key_id}': (_, other) => [{ path: other }],
+
+  'GET /v1/orgs': () => [list()],
+  'POST /v1/orgs': () => [{ body: { name: 'An organization' }, succeeds: true, creates: true }],
+  'GET /v1/orgs/{org}': (_, other) => [{ path: other }],
+  'PATCH /v1/orgs/{org}': (_, other) => [
+    { path: other, body: { name: 'Taken' } },
+    { path: other, body: {} },
+  ],
+  'GET /v1/users': (_, other) => [list({ search: other.email }), list({ search: other.mark }), list()],
+  'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
+
+  'GET /v1/agents': (_, other) => [list(), list({ search: other.mark })],
+  'POST /v1/agents': (_, other) => [{ body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true }],
+  'POST /v1/agents/import': (_, other) => [
+    { body: JSON.stringify({ ...agent, id: other.importedAgent }), succeeds: true, creates: true },
+  ],
+  'POST /v1/agents/preview': () => [{ body: { system_prompt: 'Help.' }, succeeds: true }],
+  'GET /v1/agents/{agent_id}': (_, other) => [{ path: other }],
+  'PUT /v1/agents/{agent_id}': (own, other) => [
+    { path: { ...own, agent: other.chosenAgent }, body: agent, succeeds: true, creates: true },
+  ],
+  'PATCH /v1/agents/{agent_id}': (_, other) => [{ path: other, body: { name: 'Taken', status: 'archived' } }],
+  'DELETE /v1/agents/{agent_id}': (_, other) => [{ path: other }],
+  'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
+  'GET /v1/agents/{agent_id}/export': (_, other) => [{ path: other }],
+
+  'GET /v1/sessions': (_, other) => [list(), list({ agent_id: other.agent })],
+  'POST /v1/sessions': (_, other) => [
+    { body: { agent_id: other.agent } },
+    { body: {}, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'GET /v1/sessions/{session_id}': (_, other) => [
+    { path: other },
+    { path: { ...other, session: other.session.replace('session_', 'sess_') } },
+  ],
+  'PATCH /v1/sessions/{session_id}': (_, other) => [{ path: other, body: { title: 'Taken' } }],
+  'DELETE /v1/sessions/{session_id}': (_, other) => [{ path: other }],
+  'PUT /v1/sessions/{session_id}/pin': (_, other) => [{ path: other }],
+  'DELETE /v1/sessions/{session_id}/pin': (_, other) => [{ path: other }],
+  'GET /v1/sessions/{session_id}/messages': (_, other) => [{ path: other }],
+  'POST /v1/sessions/{session_id}/messages': (own, other) => [
+    ...waysToPost(other).map((request) => ({ path: other, ...request })),
+    // There are no images yet that a part could be of; a message may name any.
+    { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
+  ],
+  'GET /v1/sessions/{session_id}/events': (own, other) => [
+    { path: other },
+    { path: other, query: { since_id: other.event } },
+    { path: own, query: { since_id: other.event } },
+  ],
+  'GET /v1/sessions/{session_id}/sse': (own, other) => [
+    { path: other },
+    { path: other, query: { since_id: other.event } },
+    { path: own, query: { since_id: other.event } },
+    { path: own, headers: { 'Last-Event-ID': other.event } },
+  ],
+  'GET /v1/sessions/{session_id}/turns': (_, other) => [{ path: other }],
+  'GET /v1/sessions/{session_id}/turns/{turn_id}': (own, other) => [
+    { path: other },
+    { path: { ...other, session: own.session } },
+    { path: { ...other, turn: own.turn } },
+  ],
+  'POST /v1/sessions/{session_id}/cancel': (own, other) => [
+    { path: other },
+    { path: atWaiting(other) },
+    { path: atWaiting(other), body: { turn_id: other.waitingTurn } },
+    { path: atWaiting(own), body: { turn_id: other.waitingTurn } },
+    { path: atWaiting(other), body: { turn_id: own.waitingTurn } },
+  ],
+  'POST /v1/sessions/{session_id}/tool-results': (own, other) => [
+    { path: atWaiting(other), body: resultOf(other) },
+    { path: atWaiting(own), body: resultOf(other) },
+    { path: atWaiting(other), body: resultOf(own) },
+  ],
+
+  // The models of the service are everybody's, as the capabilities are.
+  'GET /v1/llm-models': () => [list()],
+  'GET /v1/llm-models/{id}': () => [{}],
+  'GET /v1/capabilities': () => [list()],
+  'GET /v1/capabilities/{capability_id}': () => [list()],
+  'GET /v1/durable/sse': () => [{}],
+}
+
+const imageOf = ({ image }: Ids) => ({ content: [{ type: 'image_file', image_id: image }] })
+const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
+  { body: { message } },
+  { body: { message, on_busy: 'reject' } },
+  { body: { message, on_busy: 'interrupt' } },
+  { body: { message }, query: { wait: '1' } },
+  { body: { message }, headers: { 'Idempotency-Key': idempotencyKey } },
+  { body: { message }, headers: { Accept: 'text/event-stream' } },
+]
+const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
+const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
+
+/** What only a request of nobody's things needs. */
+const NOWHERE = { model: 'model_0193aaaabbbb7ccc8ddd0123456789ab', capability: 'current_time', provider: 'idpa' }
+
+const parametersOf = (ids: Ids): Record<string, string> => ({
+  agent_id: ids.agent,
+  session_id: ids.session,
+  turn_id: ids.turn,
+  org: ids.organization,
+  key_id: ids.apiKey,
+  id: NOWHERE.model,
+  capability_id: NOWHERE.capability,
+  provider: NOWHERE.provider,
+})
+
+export type Planned = Sent & Pick<Request, 'succeeds' | 'creates'>
+
+/** All requests of an operation, as they are sent. */
+export function plan(operation: string, own: Ids, other: Ids): Planned[] {
+  const [method = '', path = ''] = operation.split(' ')
+  return (requests[operation]?.(own, other) ?? []).map(({ path: ids = own, query = {}, ...request }) => {
+    const parameters = parametersOf(ids)
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => parameters[name] ?? `no id for ${name}`)
+    const asked = new URLSearchParams(query).toString()
+    return { ...request, method, path: asked === '' ? filled : `${filled}?${asked}` }
+  })
+}
