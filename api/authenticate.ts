@@ -32,7 +32,8 @@ async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Calle
   return caller
 }
 
-const authenticationRequired = () => new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
+export const authenticationRequired = () =>
+  new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
 
 /** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
 export function presentedCredential(ctx: Context): { text: string; isCookie: boolean } | undefined {
@@ -54,8 +55,9 @@ type Choice = Wanted & { problem?: Error }
 
 /** By the header, or by the cookie of switch-org. What is wrong with it is for those who may call at all. */
 function wanted(ctx: Context, endpoint: Endpoint): Choice {
-  const isStrict = endpoint.access !== 'user'
   const header = ctx.get('X-Org-Id')
+  // A cookie that is out of date must not keep its owner from choosing anew.
+  const isStrict = endpoint.access !== 'user' || header !== ''
   const id = header || readCookie(ctx, ORGANIZATION)
   if (id === undefined) return { organizationId: undefined, isStrict }
   if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }

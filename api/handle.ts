@@ -44,6 +44,8 @@ export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => v
 
 export type HandleOptions = { prefix: string; checkAnswers: boolean; authenticate: Authenticate }
 
+const SLOW_BODY_MS = 2000
+
 /** Registers endpoints on a router: parse the request, call the handler, send its answer. */
 export function createHandle(
   router: Router,
@@ -58,7 +60,10 @@ export function createHandle(
       const key = endpoint.creates ? idempotencyKey(ctx) : undefined
       const params = endpoint.params && parse(endpoint.params, ctx.params, '')
       const query = endpoint.query && parse(endpoint.query, ctx.query, '')
+      const begunAt = Date.now()
       const body = endpoint.body ? parse(endpoint.body, await bodyOf(ctx, endpoint), '') : await ignoreBody(ctx)
+      // A body that takes its time must not keep a credential alive that has been revoked meanwhile.
+      if (Date.now() - begunAt > SLOW_BODY_MS) await authenticate(ctx, endpoint)
       let isGuarded = false
       const once = <T>(create: (run: Run) => Promise<T>): Promise<T> => {
         isGuarded = true

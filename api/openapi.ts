@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ErrorResponse } from '../contract/common.ts'
 import { type Endpoint, isSchema, type ResponseBody } from '../contract/endpoint.ts'
+import { OrganizationId } from '../contract/ids.ts'
 
 const REASONS: Record<string, string> = {
   200: 'OK',
@@ -59,6 +60,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     parameters: [
       ...parameters(endpoint.params, 'path', schemas),
       ...parameters(endpoint.query, 'query', schemas),
+      ...(endpoint.access === 'public' ? [] : [ORGANIZATION]),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
     ],
     ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
@@ -85,6 +87,16 @@ function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', sc
   }))
 }
 
+const ORGANIZATION = {
+  name: 'X-Org-Id',
+  in: 'header',
+  required: false,
+  schema: jsonSchema(OrganizationId, 'input', {}),
+  description:
+    "The organization that the request is about. Default: that of the cookie of switch-org, else the user's first. An API key's " +
+    'is always its own.',
+}
+
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   in: 'header',
@@ -103,11 +115,14 @@ function requestBody(endpoint: Endpoint, schemas: Schemas) {
   }
 }
 
+/** An X-Org-Id that is none, no credential, one that is not enough, another organization. */
+const OF_CALLERS = [400, 401, 403, 404]
+
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
   const ofBody = endpoint.body === undefined ? [] : [413, 415]
-  const ofAccess = endpoint.access === 'public' ? [] : [401]
-  const bad = [...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500].map((status) => [
+  const ofAccess = endpoint.access === 'public' ? [] : OF_CALLERS
+  const bad = [...new Set([...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500])].map((status) => [
     status,
     response(`${status}`, ErrorResponse, schemas),
   ])

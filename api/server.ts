@@ -69,14 +69,19 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time'],
 }
 
+type ParsedSocket = Duplex & { _httpMessage?: unknown; parser?: { incoming?: { complete: boolean } | null } | null }
+
+/** An answer is under way, which is where Node's own handler looks, or it came before all of its request had. */
+const hasAnswer = ({ _httpMessage, parser }: ParsedSocket): boolean =>
+  _httpMessage != null || parser?.incoming?.complete === false
+
 /** Answered already; each further piece is one more broken request to the parser. */
 const lingering = new WeakSet<Duplex>()
 
 /** What is no HTTP never reaches the app; it is told in the same form. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (lingering.has(socket)) return
-  // Node's own handler looks there too: with another request's answer under way nothing can be told.
-  const isAnswered = '_httpMessage' in socket && socket._httpMessage != null
+  const isAnswered = hasAnswer(socket as ParsedSocket)
   if (!socket.writable || isAnswered) return void socket.destroy(error)
   const [status, sentence] = BROKEN_REQUESTS[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP']
   const body = JSON.stringify({ error: sentence })

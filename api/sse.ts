@@ -56,7 +56,7 @@ const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
 const CHUNK_BYTES = 64 * 1024
 const CYCLE_JITTER = 0.2
-/** How often it is asked which credentials have been revoked; a stream ends within three times that. */
+/** How often it is asked which credentials have been revoked. */
 const REVOCATION_CHECK_MS = 10_000
 
 export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
@@ -111,7 +111,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
 
 type OpenStream = { credential: Credential | undefined; end: (reason: string) => void; done: Promise<void> }
 
-/** One question for all streams. A record that does not answer is asked again: it cannot have revoked anything either. */
+/** One question for all streams. While the record does not answer they go on: a client that lost Postgres keeps its stream. */
 async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logger): Promise<void> {
   const credentials = new Map([...open].flatMap(({ credential }) => (credential ? [[credential.id, credential]] : [])))
   if (credentials.size === 0) return

@@ -176,7 +176,7 @@ export const authEndpoints = {
     body: RefreshRequest,
     bodyOptional: true,
     responses: { 200: TokenResponse },
-    errors: [400, 401, 429],
+    errors: [400, 401, 403, 429],
   }),
   logout: defineEndpoint({
     method: 'POST',
@@ -184,7 +184,13 @@ export const authEndpoints = {
     tag: 'auth',
     access: 'public',
     summary: 'Ends the login: its refresh token and its access tokens, at once',
+    description:
+      'It is named by any of its tokens, spent or expired ones too: in the header, in the body, or by the cookies. Without one there ' +
+      'is nothing to end.',
+    body: RefreshRequest,
+    bodyOptional: true,
     responses: { 204: null },
+    errors: [400, 403],
   }),
   me: defineEndpoint({
     method: 'GET',

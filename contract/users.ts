@@ -38,6 +38,7 @@ export const userEndpoints = {
     path: '/v1/users/me/switch-org',
     tag: 'users',
     access: 'user',
+    login: true,
     summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
     body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
     responses: { 200: z.object({ success: z.boolean(), org_id: OrganizationId }).meta({ id: 'SwitchOrgResponse' }) },

@@ -1,4 +1,5 @@
 import type { RetentionOutcome } from '../workflows/messages.ts'
+import { forgetSeeds } from './auth/api-keys.ts'
 import { deleteOldLogins } from './auth/log-in.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldKeys } from './idempotency.ts'
@@ -15,8 +16,9 @@ export type Retention = { deltasMs: number; idempotencyKeysMs: number }
 
 /** What is kept for a time only is deleted from here. May be run at any moment, also twice at once, and be killed. */
 export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> {
-  await deleteOldLogins(deps)
+  await deleteOldLogins(deps, signal)
   await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
+  await forgetSeeds(deps, deps.retention.idempotencyKeysMs)
   return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
 }
 

@@ -27,7 +27,11 @@ function readPage(deps: Deps, scope: Scope, search?: string, after?: MemberRow):
   const older: Prisma.MemberWhereInput =
     after === undefined
       ? {}
-      : { OR: [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, userId: { lt: after.userId } }] }
+      : {
+          // The bound by itself is what the index is entered with.
+          createdAt: { lte: after.createdAt },
+          OR: [{ createdAt: { lt: after.createdAt } }, { userId: { lt: after.userId } }],
+        }
   // Where people sign in, nobody is anonymous.
   const shown: Prisma.MemberWhereInput = deps.auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
   return deps.db.member.findMany({

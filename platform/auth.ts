@@ -1,10 +1,13 @@
-import { createOauthProvider, createOpenIdProvider } from '../domain/auth/identity-provider.ts'
+import type { Logger } from 'pino'
+import { createOauthProvider } from '../domain/auth/oauth-provider.ts'
+import { createOpenIdProvider } from '../domain/auth/open-id-provider.ts'
 import type { AuthSettings } from '../domain/auth/settings.ts'
 import { createTokens, deriveKey } from '../domain/auth/tokens.ts'
 import type { Config } from './config.ts'
 
 /** `fallbackSecret` is for mode none, where no token is of any use. */
-export function createAuth(config: Config, fallbackSecret: Uint8Array): AuthSettings {
+export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logger): AuthSettings {
+  warn(config, log)
   const { AUTH_MODE: mode, AUTH_ADMIN_EMAIL: email, AUTH_ADMIN_PASSWORD: password } = config
   const given = config.AUTH_JWT_SECRET
   const secret = given === undefined ? fallbackSecret : new TextEncoder().encode(given)
@@ -21,6 +24,19 @@ export function createAuth(config: Config, fallbackSecret: Uint8Array): AuthSett
     administrator: mode !== 'none' && email && password ? { email, password } : undefined,
     identityProviders: mode === 'full' ? identityProviders(config) : {},
     baseUrl: config.AUTH_BASE_URL,
+  }
+}
+
+const RECOMMENDED_SECRET_CHARACTERS = 32
+
+function warn(config: Config, log: Logger): void {
+  if (config.AUTH_MODE === 'none') return
+  if ((config.AUTH_JWT_SECRET?.length ?? 0) < RECOMMENDED_SECRET_CHARACTERS) {
+    log.warn(`AUTH_JWT_SECRET is short; ${RECOMMENDED_SECRET_CHARACTERS} characters or more are recommended`)
+  }
+  const hasProvider = config.AUTH_IDPA_CLIENT_ID || config.AUTH_IDPB_CLIENT_ID
+  if (config.AUTH_MODE === 'full' && config.AUTH_DISABLE_PASSWORD && !hasProvider) {
+    log.warn('nobody can sign in: AUTH_DISABLE_PASSWORD is true, and there is no identity provider')
   }
 }
 

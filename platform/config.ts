@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { AuthMode } from '../contract/auth.ts'
 
-const seconds = (fallback: number) => z.coerce.number().positive().default(fallback)
+/** Of a timer: Node.js takes no more than 2^31 ms. */
+const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)
+const longSeconds = (fallback: number) => z.coerce.number().positive().default(fallback)
 const wholeSeconds = (fallback: number) =>
   z.coerce
     .number()
@@ -84,9 +86,9 @@ const Variables = z.object({
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
   MAX_TURN_ITERATIONS: z.coerce.number().int().min(1).max(1000).default(100),
   /** In seconds. */
-  CLIENT_TOOL_TIMEOUT: seconds(24 * 60 * 60),
-  DELTA_RETENTION_SECS: seconds(60 * 60),
-  IDEMPOTENCY_KEY_RETENTION_SECS: seconds(24 * 60 * 60),
+  CLIENT_TOOL_TIMEOUT: longSeconds(24 * 60 * 60),
+  DELTA_RETENTION_SECS: longSeconds(60 * 60),
+  IDEMPOTENCY_KEY_RETENTION_SECS: longSeconds(24 * 60 * 60),
   ALLOW_PRIVATE_NETWORK: flag,
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: z.url().optional(),

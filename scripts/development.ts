@@ -31,6 +31,11 @@ export function readApiPort(): number {
   return readPort('PORT', 9300)
 }
 
+/** Of the OpenID provider that `npm run start:full` brings along. */
+export function readIdentityProviderPort(): number {
+  return readPort('IDENTITY_PROVIDER_PORT', 9305)
+}
+
 export function readServicePorts(): ServicePorts {
   return {
     postgres: readPort('POSTGRES_PORT', 9301),

@@ -1,4 +1,4 @@
-/** npm start: Postgres, Redis, Temporal and the service itself, with nothing to configure. */
+/** npm start: Postgres, Redis, Temporal and the service itself, with nothing to configure; with --full also sign-in. */
 import { type AppProcess, startApp, waitUntilReady } from './app-process.ts'
 import {
   checkPorts,
@@ -10,6 +10,7 @@ import {
   startDevelopmentServices,
   stopEarlierRun,
 } from './development.ts'
+import { type FullMode, listFullModePorts, startFullMode, stopEarlierProvider } from './full-mode.ts'
 import { settlesWithin } from './services/process.ts'
 import type { RunningServices } from './services.ts'
 import { listenForStop, runLauncher, type StopRequest } from './stop-request.ts'
@@ -18,41 +19,48 @@ import { print, printError } from './terminal.ts'
 /** Services that are still starting when Ctrl-C comes get this long to be ready to be stopped in order. */
 const START_GRACE_MS = 10_000
 
+const isFull = process.argv.includes('--full')
 const api = `http://127.0.0.1:${readApiPort()}`
 
-function describeAddresses(temporalUiUrl: string | undefined): string {
-  const send = `curl -sX POST ${api}/v1/sessions -H 'content-type: application/json' -d '{}'`
-  const message = `{"message":{"content":[{"type":"text","text":"Hello"}]}}`
-  const post = `curl -sNX POST "${api}/v1/sessions/$SESSION/messages`
+function describeAddresses(temporalUiUrl: string | undefined, fullMode: FullMode | undefined): string {
   return [
     '',
     `  API          ${api}/v1`,
     `  API docs     ${api}/docs`,
     ...(temporalUiUrl === undefined ? [] : [`  Temporal UI  ${temporalUiUrl}`]),
-    '',
-    '  Try it: create a session, send a message and wait for the answer, then send one and stream the answer.',
-    '',
-    `SESSION=$(${send} | grep -o '"id": *"[^"]*"' | head -n 1 | cut -d '"' -f 4)`,
-    `${post}?wait=30" -H 'content-type: application/json' -d '${message}'`,
-    `${post}" -H 'content-type: application/json' -H 'accept: text/event-stream' -d '${message}'`,
+    ...(fullMode?.description ?? describeFirstSteps()),
     '',
     '  Ctrl-C stops everything; the data stays in .data/dev.',
     '',
   ].join('\n')
 }
 
-async function announceWhenReady(temporalUiUrl: string | undefined, cancelled: AbortSignal): Promise<void> {
+function describeFirstSteps(): string[] {
+  const send = `curl -sX POST ${api}/v1/sessions -H 'content-type: application/json' -d '{}'`
+  const message = `{"message":{"content":[{"type":"text","text":"Hello"}]}}`
+  const post = `curl -sNX POST "${api}/v1/sessions/$SESSION/messages`
+  return [
+    '',
+    '  Try it: create a session, send a message and wait for the answer, then send one and stream the answer.',
+    '',
+    `SESSION=$(${send} | grep -o '"id": *"[^"]*"' | head -n 1 | cut -d '"' -f 4)`,
+    `${post}?wait=30" -H 'content-type: application/json' -d '${message}'`,
+    `${post}" -H 'content-type: application/json' -H 'accept: text/event-stream' -d '${message}'`,
+  ]
+}
+
+async function announceWhenReady(addresses: string, cancelled: AbortSignal): Promise<void> {
   const url = `${api}/health/ready`
   const state = await waitUntilReady(url, cancelled)
   if (cancelled.aborted) return
-  if (state === 'ready') print(`Ready after ${process.uptime().toFixed(1)} s.\n${describeAddresses(temporalUiUrl)}`)
+  if (state === 'ready') print(`Ready after ${process.uptime().toFixed(1)} s.\n${addresses}`)
   else printError(`The app runs but ${url} did not answer 200 in time; see its log above.`)
 }
 
 /** Runs the app until it is asked to stop (0) or ends by itself (1). */
-async function superviseApp(app: AppProcess, services: RunningServices, stop: StopRequest): Promise<number> {
+async function superviseApp(app: AppProcess, addresses: string, stop: StopRequest): Promise<number> {
   const cancellation = new AbortController()
-  void announceWhenReady(services.temporalUiUrl, cancellation.signal)
+  void announceWhenReady(addresses, cancellation.signal)
   const outcome = await Promise.race([stop.received, app.exited])
   cancellation.abort()
   void stop.forced.then(() => app.kill())
@@ -76,10 +84,20 @@ async function runWithServices(stop: StopRequest): Promise<number> {
     return 0
   }
   try {
-    const app = await startApp({ ...serviceEnvironment(services), PORT: String(readApiPort()) })
-    return await superviseApp(app, services, stop)
+    return await runApp(services, stop)
   } finally {
     await services.stop()
+  }
+}
+
+async function runApp(services: RunningServices, stop: StopRequest): Promise<number> {
+  const fullMode = isFull ? await startFullMode() : undefined
+  try {
+    const environment = { ...serviceEnvironment(services), ...fullMode?.environment, PORT: String(readApiPort()) }
+    const app = await startApp(environment)
+    return await superviseApp(app, describeAddresses(services.temporalUiUrl, fullMode), stop)
+  } finally {
+    await fullMode?.stop()
   }
 }
 
@@ -88,9 +106,11 @@ await runLauncher(async () => {
   const claim = await claimDataFolder()
   try {
     await stopEarlierRun()
+    if (isFull) await stopEarlierProvider()
     await checkPorts([
       { variable: 'PORT', purpose: 'the API', port: readApiPort() },
       ...listServicePorts(readServicePorts()),
+      ...(isFull ? listFullModePorts() : []),
     ])
     return await runWithServices(stop)
   } finally {

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
-import { createApiKey, keyOf, listApiKeys, revokeApiKey } from '../../domain/auth/api-keys.ts'
+import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/auth/api-keys.ts'
 import { endLogin, logIn, refresh, register } from '../../domain/auth/log-in.ts'
 import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
@@ -61,15 +61,19 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
     return reply(200, tokens, NOT_STORED)
   })
-  handle(authEndpoints.logout, async ({ ctx }) => {
+  handle(authEndpoints.logout, async ({ ctx, body }) => {
     const presented = presentedCredential(ctx)
-    const cookie = readCookie(ctx, REFRESH_TOKEN)
-    if (cookie !== undefined || presented?.isCookie) requireSameOrigin(ctx, auth.baseUrl)
-    const logins = await Promise.all([
-      presented && auth.tokens.readAccess(presented.text),
-      cookie && auth.tokens.readRefresh(cookie),
-    ])
-    for (const login of logins) if (login) await endLogin(deps, login)
+    const hasToken = (presented !== undefined && !presented.isCookie) || body.refresh_token != null
+    const cookies = hasToken
+      ? []
+      : [readCookie(ctx, ACCESS_TOKEN), readCookie(ctx, REFRESH_TOKEN)].filter((each) => each !== undefined)
+    // Another site's page must not sign anybody out, be it that its browser sends no cookies along.
+    if (cookies.length > 0 || (!hasToken && ctx.get('Origin') !== '')) requireSameOrigin(ctx, auth.baseUrl)
+    const tokens = [...cookies, ...(hasToken ? [presented?.text, body.refresh_token] : [])]
+    for (const token of tokens) {
+      const login = token && (await auth.tokens.readAny(token))
+      if (login) await endLogin(deps, login)
+    }
     for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, auth, name)
     return reply(204, undefined)
   })
@@ -91,10 +95,10 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   })
 
   handle(authEndpoints.listApiKeys, async ({ scope }) => reply(200, { data: await listApiKeys(deps, scope) }))
-  handle(authEndpoints.createApiKey, async ({ scope, body, once }) => {
+  handle(authEndpoints.createApiKey, async ({ scope, credential, body, once }) => {
     // What is kept for a repetition of the request has no key in it.
-    const { apiKey, seed } = await once((run) => createApiKey(deps, scope, body, run))
-    return reply(201, { ...apiKey, key: keyOf(deps, seed) }, NOT_STORED)
+    const made = await once((run) => createApiKey(deps, scope, body, { ...run, loginId: credential?.id }))
+    return reply(201, presentMade(deps, made), NOT_STORED)
   })
   handle(authEndpoints.revokeApiKey, async ({ scope, params }) => {
     await revokeApiKey(deps, scope, params.key_id)

@@ -1,9 +1,11 @@
 import type { Context } from 'koa'
 import { conversationEndpoints } from '../../contract/conversation.ts'
+import { findEnded } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { toUuid } from '../../domain/ids.ts'
 import { createMessage, listMessages } from '../../domain/messages.ts'
 import { followTurn, waitForTurn } from '../../domain/turns/wait.ts'
+import { authenticationRequired } from '../authenticate.ts'
 import { type Handle, reply } from '../handle.ts'
 import { answerList, linesOf } from '../json-list.ts'
 import type { SseStreams } from '../sse.ts'
@@ -28,6 +30,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     if (query.wait === undefined) return reply(201, accepted.message)
     const signal = AbortSignal.any([untilGone(ctx, query.wait * 1000), streams.closing])
     const { hasEnded, ...waited } = await waitForTurn(deps, scope, accepted, signal)
+    if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
 }

@@ -29,7 +29,11 @@ function readPage(deps: Deps, scope: Scope, search?: string, after?: AgentRow): 
         contains === undefined ? {} : { OR: [{ name: contains }, { description: contains }] },
         after === undefined
           ? {}
-          : { OR: [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, id: { lt: after.id } }] },
+          : {
+              // The bound by itself is what the index is entered with.
+              createdAt: { lte: after.createdAt },
+              OR: [{ createdAt: { lt: after.createdAt } }, { id: { lt: after.id } }],
+            },
       ],
     },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],

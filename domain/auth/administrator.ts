@@ -1,10 +1,15 @@
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 
+/** The row of service_keys that says who was the administrator last. */
+const REMEMBERED = 'administrator'
+
 /**
- * Makes the configured administrator a user who owns the default organization. Whoever had the e-mail before, or the
- * password before, is out: the environment says who it is. May be repeated, also by several processes at once.
+ * Makes the configured administrator a user who owns the default organization. The environment says who that is: whoever
+ * had the e-mail or the password before, and whoever was the administrator before, is out. May be repeated, also by
+ * several processes at once. Without one in the environment nothing changes.
  */
 export async function prepareAdministrator(deps: Deps): Promise<void> {
   const { administrator } = deps.auth
@@ -12,25 +17,49 @@ export async function prepareAdministrator(deps: Deps): Promise<void> {
   const { email, password } = administrator
   const known = await deps.db.user.findUnique({ where: { email } })
   const isKnown = known !== null && known.provider === null && (await verifyPassword(known.passwordHash, password))
-  const userId = isKnown ? known.id : await takeOver(deps, email, await hashPassword(password))
-  await deps.db.member.upsert({
-    where: { userId_organizationId: { userId, organizationId: DEFAULT_ORGANIZATION_UUID } },
-    create: { userId, organizationId: DEFAULT_ORGANIZATION_UUID, role: 'owner' },
-    update: { role: 'owner' },
+  const passwordHash = isKnown ? undefined : await hashPassword(password)
+  await deps.db.$transaction(async (tx) => {
+    const userId = passwordHash === undefined ? known?.id : await takeOver(tx, email, passwordHash)
+    if (userId === undefined) throw new Error('There is no administrator.')
+    await dismissFormer(tx, userId)
+    await tx.member.upsert({
+      where: { userId_organizationId: { userId, organizationId: DEFAULT_ORGANIZATION_UUID } },
+      create: { userId, organizationId: DEFAULT_ORGANIZATION_UUID, role: 'owner' },
+      update: { role: 'owner' },
+    })
   })
 }
 
-async function takeOver(deps: Deps, email: string, passwordHash: string): Promise<string> {
+async function takeOver(tx: Prisma.TransactionClient, email: string, passwordHash: string): Promise<string> {
   const name = email.slice(0, email.indexOf('@')) || email
   const own = { passwordHash, provider: null, subject: null }
-  return deps.db.$transaction(async (tx) => {
-    const { id } = await tx.user.upsert({
-      where: { email },
-      create: { id: newUuid(), email, name, ...own },
-      update: own,
-    })
-    await tx.refreshToken.deleteMany({ where: { userId: id } })
-    await tx.apiKey.deleteMany({ where: { userId: id } })
-    return id
+  const { id } = await tx.user.upsert({
+    where: { email },
+    create: { id: newUuid(), email, name, ...own },
+    update: own,
   })
+  await endCredentials(tx, id)
+  return id
+}
+
+/** Remembers this one; the one before is a member like others, if it was another. */
+async function dismissFormer(tx: Prisma.TransactionClient, userId: string): Promise<void> {
+  const value = Buffer.from(userId)
+  // The row is held until the end, so of two processes one comes after the other.
+  await tx.serviceKey.createMany({ data: [{ name: REMEMBERED, value }], skipDuplicates: true })
+  const [row] = await tx.$queryRaw<{ value: Uint8Array }[]>`
+    SELECT value FROM service_keys WHERE name = ${REMEMBERED} FOR UPDATE`
+  const former = Buffer.from(row?.value ?? value).toString()
+  if (former === userId) return
+  await tx.serviceKey.update({ where: { name: REMEMBERED }, data: { value } })
+  await tx.member.updateMany({
+    where: { userId: former, organizationId: DEFAULT_ORGANIZATION_UUID },
+    data: { role: 'member' },
+  })
+  await endCredentials(tx, former)
+}
+
+async function endCredentials(tx: Prisma.TransactionClient, userId: string): Promise<void> {
+  await tx.refreshToken.deleteMany({ where: { userId } })
+  await tx.apiKey.deleteMany({ where: { userId } })
 }

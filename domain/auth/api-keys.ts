@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import type { ApiKey, CreateApiKeyRequest } from '../../contract/auth.ts'
+import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../contract/auth.ts'
 import type { ApiKey as ApiKeyRow } from '../../prisma/generated/client.ts'
 import type { Deps, Scope } from '../deps.ts'
-import { invalid, notFound } from '../errors.ts'
+import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
 import type { Run } from '../idempotency.ts'
 import { newUuid } from '../ids.ts'
 import { checkScopes } from './scopes.ts'
@@ -27,15 +27,18 @@ export async function listApiKeys(deps: Deps, { userId, organizationId }: Scope)
   return rows.map(presentApiKey)
 }
 
-/** A key that has been made, and what it is made of again when its request is repeated: see keyOf. */
+/** A key that has been made, and what it is made of again when its request is repeated. */
 export type MadeApiKey = { apiKey: ApiKey; seed: string }
 
-/** Throws `invalid`, also for one key too many. */
+/**
+ * `loginId` is the login that asks for it; none in mode none. Throws `invalid`, also for one key too many, and
+ * `unauthenticated` when the login has ended by now: what it leaves behind would outlive it.
+ */
 export async function createApiKey(
   deps: Deps,
   { userId, organizationId }: Scope,
   { name, scopes, expires_in_days }: CreateApiKeyRequest,
-  run: Run,
+  { loginId, ...run }: Run & { loginId: string | undefined },
 ): Promise<MadeApiKey> {
   checkScopes(scopes ?? [])
   const seed = run.uuid ?? randomBytes(32).toString('hex')
@@ -44,6 +47,11 @@ export async function createApiKey(
     // One after the other, so that the limit holds and a request that runs twice finds its key.
     await tx.$queryRaw`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
+    if (loginId !== undefined) {
+      const isOpen = await tx.$queryRaw<unknown[]>`SELECT 1 FROM refresh_tokens
+        WHERE id = ${loginId}::uuid AND user_id = ${userId}::uuid AND expires_at > now() FOR SHARE`
+      if (isOpen.length === 0) throw unauthenticated('Authentication required')
+    }
     const made = run.uuid && (await tx.apiKey.findFirst({ where: { requestId: run.uuid, userId, organizationId } }))
     if (made) return made
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
@@ -58,8 +66,22 @@ export async function createApiKey(
 }
 
 /** The seed is random, and of a request that may be repeated it is kept as long as that: the key itself never is. */
-export const keyOf = ({ auth }: Deps, seed: string): string =>
+const keyOf = ({ auth }: Deps, seed: string): string =>
   `ask_${createHmac('sha256', auth.apiKeySecret).update(seed).digest('hex')}`
+
+/** The answer to the request that made it. Throws `conflict` where the secret has changed since. */
+export function presentMade(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedApiKey {
+  const key = keyOf(deps, seed)
+  if (key.startsWith(apiKey.key_prefix)) return { ...apiKey, key }
+  throw conflict('This request made a key that cannot be shown again; revoke it and make another')
+}
+
+/** A request of before that cannot be repeated any more, so what its key was made of need not be kept. */
+export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void> {
+  await deps.db.$executeRaw`
+    UPDATE api_keys SET request_id = NULL
+    WHERE request_id IS NOT NULL AND created_at < now() - make_interval(secs => ${olderThanMs / 1000})`
+}
 
 /** Throws `not_found`. */
 export async function revokeApiKey(deps: Deps, { userId, organizationId }: Scope, id: string): Promise<void> {

@@ -6,10 +6,10 @@ const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.str
 export type Secrets = z.infer<typeof Secrets>
 
 /**
- * Checks that the query is an answer, and the one to these secrets. Throws `invalid` and `unauthenticated`: also when
- * the provider says that the user was not let in, or did not want to.
+ * Checks that the query is an answer; returns its state. Throws `invalid`, and `unauthenticated` when the provider says
+ * that the user was not let in, or did not want to.
  */
-export function readCallback(query: string, sealed: Record<string, unknown>): Secrets {
+export function checkCallback(query: string): string {
   const parameters = new URLSearchParams(query)
   for (const name of new Set(parameters.keys())) {
     if (parameters.getAll(name).length > 1) throw invalid('The query has a parameter more than once')
@@ -19,6 +19,12 @@ export function readCallback(query: string, sealed: Record<string, unknown>): Se
   if (!parameters.get('code')) throw invalid('code: is needed')
   const state = parameters.get('state')
   if (!state) throw invalid('state: is needed')
+  return state
+}
+
+/** Checks that the query is the answer to these secrets, too. Throws what checkCallback throws. */
+export function readCallback(query: string, sealed: Record<string, unknown>): Secrets {
+  const state = checkCallback(query)
   const secrets = Secrets.safeParse(sealed)
   if (!secrets.success || secrets.data.state !== state) {
     throw unauthenticated('This is not the answer to the sign-in that was begun in this browser last; begin again')
@@ -39,7 +45,7 @@ const MISCONFIGURED = ['invalid_client', 'unauthorized_client', 'incorrect_clien
  * `unauthenticated`. What was wrong is not told; there are tokens in it.
  */
 export function explain(error: unknown): DomainError {
-  for (let cause = error, depth = 0; cause instanceof Object && depth < 5; depth++) {
+  for (let cause = error, depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {
     if (cause instanceof DomainError) return cause
     if ('error' in cause && MISCONFIGURED.some((code) => code === (cause as { error: unknown }).error)) {
       return badGateway("The identity provider does not accept this service's client id, secret or redirect URI")

@@ -85,10 +85,16 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
     JOIN members member ON member.user_id = key.user_id AND member.organization_id = key.organization_id
     JOIN users ON users.id = key.user_id
     WHERE key.hash = ${hashApiKey(key)} AND coalesce(key.expires_at > now(), true)
+      -- Of a time in which everybody could make one.
+      AND key.user_id <> ${ANONYMOUS_USER_UUID}::uuid
       AND (${only}::text IS NULL OR users.email = ${only}::text)`
   if (row === undefined) return undefined
   // To the minute: a busy key would otherwise be written with each request.
-  if (row.isUseDue) await deps.db.$executeRaw`UPDATE api_keys SET last_used_at = now() WHERE id = ${row.id}::uuid`
+  if (row.isUseDue) {
+    await deps.db.$executeRaw`
+      UPDATE api_keys SET last_used_at = now()
+      WHERE id = ${row.id}::uuid AND coalesce(last_used_at < now() - interval '1 minute', true)`
+  }
   const { id, userId, organizationId, role, scopes } = row
   return {
     scope: { organizationId, userId, role, isApiKey: true },

@@ -7,7 +7,7 @@ const MAX_EMAIL_BYTES = 254
 const MAX_NAME_BYTES = 2048
 const MAX_URL_CHARACTERS = 2048
 /** As long as OpenID Connect lets it be, and ASCII as there. */
-const SUBJECT = /^[\x21-\x7e]{1,255}$/
+const SUBJECT = /^[\x20-\x7e]{1,255}$/
 
 const Email = z.email().max(MAX_EMAIL_BYTES)
 

@@ -1,5 +1,5 @@
 import type { LoginRequest, RegisterRequest, TokenResponse } from '../../contract/auth.ts'
-import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Prisma, User } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, forbidden, unauthenticated } from '../errors.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
@@ -17,11 +17,11 @@ export async function logIn(deps: Deps, { email, password }: LoginRequest): Prom
   const { auth } = deps
   if (!auth.hasPasswords) throw unauthenticated('Password login is not enabled here')
   const given = normalizeEmail(email)
-  const user = await deps.db.user.findUnique({ where: { email: given }, select: { id: true, passwordHash: true } })
+  const user = await deps.db.user.findUnique({ where: { email: given } })
   const isRight = await verifyPassword(user?.passwordHash, password)
   const isAllowed = onlyEmail(auth) === null || onlyEmail(auth) === given
   if (user === null || !isRight || !isAllowed) throw unauthenticated('The e-mail or the password is wrong')
-  return startLogin(deps, user.id)
+  return startLogin(deps, user)
 }
 
 /** Throws `forbidden` where nobody may register, and `conflict` for an e-mail that somebody has. */
@@ -55,19 +55,35 @@ export async function createUser(deps: Deps, user: NewUser): Promise<TokenRespon
 /** Prisma's code for a value that has to be unique. */
 const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
 
-export async function startLogin(deps: Deps, userId: string): Promise<TokenResponse> {
+/** Who somebody turned out to be, and by what; both as they are in the record. */
+export type Proven = Pick<User, 'id' | 'passwordHash' | 'provider' | 'subject'>
+
+/**
+ * Begins a login, if what it was proven by still holds: an administrator may have taken the user over meanwhile. Throws
+ * `unauthenticated`.
+ */
+export async function startLogin(deps: Deps, { id, passwordHash, provider, subject }: Proven): Promise<TokenResponse> {
   const { tokens } = deps.auth
   const loginId = newUuid()
-  await deps.db.$executeRaw`
-    WITH begun AS (
+  const begun = await deps.db.$queryRaw<unknown[]>`
+    WITH proven AS (
+      SELECT id FROM users
+      WHERE id = ${id}::uuid AND password_hash IS NOT DISTINCT FROM ${passwordHash}
+        AND provider IS NOT DISTINCT FROM ${provider} AND subject IS NOT DISTINCT FROM ${subject}
+      FOR SHARE
+    ), begun AS (
       INSERT INTO refresh_tokens (id, user_id, expires_at)
-      VALUES (${loginId}::uuid, ${userId}::uuid, now() + make_interval(secs => ${tokens.refreshSeconds}))
+      SELECT ${loginId}::uuid, id, now() + make_interval(secs => ${tokens.refreshSeconds}) FROM proven
+      RETURNING user_id
+    ), ended AS (
+      DELETE FROM refresh_tokens WHERE id IN (
+        SELECT token.id FROM refresh_tokens token JOIN begun ON begun.user_id = token.user_id
+        ORDER BY token.created_at DESC, token.id DESC OFFSET ${MAX_LOGINS - 1}
+      )
     )
-    DELETE FROM refresh_tokens WHERE id IN (
-      SELECT id FROM refresh_tokens WHERE user_id = ${userId}::uuid
-      ORDER BY created_at DESC, id DESC OFFSET ${MAX_LOGINS - 1}
-    )`
-  return tokens.issue({ userId, loginId, generation: 0 })
+    SELECT user_id FROM begun`
+  if (begun.length === 0) throw unauthenticated('This user does not sign in that way any more; begin again')
+  return tokens.issue({ userId: id, loginId, generation: 0 })
 }
 
 /**
@@ -87,7 +103,8 @@ export async function refresh(deps: Deps, refreshToken: string): Promise<TokenRe
       AND (${onlyEmail(deps.auth)}::text IS NULL OR users.email = ${onlyEmail(deps.auth)}::text)
     RETURNING token.generation`
   if (renewed === undefined) {
-    await endLogin(deps, login)
+    const spent = { id: login.loginId, userId: login.userId, generation: { gt: login.generation } }
+    await deps.db.refreshToken.deleteMany({ where: spent })
     throw signInAgain()
   }
   return tokens.issue({ ...login, generation: renewed.generation })
@@ -100,8 +117,17 @@ export async function endLogin(deps: Deps, { loginId, userId }: { loginId: strin
   await deps.db.refreshToken.deleteMany({ where: { id: loginId, userId } })
 }
 
-/** Deletes logins whose time is over; returns how many. */
-export async function deleteOldLogins(deps: Deps): Promise<number> {
-  const { count } = await deps.db.refreshToken.deleteMany({ where: { expiresAt: { lt: new Date() } } })
-  return count
+const BATCH = 1000
+
+/** Deletes logins whose time is over; returns how many. Throws the signal's reason when it aborts. */
+export async function deleteOldLogins(deps: Deps, signal: AbortSignal): Promise<number> {
+  for (let deleted = 0; ; ) {
+    signal.throwIfAborted()
+    const count = await deps.db.$executeRaw`
+      DELETE FROM refresh_tokens WHERE id IN (
+        SELECT id FROM refresh_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
+      )`
+    deleted += count
+    if (count < BATCH) return deleted
+  }
 }

@@ -9,7 +9,7 @@ export type AuthSettings = {
   hasPasswords: boolean
   hasSignup: boolean
   tokens: Tokens
-  /** Makes API keys of requests that may be repeated; nothing that is stored leads to it. */
+  /** API keys are made with it; outside mode none, where nobody needs one, nothing that is stored leads to it. */
   apiKeySecret: Uint8Array
   /** Who owns the default organization from the start on; in mode admin nobody else gets in. */
   administrator: { email: string; password: string } | undefined

@@ -1,12 +1,15 @@
 import { IDENTITY_PROVIDERS, type TokenResponse } from '../../contract/auth.ts'
 import type { Deps } from '../deps.ts'
 import { forbidden, invalid, notFound, unauthenticated } from '../errors.ts'
+import { checkCallback } from './callback.ts'
 import type { Identity, IdentityProvider } from './identity-provider.ts'
 import { createUser, normalizeEmail, startLogin } from './log-in.ts'
 
 /** A user who has not come back by then begins again. */
 const LIFETIME_SECONDS = 10 * 60
 const DEFAULT_RETURN_TO = '/docs'
+/** Browsers keep no cookie over 4 KB, and it is sealed in one. */
+const MAX_RETURN_TO_CHARACTERS = 2048
 
 export type SignInStart = { location: string; state: string; lifetimeSeconds: number }
 
@@ -29,6 +32,7 @@ export async function finishSignIn(
   { state, query }: { state: string | undefined; query: string },
 ): Promise<{ tokens: TokenResponse; location: string }> {
   const provider = requireProvider(deps, name)
+  checkCallback(query)
   const secrets = state === undefined ? undefined : await deps.auth.tokens.unseal(state)
   if (secrets === undefined || secrets.provider !== name) {
     throw unauthenticated('This sign-in was not begun in this browser, or too long ago; begin again')
@@ -50,10 +54,18 @@ async function signIn(
   provider: string,
   { subject, name, avatarUrl, ...identity }: Identity,
 ): Promise<TokenResponse> {
-  const known = await deps.db.user.findUnique({ where: { provider_subject: { provider, subject } } })
-  if (known !== null) return startLogin(deps, known.id)
+  const find = () => deps.db.user.findUnique({ where: { provider_subject: { provider, subject } } })
+  const known = await find()
+  if (known !== null) return startLogin(deps, known)
   if (!deps.auth.hasSignup) throw forbidden('There is no user with this e-mail, and registration is not enabled here')
-  return createUser(deps, { email: normalizeEmail(identity.email), name, avatarUrl, provider, subject })
+  try {
+    return await createUser(deps, { email: normalizeEmail(identity.email), name, avatarUrl, provider, subject })
+  } catch (error) {
+    // Another sign-in of theirs may have been faster.
+    const made = await find()
+    if (made === null) throw error
+    return startLogin(deps, made)
+  }
 }
 
 /** A path on the service's own address, and nothing that leads elsewhere. Throws `invalid`. */
@@ -61,5 +73,6 @@ function ownAddress({ auth }: Deps, path: string): string {
   const own = new URL(auth.baseUrl)
   const url = path.startsWith('/') && URL.canParse(path, own.href) ? new URL(path, own.href) : undefined
   if (url?.origin !== own.origin) throw invalid('return_to: must be a path that begins with one slash')
+  if (url.href.length > MAX_RETURN_TO_CHARACTERS) throw invalid('return_to: is too long')
   return url.href
 }

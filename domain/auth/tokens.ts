@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import { EncryptJWT, jwtDecrypt, jwtVerify, SignJWT } from 'jose'
+import { EncryptJWT, type JWTVerifyOptions, jwtDecrypt, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import type { TokenResponse } from '../../contract/auth.ts'
 
@@ -12,6 +12,8 @@ export type Tokens = {
   readAccess(token: string): Promise<{ userId: string; loginId: string; expiresAt: Date } | undefined>
   /** Undefined for anything that is not a refresh token of this service, valid now; it may have been spent. */
   readRefresh(token: string): Promise<Login | undefined>
+  /** Of which login a token of either kind is, also an expired one; undefined for what the service did not sign. */
+  readAny(token: string): Promise<Login | undefined>
   /** For what a browser keeps for the service and is not to read. */
   seal(data: Record<string, string>, lifetimeSeconds: number): Promise<string>
   unseal(sealed: string): Promise<Record<string, unknown> | undefined>
@@ -41,13 +43,16 @@ export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOpt
       .setIssuedAt()
       .setExpirationTime(`${seconds} s`)
       .sign(secret)
-  const read = async (token: string, typ: string): Promise<(Login & { expiresAt: Date }) | undefined> => {
+  const read = async (
+    token: string,
+    expected: JWTVerifyOptions,
+  ): Promise<(Login & { expiresAt: Date }) | undefined> => {
     try {
       const { payload } = await jwtVerify(token, secret, {
         algorithms: [ALGORITHM],
         issuer: ISSUER,
-        typ,
         requiredClaims: ['exp'],
+        ...expected,
       })
       const { sub, sid, gen, exp } = Claims.parse(payload)
       return { userId: sub, loginId: sid, generation: gen, expiresAt: new Date(exp * 1000) }
@@ -64,8 +69,9 @@ export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOpt
       expires_in: accessSeconds,
       refresh_token: await sign(REFRESH, login, refreshSeconds),
     }),
-    readAccess: (token) => read(token, ACCESS),
-    readRefresh: (token) => read(token, REFRESH),
+    readAccess: (token) => read(token, { typ: ACCESS }),
+    readRefresh: (token) => read(token, { typ: REFRESH }),
+    readAny: (token) => read(token, { currentDate: new Date(0) }),
     seal: (data, lifetimeSeconds) =>
       new EncryptJWT(data)
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
