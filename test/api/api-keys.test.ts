@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { createApiKey as makeApiKey, presentMade } from '../../domain/auth/api-keys.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../../domain/ids.ts'
+import { deleteExpired } from '../../domain/retention.ts'
 import { addOwnOrganization, bearer, createApiKey, FULL_MODE, registerUser, type TestUser } from '../support/auth.ts'
+import { ANYBODY } from '../support/by-hand.ts'
 import { call, createSession, expectError, type Json } from '../support/http.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 
@@ -190,9 +196,81 @@ describe('a request with an Idempotency-Key', () => {
     await db.idempotencyKey.updateMany({ where: { key: headers['Idempotency-Key'] }, data: { answer: null } })
     expect((await post({ name: 'Lost' }, headers)).body).toEqual(first)
   })
+
+  it('is told so where the secret has changed since', async () => {
+    const headers = { ...user.headers, 'Idempotency-Key': crypto.randomUUID() }
+    const { body } = await post({ name: 'Rotated' }, headers)
+    const { auth } = service.platform.deps
+    const secret = auth.apiKeySecret
+    auth.apiKeySecret = Buffer.from('another')
+    expectError(await post({ name: 'Rotated' }, headers), 409, /cannot be shown again/)
+    auth.apiKeySecret = secret
+    expect((await post({ name: 'Rotated' }, headers)).body).toEqual(body)
+  })
+
+  it('leaves nothing behind from which its key could be made', async () => {
+    const { db } = service.platform.deps
+    const { body } = await post({ name: 'Old' }, { ...user.headers, 'Idempotency-Key': crypto.randomUUID() })
+    const seedOf = async () => (await db.apiKey.findUniqueOrThrow({ where: { id: body.id } })).requestId
+    const expire = () => deleteExpired(service.platform.deps, new AbortController().signal)
+    await expire()
+    expect(await seedOf()).toEqual(expect.any(String))
+    await db.apiKey.update({ where: { id: body.id }, data: { createdAt: new Date(Date.now() - 25 * 3600_000) } })
+    await expire()
+    expect(await seedOf()).toBeNull()
+    expect((await me(bearer(body.key))).status).toBe(200)
+  })
+})
+
+describe('a login that ends while a request is on its way', () => {
+  it('makes no key that would outlive it', async () => {
+    const { db, auth } = service.platform.deps
+    const leaving = await registerUser(service.url)
+    const { loginId = '' } = (await auth.tokens.readAccess(leaving.accessToken)) ?? {}
+    const scope = {
+      userId: leaving.id,
+      organizationId: DEFAULT_ORGANIZATION_UUID,
+      role: 'member',
+      isApiKey: false,
+    } as const
+    const make = () => makeApiKey(service.platform.deps, scope, { name: 'X' }, { loginId })
+    expect((await make()).apiKey.name).toBe('X')
+    await db.refreshToken.deleteMany({ where: { userId: leaving.id } })
+    await expect(make()).rejects.toThrow('Authentication required')
+  })
+
+  it('does nothing more, however slowly its body comes', async () => {
+    const leaving = await registerUser(service.url)
+    const body = JSON.stringify({ title: 'Late' })
+    const { hostname, port } = new URL(service.url)
+    const socket = connect(Number(port), hostname)
+    const headers = {
+      Host: 'x',
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      Connection: 'close',
+    }
+    const lines = Object.entries({ ...headers, ...leaving.headers }).map(([name, value]) => `${name}: ${value}`)
+    socket.write(`POST /v1/sessions HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.slice(0, 3)}`)
+    const answer = text(socket)
+    // It has been let in when the record has seen it: another request of the same user comes after it.
+    for (let n = 0; n < 3; n++) expect((await me(leaving.headers)).status).toBe(200)
+    await call(service.url, 'POST', '/v1/auth/logout', undefined, leaving.headers)
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    socket.write(body.slice(3))
+    expect(await answer).toMatch(/^HTTP\/1.1 401 /)
+    expect(await service.platform.deps.db.session.count({ where: { title: 'Late' } })).toBe(0)
+  })
 })
 
 describe('mode none', () => {
+  it('has made keys that are worth nothing in other modes', async () => {
+    const { deps } = service.platform
+    const { apiKey, seed } = await makeApiKey(deps, ANYBODY, { name: 'X' }, { loginId: undefined })
+    const { key } = presentMade(deps, { apiKey, seed })
+    expectError(await me(bearer(key)), 401, /^Authentication required$/)
+  })
+
   it('has API keys too, though nobody needs one', async () => {
     await withService({ worker: false }, async ({ url }) => {
       const { key } = await createApiKey(url, {})

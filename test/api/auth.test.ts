@@ -1,17 +1,19 @@
+import { createTokens } from '../../domain/auth/tokens.ts'
 import {
   ADMIN,
-  ADMIN_MODE,
   ADMIN_VARIABLES,
   bearer,
   createApiKey,
   FULL_MODE,
   fromSomewhere,
+  JWT_SECRET,
   logInUser,
   newPassword,
   registerUser,
+  type TestUser,
 } from '../support/auth.ts'
-import { call, expectError, type Json } from '../support/http.ts'
-import { startService, type TestService, withService } from '../support/service.ts'
+import { call, expectError } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -19,9 +21,15 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const post = (path: string, body: unknown, url = service.url) => call(url, 'POST', path, body, fromSomewhere())
-const me = (token: string, url = service.url) => call(url, 'GET', '/v1/auth/me', undefined, bearer(token))
+const post = (path: string, body: unknown) => call(service.url, 'POST', path, body, fromSomewhere())
+const me = (token: string) => call(service.url, 'GET', '/v1/auth/me', undefined, bearer(token))
 const refresh = (refresh_token: string) => post('/v1/auth/refresh', { refresh_token })
+/** A token of the same login whose time is over. */
+async function expired(accessToken: string): Promise<string> {
+  const { userId, loginId } = (await service.platform.deps.auth.tokens.readAccess(accessToken)) ?? {}
+  const tokens = createTokens({ secret: Buffer.from(JWT_SECRET), accessSeconds: -1, refreshSeconds: 1 })
+  return (await tokens.issue({ userId: userId ?? '', loginId: loginId ?? '', generation: 0 })).access_token
+}
 const newEmail = () => `somebody-${Math.random().toString(36).slice(2)}@example.com`
 
 describe('register', () => {
@@ -209,7 +217,38 @@ describe('logout', () => {
   it('is 204 whoever calls', async () => {
     for (const headers of [{}, bearer('x'), bearer(`ask_${'0'.repeat(64)}`)]) {
       expect((await call(service.url, 'POST', '/v1/auth/logout', {}, headers)).status).toBe(204)
+      expect((await call(service.url, 'POST', '/v1/auth/logout', undefined, headers)).status).toBe(204)
     }
+  })
+
+  it.each<[string, (user: TestUser) => Promise<{ headers?: Record<string, string>; body?: object }>]>([
+    ['an access token that has expired', async ({ accessToken }) => ({ headers: bearer(await expired(accessToken)) })],
+    ['a refresh token in the header', async ({ refreshToken }) => ({ headers: bearer(refreshToken) })],
+    ['a refresh token in the body', async ({ refreshToken }) => ({ body: { refresh_token: refreshToken } })],
+    [
+      'a spent refresh token',
+      async ({ refreshToken }) => {
+        await refresh(refreshToken)
+        return { body: { refresh_token: refreshToken } }
+      },
+    ],
+    [
+      'a token in the header, whatever cookies come along',
+      async ({ headers }) => ({
+        headers: { ...headers, Cookie: 'access_token=x; refresh_token=y', Origin: 'https://elsewhere.example' },
+      }),
+    ],
+  ])('takes %s', async (_what, make) => {
+    const user = await registerUser(service.url)
+    const { headers, body } = await make(user)
+    expect((await call(service.url, 'POST', '/v1/auth/logout', body, headers)).status).toBe(204)
+    expect((await me(user.accessToken)).status).toBe(401)
+  })
+
+  it('is nothing that a page of another site can do, with cookies or without', async () => {
+    const answer = await call(service.url, 'POST', '/v1/auth/logout', undefined, { Origin: 'https://evil.example' })
+    expectError(answer, 403, /Origin header/)
+    expect(answer.headers.getSetCookie()).toEqual([])
   })
 
   it('needs the refresh token’s cookie alone, and clears all', async () => {
@@ -231,73 +270,5 @@ describe('the administrator of the environment', () => {
     const admin = await logInUser(service.url, ADMIN)
     const { body } = await call(service.url, 'GET', '/v1/auth/me', undefined, admin.headers)
     expect(body).toMatchObject({ email: ADMIN.email, roles: ['owner'], organizations: [{ role: 'owner' }] })
-  })
-
-  it('takes over from whoever had the e-mail, with another password', async () => {
-    const { db } = service.platform.deps
-    const squatter = await registerUser(service.url)
-    const { key } = await createApiKey(service.url, squatter.headers)
-    const password = newPassword()
-    service.platform.deps.auth.administrator = { email: squatter.email, password }
-    // Three processes that start at once.
-    const peers = await Promise.all([service.startPeer(), service.startPeer(), service.startPeer()].map(async (p) => p))
-    for (const { platform } of peers) platform.deps.auth.administrator = { email: squatter.email, password }
-    const { prepareAdministrator } = await import('../../domain/auth/administrator.ts')
-    await Promise.all(peers.map(({ platform }) => prepareAdministrator(platform.deps)))
-    for (const token of [squatter.accessToken, key]) expect((await me(token)).status).toBe(401)
-    expect((await post('/v1/auth/login', { email: squatter.email, password: squatter.password })).status).toBe(401)
-    const admin = await logInUser(service.url, { email: squatter.email, password })
-    await prepareAdministrator(service.platform.deps)
-    expect((await me(admin.accessToken)).body).toMatchObject({ id: squatter.id, roles: ['owner'] })
-    expect(await db.member.count({ where: { userId: squatter.id } })).toBe(1)
-  })
-})
-
-describe('mode admin', () => {
-  it('lets in the administrator and nobody else', async () => {
-    await withService({ worker: false, environment: ADMIN_MODE }, async ({ url, platform }) => {
-      const { body: config } = await call(url, 'GET', '/v1/auth/config')
-      expect(config).toEqual({ mode: 'admin', password_auth_enabled: true, oauth_providers: [], signup_enabled: false })
-      const admin = await logInUser(url, ADMIN)
-      expect((await me(admin.accessToken, url)).body.roles).toEqual(['owner'])
-      const somebody = { email: newEmail(), password: newPassword(), name: 'X' }
-      expectError(await post('/v1/auth/register', somebody, url), 403, /not enabled/)
-
-      // Somebody who was there in mode full.
-      const { register } = await import('../../domain/auth/log-in.ts')
-      const deps = { ...platform.deps, auth: { ...platform.deps.auth, hasSignup: true } }
-      const tokens = await register(deps, somebody)
-      const { email, password } = somebody
-      expectError(await post('/v1/auth/login', { email, password }, url), 401, /wrong/)
-      expect((await me(tokens.access_token, url)).status).toBe(401)
-      expect((await post('/v1/auth/refresh', { refresh_token: tokens.refresh_token }, url)).status).toBe(401)
-    })
-  })
-})
-
-describe('what is turned off', () => {
-  it('is refused, and told by the configuration', async () => {
-    const environment = { ...FULL_MODE, AUTH_DISABLE_PASSWORD: 'true', AUTH_DISABLE_SIGNUP: 'true' }
-    await withService({ worker: false, environment }, async ({ url }) => {
-      expect((await call(url, 'GET', '/v1/auth/config')).body).toEqual({
-        mode: 'full',
-        password_auth_enabled: false,
-        oauth_providers: [],
-        signup_enabled: false,
-      })
-      const body = { email: newEmail(), password: newPassword(), name: 'X' }
-      expectError(await post('/v1/auth/login', body, url), 401, /not enabled/)
-      expectError(await post('/v1/auth/register', body, url), 403, /not enabled/)
-    })
-  })
-
-  it('is everything but none, in mode none', async () => {
-    await withService({ worker: false }, async ({ url }) => {
-      const body = { email: newEmail(), password: newPassword(), name: 'X' }
-      expectError(await post('/v1/auth/login', body, url), 401, /not enabled/)
-      expectError(await post('/v1/auth/register', body, url), 403, /not enabled/)
-      const { body: user } = await call(url, 'GET', '/v1/auth/me')
-      expect(user).toMatchObject({ email: 'anonymous@local', name: 'Anonymous', roles: ['admin'] } satisfies Json)
-    })
   })
 })

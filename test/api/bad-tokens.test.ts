@@ -1,8 +1,10 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto'
+import { connect } from 'node:net'
 import { SignJWT } from 'jose'
 import { FULL_MODE, JWT_SECRET, registerUser, type TestUser } from '../support/auth.ts'
 import { call, expectError } from '../support/http.ts'
 import { addUser } from '../support/organizations.ts'
+import { head } from '../support/raw.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -119,6 +121,27 @@ describe('an access token', () => {
   it('is answered with 431 and nothing else where the head is a megabyte', async () => {
     expectError(await me(`Bearer ${'x'.repeat(1024 * 1024)}`), 431, /too large/)
     expect((await me(`Bearer ${user.accessToken}`)).status).toBe(200)
+  })
+})
+
+describe('a request that is refused before all of it is there', () => {
+  it('has one answer, whatever comes after', async () => {
+    const begun = `${head('POST', '/v1/sessions', { 'Transfer-Encoding': 'chunked', Connection: 'keep-alive' })}5\r\n{"tit`
+    const { hostname, port } = new URL(service.url)
+    const socket = connect(Number(port), hostname, () => socket.write(begun))
+    const received: string[] = []
+    socket.setEncoding('utf8').on('error', () => {})
+    const answered = new Promise<void>((resolve) => {
+      socket.on('data', (chunk: string) => {
+        received.push(chunk)
+        resolve()
+      })
+    })
+    const closed = new Promise<void>((resolve) => void socket.on('close', () => resolve()))
+    await answered
+    socket.write('no chunk at all\r\n\r\n')
+    await closed
+    expect(received.join('').match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
   })
 })
 

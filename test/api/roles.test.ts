@@ -76,7 +76,12 @@ const DECISIONS: Record<string, Decision> = {
 }
 
 /** What would let a key outlive its user's login, or reach beyond its organization. */
-const NOT_FOR_KEYS = ['POST /v1/auth/api-keys', 'DELETE /v1/auth/api-keys/{key_id}', 'POST /v1/orgs']
+const NOT_FOR_KEYS = [
+  'POST /v1/auth/api-keys',
+  'DELETE /v1/auth/api-keys/{key_id}',
+  'POST /v1/orgs',
+  'POST /v1/users/me/switch-org',
+]
 
 const ACCESS: Record<Decision, Access> = {
   anybody: 'public',

@@ -70,6 +70,31 @@ describe('one address', () => {
     expect(refused(await Promise.all(written.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
   })
 
+  it('is not another one by its port', async () => {
+    const { 'X-Forwarded-For': address = '' } = fromSomewhere()
+    const written = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `${address}:${4000 + n}` }))
+    expect(refused(await Promise.all(written.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
+    const six = `2001:db8:${Math.floor(Math.random() * 0xffff).toString(16)}:2::1`
+    const ofSix = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `[${six}]:${4000 + n}` }))
+    expect(refused(await Promise.all(ofSix.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
+  })
+
+  it('is that of the connection where the proxy writes none', async () => {
+    const written = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `unknown-${n}` }))
+    const answers = await Promise.all(written.map((each) => attempt(service.url, 'refresh', each)))
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(401))
+    const more = await Promise.all(
+      Array.from({ length: 20 }, () => attempt(service.url, 'refresh', { 'X-Forwarded-For': '127.0.0.1' })),
+    )
+    expect(refused(more)).toHaveLength(2)
+  })
+
+  it('has ten times as much with its whole network', async () => {
+    const net = `2001:db8:${Math.floor(Math.random() * 0xffff).toString(16)}`
+    const ofNet = Array.from({ length: 53 }, (_, n) => ({ 'X-Forwarded-For': `${net}:${n.toString(16)}::1` }))
+    expect(refused(await Promise.all(ofNet.map((each) => attempt(service.url, 'register', each))))).toHaveLength(3)
+  })
+
   it('is counted also while Redis is away, by each process for itself', async () => {
     const site = await startRedisSite({ worker: false, environment: FULL_MODE })
     try {

@@ -10,7 +10,15 @@ import {
   registerUser,
   type TestUser,
 } from '../support/auth.ts'
-import { call, createSession, expectError, textMessage } from '../support/http.ts'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  listEvents,
+  textMessage,
+  waitFor,
+} from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 
@@ -93,6 +101,27 @@ describe('a stream', () => {
       await stream.until(({ event }) => event === 'session.idled')
       stream.close()
     }
+  })
+
+  it('is not all: who waits for an answer waits in vain', async () => {
+    const leaving = await logInUser(service.url, user)
+    const session = await createScriptedSession(
+      service.url,
+      [{ text: 'late', delay_ms: 3000 }],
+      {},
+      {},
+      leaving.headers,
+    )
+    const waiting = call(
+      service.url,
+      'POST',
+      `/v1/sessions/${session}/messages?wait=60`,
+      textMessage('Hello'),
+      leaving.headers,
+    )
+    await waitFor(async () => (await listEvents(service.url, session, '', user.headers)).length > 0, 'the message')
+    await call(service.url, 'POST', '/v1/auth/logout', undefined, leaving.headers)
+    expectError(await waiting, 401, /^Authentication required$/)
   })
 
   it('ends with its user’s membership', async () => {

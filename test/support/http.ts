@@ -67,14 +67,25 @@ export async function createScriptedSession(
   steps: object[],
   agent: object = {},
   session: object = {},
+  headers: Record<string, string> = {},
 ): Promise<string> {
   const system_prompt = `Play the script.\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
-  return createSession(url, { system_prompt, default_model_id: await modelId(url, 'llmsim-script'), ...agent }, session)
+  return createSession(
+    url,
+    { system_prompt, default_model_id: await modelId(url, 'llmsim-script', headers), ...agent },
+    session,
+    headers,
+  )
 }
 
 /** All events of a session, as the list tells them. */
-export async function listEvents(url: string, sessionId: string, query = ''): Promise<Json[]> {
-  const { status, body } = await call(url, 'GET', `/v1/sessions/${sessionId}/events${query}`)
+export async function listEvents(
+  url: string,
+  sessionId: string,
+  query = '',
+  headers: Record<string, string> = {},
+): Promise<Json[]> {
+  const { status, body } = await call(url, 'GET', `/v1/sessions/${sessionId}/events${query}`, undefined, headers)
   if (status !== 200) throw new Error(`events: ${status} ${JSON.stringify(body)}`)
   return body.data
 }

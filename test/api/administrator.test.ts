@@ -1,0 +1,77 @@
+import { prepareAdministrator } from '../../domain/auth/administrator.ts'
+import { startLogin } from '../../domain/auth/log-in.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { createApiKey, FULL_MODE, logInUser, newPassword, registerUser } from '../support/auth.ts'
+import { call } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let deps: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false, environment: FULL_MODE })
+  deps = service.platform.deps
+})
+afterAll(() => service.stop())
+
+/** What several processes do that start at once with this administrator. */
+const startWith = async (administrator: { email: string; password: string }): Promise<void> => {
+  const started = { ...deps, auth: { ...deps.auth, administrator } }
+  await Promise.all([1, 2, 3].map(() => prepareAdministrator(started)))
+}
+const rolesOf = async (headers: Record<string, string>) =>
+  (await call(service.url, 'GET', '/v1/auth/me', undefined, headers)).body.roles
+const newAdministrator = () => ({ email: `admin-${crypto.randomUUID()}@example.com`, password: newPassword() })
+
+describe('the administrator of the environment', () => {
+  it('is there after the start, once, and stays signed in over the next one', async () => {
+    const administrator = newAdministrator()
+    await startWith(administrator)
+    const { id, headers } = await logInUser(service.url, administrator)
+    const { key } = await createApiKey(service.url, headers)
+    await startWith(administrator)
+    for (const each of [headers, { Authorization: key }]) expect(await rolesOf(each)).toEqual(['owner'])
+    expect(await deps.db.member.count({ where: { userId: id } })).toBe(1)
+  })
+
+  it('takes over from whoever had the e-mail, with another password', async () => {
+    const squatter = await registerUser(service.url)
+    const { key } = await createApiKey(service.url, squatter.headers)
+    const password = newPassword()
+    await startWith({ email: squatter.email, password })
+    for (const each of [squatter.headers, { Authorization: key }]) expect(await rolesOf(each)).toBeUndefined()
+    await expect(logInUser(service.url, squatter)).rejects.toThrow('401')
+    const admin = await logInUser(service.url, { email: squatter.email, password })
+    expect(admin.id).toBe(squatter.id)
+    expect(await rolesOf(admin.headers)).toEqual(['owner'])
+  })
+
+  it('takes over from a login that is under way', async () => {
+    const squatter = await registerUser(service.url)
+    const proven = await deps.db.user.findUniqueOrThrow({ where: { id: squatter.id } })
+    await startWith({ email: squatter.email, password: newPassword() })
+    await expect(startLogin(deps, proven)).rejects.toThrow(/does not sign in that way any more/)
+    expect(await deps.db.refreshToken.count({ where: { userId: squatter.id } })).toBe(0)
+  })
+
+  it('takes over from somebody who signs in elsewhere', async () => {
+    const { id, email } = await deps.db.user.create({
+      data: { id: crypto.randomUUID(), email: newAdministrator().email, name: 'X', provider: 'idpa', subject: 'x' },
+    })
+    const password = newPassword()
+    await startWith({ email, password })
+    expect((await logInUser(service.url, { email, password })).id).toBe(id)
+    expect(
+      await deps.db.user.findUnique({ where: { provider_subject: { provider: 'idpa', subject: 'x' } } }),
+    ).toBeNull()
+  })
+
+  it('is a member like others once it is another one', async () => {
+    const [former, next] = [newAdministrator(), newAdministrator()]
+    await startWith(former)
+    const { headers } = await logInUser(service.url, former)
+    await startWith(next)
+    expect(await rolesOf(headers)).toBeUndefined()
+    expect(await rolesOf((await logInUser(service.url, former)).headers)).toEqual(['member'])
+    expect(await rolesOf((await logInUser(service.url, next)).headers)).toEqual(['owner'])
+  })
+})
