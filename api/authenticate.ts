@@ -16,7 +16,7 @@ export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller 
 export function createAuthenticate(deps: Deps): Authenticate {
   return async (ctx, endpoint) => {
     if (endpoint.access === 'public') return undefined
-    const choice = wanted(ctx, endpoint)
+    const choice = wanted(deps, ctx, endpoint)
     const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
     if (choice.problem !== undefined && !caller.scope.isApiKey) throw choice.problem
     authorize(caller, endpoint)
@@ -25,7 +25,7 @@ export function createAuthenticate(deps: Deps): Authenticate {
 }
 
 async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Caller> {
-  const presented = presentedCredential(ctx)
+  const presented = presentedCredential(deps, ctx)
   const caller = presented && (await identify(deps, presented.text, choice))
   if (presented === undefined || caller === undefined) throw authenticationRequired()
   if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
@@ -36,10 +36,10 @@ export const authenticationRequired = () =>
   new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
 
 /** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
-export function presentedCredential(ctx: Context): { text: string; isCookie: boolean } | undefined {
+export function presentedCredential(deps: Deps, ctx: Context): { text: string; isCookie: boolean } | undefined {
   const header = ctx.get('Authorization').trim()
   if (header !== '') return { text: header.replace(/^(Bearer|ApiKey) +/i, ''), isCookie: false }
-  const cookie = readCookie(ctx, ACCESS_TOKEN)
+  const cookie = readCookie(ctx, deps.auth, ACCESS_TOKEN)
   return cookie === undefined ? undefined : { text: cookie, isCookie: true }
 }
 
@@ -54,11 +54,11 @@ export function requireSameOrigin(ctx: Context, baseUrl: string): void {
 type Choice = Wanted & { problem?: Error }
 
 /** By the header, or by the cookie of switch-org. What is wrong with it is for those who may call at all. */
-function wanted(ctx: Context, endpoint: Endpoint): Choice {
+function wanted(deps: Deps, ctx: Context, endpoint: Endpoint): Choice {
   const header = ctx.get('X-Org-Id')
   // A cookie that is out of date must not keep its owner from choosing anew.
   const isStrict = endpoint.access !== 'user' || header !== ''
-  const id = header || readCookie(ctx, ORGANIZATION)
+  const id = header || readCookie(ctx, deps.auth, ORGANIZATION)
   if (id === undefined) return { organizationId: undefined, isStrict }
   if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }
   const none = { organizationId: undefined, isStrict }

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { TokenResponse } from '../contract/auth.ts'
 
-/** What a browser keeps for the service. Scripts see none of it, and other sites' requests carry none of it. */
+/** What a browser keeps for the service. Scripts see none of it, and of other sites only a link here carries it along. */
 export const ACCESS_TOKEN = 'access_token'
 export const REFRESH_TOKEN = 'refresh_token'
 export const ORGANIZATION = 'org_id'
@@ -13,13 +13,20 @@ const ORGANIZATION_SECONDS = 365 * 24 * 60 * 60
 type Name = typeof ACCESS_TOKEN | typeof REFRESH_TOKEN | typeof ORGANIZATION | typeof OAUTH
 export type CookieOptions = { baseUrl: string }
 
-export const readCookie = (ctx: Context, name: Name): string | undefined => ctx.cookies.get(name) || undefined
+export const readCookie = (ctx: Context, options: CookieOptions, name: Name): string | undefined =>
+  ctx.cookies.get(nameOf(name, !isLocal(ctx, options))) || undefined
+
+/**
+ * A neighbour's page under the same domain could plant the sign-in that it has begun itself; browsers keep it from names
+ * with this prefix. The others are the interface's.
+ */
+const nameOf = (name: Name, isSecure: boolean): string => (name === OAUTH && isSecure ? `__Host-${name}` : name)
 
 export function setCookie(ctx: Context, options: CookieOptions, name: Name, value: string, seconds: number): void {
   const secure = !isLocal(ctx, options)
   // Koa goes by the connection, which is plain behind a proxy.
   ctx.cookies.secure = secure
-  ctx.cookies.set(name, value, {
+  ctx.cookies.set(nameOf(name, secure), value, {
     httpOnly: true,
     sameSite: 'lax',
     secure,

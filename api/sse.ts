@@ -11,6 +11,8 @@ export type SseOptions = {
   monitoringCycleMs: number
   heartbeatMs: number
   maxStreamsPerOrganization: number
+  /** How often it is asked which credentials have been revoked, in ms. Default: 10 s. */
+  credentialCheckMs?: number
 }
 
 /** Which of the credentials are worth nothing any more, by id. */
@@ -56,8 +58,7 @@ const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
 const CHUNK_BYTES = 64 * 1024
 const CYCLE_JITTER = 0.2
-/** How often it is asked which credentials have been revoked. */
-const REVOCATION_CHECK_MS = 10_000
+const CREDENTIAL_CHECK_MS = 10_000
 
 export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
   const open = new Set<OpenStream>()
@@ -91,7 +92,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
     await begun
   }
 
-  const revocation = every(REVOCATION_CHECK_MS, () => endRevoked(open, findEnded, log))
+  const revocation = every(options.credentialCheckMs ?? CREDENTIAL_CHECK_MS, () => endRevoked(open, findEnded, log))
 
   return {
     serve,

@@ -3,7 +3,7 @@ import { createOauthProvider } from '../domain/auth/oauth-provider.ts'
 import { createOpenIdProvider } from '../domain/auth/open-id-provider.ts'
 import type { AuthSettings } from '../domain/auth/settings.ts'
 import { createTokens, deriveKey } from '../domain/auth/tokens.ts'
-import type { Config } from './config.ts'
+import { type Config, isLoopback } from './config.ts'
 
 /** `fallbackSecret` is for mode none, where no token is of any use. */
 export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logger): AuthSettings {
@@ -21,8 +21,8 @@ export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logg
       refreshSeconds: config.AUTH_JWT_REFRESH_TOKEN_LIFETIME,
     }),
     apiKeySecret: deriveKey(secret, 'api-keys'),
-    administrator: mode !== 'none' && email && password ? { email, password } : undefined,
-    identityProviders: mode === 'full' ? identityProviders(config) : {},
+    administrator: mode !== 'none' && email ? { email, password } : undefined,
+    identityProviders: mode === 'full' ? identityProviders(config, log) : {},
     baseUrl: config.AUTH_BASE_URL,
   }
 }
@@ -34,13 +34,19 @@ function warn(config: Config, log: Logger): void {
   if ((config.AUTH_JWT_SECRET?.length ?? 0) < RECOMMENDED_SECRET_CHARACTERS) {
     log.warn(`AUTH_JWT_SECRET is short; ${RECOMMENDED_SECRET_CHARACTERS} characters or more are recommended`)
   }
+  const { protocol, hostname } = new URL(config.AUTH_BASE_URL)
+  if (protocol === 'http:' && !isLoopback(hostname)) {
+    log.warn('AUTH_BASE_URL is http: browsers drop the cookies, which are Secure but on this machine')
+  }
   const hasProvider = config.AUTH_IDPA_CLIENT_ID || config.AUTH_IDPB_CLIENT_ID
   if (config.AUTH_MODE === 'full' && config.AUTH_DISABLE_PASSWORD && !hasProvider) {
     log.warn('nobody can sign in: AUTH_DISABLE_PASSWORD is true, and there is no identity provider')
   }
 }
 
-function identityProviders(config: Config): AuthSettings['identityProviders'] {
+function identityProviders(config: Config, log: Logger): AuthSettings['identityProviders'] {
+  const report = (provider: string) => (failure: object) =>
+    log.warn({ provider, ...failure }, 'identity provider failed')
   const redirectUri = (name: string) => `${config.AUTH_BASE_URL}${config.API_PREFIX}/v1/auth/callback/${name}`
   return {
     ...(config.AUTH_IDPA_CLIENT_ID &&
@@ -50,7 +56,8 @@ function identityProviders(config: Config): AuthSettings['identityProviders'] {
           clientId: config.AUTH_IDPA_CLIENT_ID,
           clientSecret: config.AUTH_IDPA_CLIENT_SECRET,
           redirectUri: config.AUTH_IDPA_REDIRECT_URI ?? redirectUri('idpa'),
-          allowedDomains: config.AUTH_IDPA_ALLOWED_DOMAINS,
+          allowedDomains: config.AUTH_IDPA_ALLOWED_DOMAINS ?? [],
+          report: report('idpa'),
         }),
       }),
     ...(config.AUTH_IDPB_CLIENT_ID &&
@@ -63,6 +70,7 @@ function identityProviders(config: Config): AuthSettings['identityProviders'] {
           clientId: config.AUTH_IDPB_CLIENT_ID,
           clientSecret: config.AUTH_IDPB_CLIENT_SECRET,
           redirectUri: config.AUTH_IDPB_REDIRECT_URI ?? redirectUri('idpb'),
+          report: report('idpb'),
         }),
       }),
   }

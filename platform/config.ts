@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AuthMode } from '../contract/auth.ts'
+import { textUpTo } from '../contract/common.ts'
 
 /** Of a timer: Node.js takes no more than 2^31 ms. */
 const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)
@@ -26,6 +27,11 @@ const commaSeparated = z
       .map((item) => item.trim())
       .filter(Boolean),
   )
+/** With nothing in it everybody could come, which nobody means who has set it. */
+const domains = commaSeparated
+  .transform((items) => items.map((item) => item.replace(/^@/, '').toLowerCase()))
+  .pipe(z.array(z.string().regex(z.regexes.domain, { error: 'must be domains such as example.com' })).min(1))
+
 /** What is sent there is worth a login, so in the clear it stays on this machine. */
 const safeUrl = z.url({ protocol: /^https?$/ }).refine(isSafe, { error: 'must begin with https://, but for localhost' })
 
@@ -53,6 +59,7 @@ const Variables = z.object({
   AUTH_MODE: AuthMode.default('none'),
   AUTH_BASE_URL: z
     .url({ protocol: /^https?$/ })
+    .refine((url) => /^https?:\/\/[^@?#]+$/.test(url), { error: 'must have no query, fragment or user' })
     .default('http://localhost:9300/api')
     .transform((url) => url.replace(/\/+$/, '')),
   AUTH_JWT_SECRET: optionalText,
@@ -63,17 +70,19 @@ const Variables = z.object({
     .transform((email) => email.trim().normalize('NFC').toLowerCase())
     .pipe(z.email())
     .optional(),
-  AUTH_ADMIN_PASSWORD: optionalText,
+  AUTH_ADMIN_PASSWORD: textUpTo(1024).optional(),
   AUTH_DISABLE_PASSWORD: flag,
   AUTH_DISABLE_SIGNUP: flag,
   AUTH_IDPA_CLIENT_ID: optionalText,
   AUTH_IDPA_CLIENT_SECRET: optionalText,
-  AUTH_IDPA_REDIRECT_URI: z.url().optional(),
-  AUTH_IDPA_ALLOWED_DOMAINS: commaSeparated,
-  AUTH_IDPA_ISSUER: safeUrl.default('https://accounts.google.com'),
+  AUTH_IDPA_REDIRECT_URI: z.url({ protocol: /^https?$/ }).optional(),
+  AUTH_IDPA_ALLOWED_DOMAINS: domains.optional(),
+  AUTH_IDPA_ISSUER: safeUrl
+    .refine((url) => !url.includes('/.well-known/'), { error: 'must be the issuer itself, without /.well-known/' })
+    .default('https://accounts.google.com'),
   AUTH_IDPB_CLIENT_ID: optionalText,
   AUTH_IDPB_CLIENT_SECRET: optionalText,
-  AUTH_IDPB_REDIRECT_URI: z.url().optional(),
+  AUTH_IDPB_REDIRECT_URI: z.url({ protocol: /^https?$/ }).optional(),
   AUTH_IDPB_AUTHORIZE_URL: safeUrl.default('https://github.com/login/oauth/authorize'),
   AUTH_IDPB_TOKEN_URL: safeUrl.default('https://github.com/login/oauth/access_token'),
   AUTH_IDPB_USER_URL: safeUrl.default('https://api.github.com/user'),
@@ -104,7 +113,9 @@ const Environment = Variables.superRefine((config, issues) => {
   if (config.AUTH_MODE === 'none') return
   need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; openssl rand -hex 32 makes one`)
   if (config.AUTH_MODE === 'admin' || config.AUTH_ADMIN_PASSWORD) need('AUTH_ADMIN_EMAIL', 'for the administrator')
-  if (config.AUTH_MODE === 'admin' || config.AUTH_ADMIN_EMAIL) need('AUTH_ADMIN_PASSWORD', 'for the administrator')
+  const hasPasswords = config.AUTH_MODE === 'admin' || !config.AUTH_DISABLE_PASSWORD
+  if (config.AUTH_MODE === 'admin' || (config.AUTH_ADMIN_EMAIL && hasPasswords))
+    need('AUTH_ADMIN_PASSWORD', 'for the administrator')
   if (config.AUTH_IDPA_CLIENT_ID) need('AUTH_IDPA_CLIENT_SECRET', 'with AUTH_IDPA_CLIENT_ID')
   if (config.AUTH_IDPA_CLIENT_SECRET) need('AUTH_IDPA_CLIENT_ID', 'with AUTH_IDPA_CLIENT_SECRET')
   if (config.AUTH_IDPB_CLIENT_ID) need('AUTH_IDPB_CLIENT_SECRET', 'with AUTH_IDPB_CLIENT_ID')
@@ -118,7 +129,10 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-/** Reads the environment; an empty variable counts as absent. Throws ConfigError naming every variable that is wrong. */
+/**
+ * Reads the environment; an empty variable counts as absent. Throws ConfigError naming every variable that
+ * has a wrong form, or else every one that is missing.
+ */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const parsed = Environment.safeParse(given)
@@ -128,5 +142,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
 
 function isSafe(url: string): boolean {
   const { protocol, hostname } = new URL(url)
-  return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || isLoopback(hostname)
 }
+
+export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

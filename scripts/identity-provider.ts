@@ -44,7 +44,9 @@ async function configure(): Promise<Configuration> {
     // As most providers do; "userinfo" has them at that endpoint only.
     conformIdTokenClaims: process.env.IDENTITY_PROVIDER_CLAIMS === 'userinfo',
     findAccount: async (_ctx, login) => ({ accountId: login, claims: async () => claimsOf(login) }),
-    jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'local' }] },
+    jwks: {
+      keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: randomBytes(8).toString('hex') }],
+    },
     cookies: { keys: [randomBytes(32).toString('hex')] },
     features: { devInteractions: { enabled: true } },
     ttl: { Session: 24 * 60 * 60, Grant: 24 * 60 * 60, Interaction: 60 * 60, AccessToken: 60 * 60, IdToken: 60 * 60 },

@@ -20,7 +20,8 @@ import { print, printError } from './terminal.ts'
 const START_GRACE_MS = 10_000
 
 const isFull = process.argv.includes('--full')
-const api = `http://127.0.0.1:${readApiPort()}`
+/** Cookies of a sign-in are of one name for this machine, that of AUTH_BASE_URL. */
+const api = `http://${isFull ? 'localhost' : '127.0.0.1'}:${readApiPort()}`
 
 function describeAddresses(temporalUiUrl: string | undefined, fullMode: FullMode | undefined): string {
   return [

@@ -26,7 +26,8 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     login: createLimit(deps, 'login', 10),
     register: createLimit(deps, 'register', 5),
     refresh: createLimit(deps, 'refresh', 30),
-    oauth: createLimit(deps, 'oauth', 30),
+    startOauth: createLimit(deps, 'oauth-start', 30),
+    finishOauth: createLimit(deps, 'oauth-finish', 30),
   }
   /** A login that begins does so in the user's first organization. */
   const begin = (ctx: Context, tokens: TokenResponse): TokenResponse => {
@@ -53,7 +54,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   })
   handle(authEndpoints.refresh, async ({ ctx, body }) => {
     await limits.refresh(ctx)
-    const cookie = body.refresh_token == null ? readCookie(ctx, REFRESH_TOKEN) : undefined
+    const cookie = body.refresh_token == null ? readCookie(ctx, auth, REFRESH_TOKEN) : undefined
     if (cookie !== undefined) requireSameOrigin(ctx, auth.baseUrl)
     const token = body.refresh_token ?? cookie
     if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
@@ -62,11 +63,11 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     return reply(200, tokens, NOT_STORED)
   })
   handle(authEndpoints.logout, async ({ ctx, body }) => {
-    const presented = presentedCredential(ctx)
+    const presented = presentedCredential(deps, ctx)
     const hasToken = (presented !== undefined && !presented.isCookie) || body.refresh_token != null
     const cookies = hasToken
       ? []
-      : [readCookie(ctx, ACCESS_TOKEN), readCookie(ctx, REFRESH_TOKEN)].filter((each) => each !== undefined)
+      : [readCookie(ctx, auth, ACCESS_TOKEN), readCookie(ctx, auth, REFRESH_TOKEN)].filter((each) => each !== undefined)
     // Another site's page must not sign anybody out, be it that its browser sends no cookies along.
     if (cookies.length > 0 || (!hasToken && ctx.get('Origin') !== '')) requireSameOrigin(ctx, auth.baseUrl)
     const tokens = [...cookies, ...(hasToken ? [presented?.text, body.refresh_token] : [])]
@@ -80,14 +81,14 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   handle(authEndpoints.me, async ({ scope }) => reply(200, await getCurrentUser(deps, scope)))
 
   handle(authEndpoints.startOauth, async ({ ctx, params, query }) => {
-    await limits.oauth(ctx)
+    await limits.startOauth(ctx)
     const { location, state, lifetimeSeconds } = await startSignIn(deps, params.provider, query.return_to)
     setCookie(ctx, auth, OAUTH, state, lifetimeSeconds)
     return reply(302, undefined, { Location: location, ...NOT_STORED })
   })
   handle(authEndpoints.finishOauth, async ({ ctx, params }) => {
-    await limits.oauth(ctx)
-    const state = readCookie(ctx, OAUTH)
+    await limits.finishOauth(ctx)
+    const state = readCookie(ctx, auth, OAUTH)
     clearCookie(ctx, auth, OAUTH)
     const { tokens, location } = await finishSignIn(deps, params.provider, { state, query: ctx.querystring })
     begin(ctx, tokens)

@@ -9,11 +9,12 @@ const REMEMBERED = 'administrator'
 /**
  * Makes the configured administrator a user who owns the default organization. The environment says who that is: whoever
  * had the e-mail or the password before, and whoever was the administrator before, is out. May be repeated, also by
- * several processes at once. Without one in the environment nothing changes.
+ * several processes at once. Without one in the environment nothing changes; and without passwords it is whoever signs in
+ * at an identity provider with that e-mail, see appointAdministrator.
  */
 export async function prepareAdministrator(deps: Deps): Promise<void> {
-  const { administrator } = deps.auth
-  if (administrator === undefined) return
+  const { administrator, hasPasswords } = deps.auth
+  if (administrator?.password === undefined || !hasPasswords) return
   const { email, password } = administrator
   const known = await deps.db.user.findUnique({ where: { email } })
   const isKnown = known !== null && known.provider === null && (await verifyPassword(known.passwordHash, password))
@@ -21,12 +22,23 @@ export async function prepareAdministrator(deps: Deps): Promise<void> {
   await deps.db.$transaction(async (tx) => {
     const userId = passwordHash === undefined ? known?.id : await takeOver(tx, email, passwordHash)
     if (userId === undefined) throw new Error('There is no administrator.')
-    await dismissFormer(tx, userId)
-    await tx.member.upsert({
-      where: { userId_organizationId: { userId, organizationId: DEFAULT_ORGANIZATION_UUID } },
-      create: { userId, organizationId: DEFAULT_ORGANIZATION_UUID, role: 'owner' },
-      update: { role: 'owner' },
-    })
+    await appoint(tx, userId)
+  })
+}
+
+/** For a user whose e-mail an identity provider has just verified. May be repeated. */
+export async function appointAdministrator(deps: Deps, { id, email }: { id: string; email: string }): Promise<void> {
+  const { administrator, hasPasswords } = deps.auth
+  if (hasPasswords || administrator?.email !== email) return
+  await deps.db.$transaction((tx) => appoint(tx, id))
+}
+
+async function appoint(tx: Prisma.TransactionClient, userId: string): Promise<void> {
+  await dismissFormer(tx, userId)
+  await tx.member.upsert({
+    where: { userId_organizationId: { userId, organizationId: DEFAULT_ORGANIZATION_UUID } },
+    create: { userId, organizationId: DEFAULT_ORGANIZATION_UUID, role: 'owner' },
+    update: { role: 'owner' },
   })
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { badGateway, DomainError, invalid, unauthenticated } from '../errors.ts'
+import type { Report } from './identity-provider.ts'
 
 /** What start has sealed; others than ours cannot be there. */
 const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
@@ -44,7 +45,7 @@ const MISCONFIGURED = ['invalid_client', 'unauthorized_client', 'incorrect_clien
  * For what openid-client throws: `bad_gateway` where there was no answer or the provider does not know the service, else
  * `unauthenticated`. What was wrong is not told; there are tokens in it.
  */
-export function explain(error: unknown): DomainError {
+export function explain(error: unknown, report: Report | undefined): DomainError {
   for (let cause = error, depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {
     if (cause instanceof DomainError) return cause
     if ('error' in cause && MISCONFIGURED.some((code) => code === (cause as { error: unknown }).error)) {
@@ -52,5 +53,7 @@ export function explain(error: unknown): DomainError {
     }
     cause = (cause as { cause?: unknown }).cause
   }
+  const { name, code } = error as { name?: unknown; code?: unknown }
+  report?.({ reason: [name, code].filter((part) => typeof part === 'string').join(' ') })
   return notVerified()
 }

@@ -10,7 +10,10 @@ export type IdentityProvider = {
   finish(query: string, secrets: Record<string, unknown>): Promise<Identity>
 }
 
-/** `email` has been verified by the provider. `subject` is what the provider knows the user by, for good. */
+/**
+ * `email` has been verified by the provider. `subject` is what the provider knows the user by, for good, and which provider
+ * that is: another one in its place has other users under the same names.
+ */
 export type Identity = { subject: string; email: string; name: string; avatarUrl: string | null }
 
 export type ClientOptions = {
@@ -19,4 +22,8 @@ export type ClientOptions = {
   redirectUri: string
   /** For each call to the provider, its whole answer included. Default 10 s. */
   timeoutMs?: number
+  /** Is told why something failed, without a secret in it. */
+  report?: Report
 }
+
+export type Report = (failure: { host?: string; status?: number; reason?: string }) => void

@@ -12,15 +12,15 @@ const SUBJECT = /^[\x20-\x7e]{1,255}$/
 const Email = z.email().max(MAX_EMAIL_BYTES)
 
 /** What a provider tells; nothing in it has been checked. `names` are tried in turn. */
-export type Claims = { subject: unknown; verifiedEmail: unknown; names: unknown[]; avatarUrl: unknown }
+export type Claims = { issuer: string; subject: unknown; verifiedEmail: unknown; names: unknown[]; avatarUrl: unknown }
 
 /** Throws `unauthenticated` for somebody whom one could not tell from others, and `forbidden` for one without e-mail. */
-export function toIdentity({ subject, verifiedEmail, names, avatarUrl }: Claims): Identity {
+export function toIdentity({ issuer, subject, verifiedEmail, names, avatarUrl }: Claims): Identity {
   const email = Email.safeParse(verifiedEmail)
   if (!email.success) throw forbidden('The identity provider does not know a verified e-mail address of yours')
   const [localPart = ''] = email.data.split('@')
   const name = names.map(toName).find((text) => text !== '') ?? localPart
-  return { subject: toSubject(subject), email: email.data, name, avatarUrl: toAvatarUrl(avatarUrl) }
+  return { subject: `${issuer} ${toSubject(subject)}`, email: email.data, name, avatarUrl: toAvatarUrl(avatarUrl) }
 }
 
 export const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1).toLowerCase()

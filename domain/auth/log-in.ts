@@ -28,7 +28,8 @@ export async function logIn(deps: Deps, { email, password }: LoginRequest): Prom
 export async function register(deps: Deps, { email, password, name }: RegisterRequest): Promise<TokenResponse> {
   const { auth } = deps
   if (!auth.hasSignup || !auth.hasPasswords) throw forbidden('Registration is not enabled here')
-  return createUser(deps, { email: normalizeEmail(email), name, passwordHash: await hashPassword(password) })
+  const user = { email: normalizeEmail(email), name, passwordHash: await hashPassword(password) }
+  return startLogin(deps, await createUser(deps, user))
 }
 
 export type NewUser = Pick<Prisma.UserCreateInput, 'email' | 'name' | 'passwordHash' | 'avatarUrl'> & {
@@ -36,21 +37,18 @@ export type NewUser = Pick<Prisma.UserCreateInput, 'email' | 'name' | 'passwordH
   subject?: string
 }
 
-/** A user, a member of the default organization, who is signed in. Throws `conflict` for an e-mail that somebody has. */
-export async function createUser(deps: Deps, user: NewUser): Promise<TokenResponse> {
-  const { tokens } = deps.auth
-  const login = { userId: newUuid(), loginId: newUuid(), generation: 0 }
+/** A user, a member of the default organization. Throws `conflict` for an e-mail that somebody has. */
+export async function createUser(deps: Deps, user: NewUser): Promise<User> {
   const members = { create: { organizationId: DEFAULT_ORGANIZATION_UUID, role: 'member' } } as const
-  const expiresAt = new Date(Date.now() + tokens.refreshSeconds * 1000)
-  const refreshTokens = { create: { id: login.loginId, expiresAt } }
   try {
-    await deps.db.user.create({ data: { id: login.userId, ...user, members, refreshTokens } })
+    return await deps.db.user.create({ data: { id: newUuid(), ...user, members } })
   } catch (error) {
-    if (isTaken(error)) throw conflict('email: somebody has signed up with it already; sign in the way you did then')
+    if (isTaken(error)) throw emailTaken()
     throw error
   }
-  return tokens.issue(login)
 }
+
+export const emailTaken = () => conflict('email: somebody has signed up with it already; sign in the way you did then')
 
 /** Prisma's code for a value that has to be unique. */
 const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'

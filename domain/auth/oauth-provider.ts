@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
 import { toIdentity } from './identity.ts'
 import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
-import { createProviderFetch, type ProviderFetch } from './provider-fetch.ts'
+import { createProviderFetch, noAnswer, type ProviderFetch } from './provider-fetch.ts'
 
 /** `userUrl` tells who a token belongs to; their e-mail addresses may be at `/emails` below it. As GitHub has it. */
 export type OauthOptions = ClientOptions & { authorizeUrl: string; tokenUrl: string; userUrl: string; scope: string }
@@ -13,7 +13,7 @@ const Emails = z.array(z.looseObject({ email: z.unknown(), primary: z.unknown(),
 
 /** A provider that speaks OAuth 2 and has an API that tells who the user is. */
 export function createOauthProvider(options: OauthOptions): IdentityProvider {
-  const ask = createProviderFetch(options.timeoutMs)
+  const ask = createProviderFetch(options)
   const config = configure(options, ask)
   return {
     start: async () => {
@@ -57,7 +57,7 @@ function configure(options: OauthOptions, ask: ProviderFetch): openid.Configurat
  */
 async function toStandard(answer: Response): Promise<Response> {
   const body = User.safeParse(await answer.json().catch(() => undefined))
-  if (!body.success) throw notVerified()
+  if (!body.success) throw noAnswer()
   const { id_token: _, ...rest } = body.data
   const isError = 'error' in rest && !('access_token' in rest)
   return Response.json(rest, { status: isError ? 400 : answer.status })
@@ -65,7 +65,7 @@ async function toStandard(answer: Response): Promise<Response> {
 
 async function exchangeCode(
   config: openid.Configuration,
-  { redirectUri }: OauthOptions,
+  { redirectUri, report }: OauthOptions,
   query: string,
   { state, verifier }: Secrets,
 ): Promise<string> {
@@ -78,7 +78,7 @@ async function exchangeCode(
     if (token_type !== 'bearer') throw notVerified()
     return access_token
   } catch (error) {
-    throw explain(error)
+    throw explain(error, report)
   }
 }
 
@@ -87,6 +87,7 @@ async function readUser(ask: ProviderFetch, userUrl: string, token: string): Pro
   if (!user.success) throw notVerified()
   const { id, sub, name, login, email, email_verified, avatar_url, picture } = user.data
   return toIdentity({
+    issuer: new URL(userUrl).origin,
     subject: id ?? sub,
     verifiedEmail: email_verified === true && email ? email : await readPrimaryEmail(ask, userUrl, token),
     names: [name, login],

@@ -2,7 +2,7 @@ import * as openid from 'openid-client'
 import { badGateway, forbidden } from '../errors.ts'
 import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
 import { domainOf, toIdentity } from './identity.ts'
-import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
+import type { ClientOptions, Identity, IdentityProvider, Report } from './identity-provider.ts'
 import { createProviderFetch } from './provider-fetch.ts'
 
 export type OpenIdOptions = ClientOptions & {
@@ -38,7 +38,7 @@ export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
     finish: async (query, sealed) => {
       const secrets = readCallback(query, sealed)
       const config = await configure()
-      const identity = await readIdentity(config, currentUrl(options, query), secrets)
+      const identity = await readIdentity(config, currentUrl(options, query), secrets, options.report)
       if (allowedDomains.size > 0 && !allowedDomains.has(domainOf(identity.email))) {
         throw forbidden('Nobody may sign in here with an e-mail address of this domain')
       }
@@ -49,23 +49,23 @@ export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
 
 /** Throws `bad_gateway`, also for an answer that is of no use. */
 async function discover(options: OpenIdOptions): Promise<openid.Configuration> {
-  const { issuer, clientId, clientSecret, timeoutMs } = options
+  const { issuer, clientId, clientSecret, report } = options
   const isPlain = new URL(issuer).protocol === 'http:'
   try {
     const config = await openid.discovery(new URL(issuer), clientId, clientSecret, authenticate(options), {
-      [openid.customFetch]: createProviderFetch(timeoutMs),
+      [openid.customFetch]: createProviderFetch(options),
       execute: [openid.enableNonRepudiationChecks, ...(isPlain ? [openid.allowInsecureRequests] : [])],
     })
-    // Throws where it would be missing later.
-    openid.buildAuthorizationUrl(config, {})
+    const { authorization_endpoint, token_endpoint, jwks_uri } = config.serverMetadata()
+    if (!authorization_endpoint || !token_endpoint || !jwks_uri) throw notDescribed()
     return config
   } catch (error) {
-    const known = explain(error)
-    throw known.kind === 'bad_gateway'
-      ? known
-      : badGateway('The identity provider does not describe itself as it has to')
+    const known = explain(error, report)
+    throw known.kind === 'bad_gateway' ? known : notDescribed()
   }
 }
+
+const notDescribed = () => badGateway('The identity provider does not describe itself as it has to')
 
 /**
  * openid-client makes the redirect URI out of the current address, without its query and not always to the letter; a
@@ -89,9 +89,15 @@ function currentUrl({ redirectUri }: ClientOptions, query: string): URL {
   return url
 }
 
-async function readIdentity(config: openid.Configuration, url: URL, secrets: Secrets): Promise<Identity> {
-  const claims = await readClaims(config, url, secrets)
+async function readIdentity(
+  config: openid.Configuration,
+  url: URL,
+  secrets: Secrets,
+  report: Report | undefined,
+): Promise<Identity> {
+  const claims = await readClaims(config, url, secrets, report)
   return toIdentity({
+    issuer: config.serverMetadata().issuer,
     subject: claims.sub,
     verifiedEmail: claims.email_verified === true ? claims.email : undefined,
     names: [claims.name, claims.preferred_username],
@@ -99,7 +105,12 @@ async function readIdentity(config: openid.Configuration, url: URL, secrets: Sec
   })
 }
 
-async function readClaims(config: openid.Configuration, url: URL, { state, nonce, verifier }: Secrets) {
+async function readClaims(
+  config: openid.Configuration,
+  url: URL,
+  { state, nonce, verifier }: Secrets,
+  report: Report | undefined,
+) {
   if (nonce === undefined) throw notVerified()
   try {
     const tokens = await openid.authorizationCodeGrant(config, url, {
@@ -110,21 +121,36 @@ async function readClaims(config: openid.Configuration, url: URL, { state, nonce
     })
     const claims = tokens.claims()
     if (claims === undefined) throw notVerified()
-    if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims
+    const isComplete = claims.email !== undefined && claims.email_verified !== undefined
+    if (isComplete || config.serverMetadata().userinfo_endpoint === undefined) return claims
     return await openid.fetchUserInfo(config, tokens.access_token, claims.sub)
   } catch (error) {
-    throw explain(error)
+    throw explain(error, report)
   }
 }
 
-/** Those who ask while it runs share one run; a failed one is forgotten. */
+/** What a provider says of itself changes seldom. */
+const REMEMBERED_MS = 60 * 60 * 1000
+
+/** Those who ask while it runs share one run; what failed is not remembered, and does not replace what was known. */
 function rememberSuccess<T>(run: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined
-  return () => {
-    result ??= run().catch((error) => {
-      result = undefined
-      throw error
-    })
-    return result
+  let known: { result: T; until: number } | undefined
+  let running: Promise<T> | undefined
+  const ask = async () => {
+    try {
+      const result = await run()
+      known = { result, until: Date.now() + REMEMBERED_MS }
+      return result
+    } catch (error) {
+      if (known === undefined) throw error
+      return known.result
+    } finally {
+      running = undefined
+    }
+  }
+  return async () => {
+    if (known !== undefined && Date.now() < known.until) return known.result
+    running ??= ask()
+    return running
   }
 }

@@ -1,27 +1,34 @@
 import type { CustomFetch } from 'openid-client'
-import { badGateway } from '../errors.ts'
+import { badGateway, DomainError } from '../errors.ts'
+import type { ClientOptions } from './identity-provider.ts'
 
 const DEFAULT_TIMEOUT_MS = 10_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+type FetchOptions = Pick<ClientOptions, 'timeoutMs' | 'report'>
 
 /** As openid-client calls it. */
 export type ProviderFetch = CustomFetch
 
 /**
  * How identity providers are asked: with a limit on time and on the answer's size, and no further than the address that
- * was asked. Throws `bad_gateway` for everything but an answer that says something, 2xx or 4xx.
+ * was asked. Throws `bad_gateway` for everything but an answer that says something, 2xx or 4xx other than 429.
  */
-export function createProviderFetch(timeoutMs = DEFAULT_TIMEOUT_MS): ProviderFetch {
+export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: FetchOptions): ProviderFetch {
   return async (url, { method, headers, body }) => {
-    const { protocol, hostname } = new URL(url)
+    const { protocol, hostname, host } = new URL(url)
     // What a provider names as its own addresses, too: a secret goes there.
-    if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname))) throw noAnswer()
+    if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname))) {
+      report?.({ host, reason: 'an address that is not https' })
+      throw noAnswer()
+    }
     try {
       const signal = AbortSignal.timeout(timeoutMs)
       const answer = await fetch(url, { method, headers, body, signal, redirect: 'manual' })
       const { status } = answer
       if (!answer.ok && (status < 400 || status > 499 || status === 429)) {
+        report?.({ host, status })
         await answer.body?.cancel()
         throw noAnswer()
       }
@@ -30,11 +37,18 @@ export function createProviderFetch(timeoutMs = DEFAULT_TIMEOUT_MS): ProviderFet
         status,
         headers: { 'content-type': contentType },
       })
-    } catch {
-      // The reasons name addresses and come in many kinds; a caller can do nothing about any of them.
+    } catch (error) {
+      // The reasons come in many kinds; a caller can do nothing about any of them.
+      if (!(error instanceof DomainError)) report?.({ host, reason: reasonOf(error) })
       throw noAnswer()
     }
   }
+}
+
+/** fetch says only that it failed; what it was is in the cause. */
+function reasonOf(error: unknown): string {
+  const { name, cause } = error as { name?: string; cause?: { code?: string } }
+  return cause?.code ?? name ?? 'unknown'
 }
 
 export const noAnswer = () => badGateway('The identity provider does not answer')
@@ -47,7 +61,7 @@ async function readUpTo(answer: Response, maxBytes: number): Promise<Uint8Array<
   // Leaving the loop closes the connection.
   for await (const chunk of answer.body) {
     size += chunk.length
-    if (size > maxBytes) throw noAnswer()
+    if (size > maxBytes) throw new RangeError('more than was to be read')
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))

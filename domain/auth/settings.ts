@@ -11,8 +11,8 @@ export type AuthSettings = {
   tokens: Tokens
   /** API keys are made with it; outside mode none, where nobody needs one, nothing that is stored leads to it. */
   apiKeySecret: Uint8Array
-  /** Who owns the default organization from the start on; in mode admin nobody else gets in. */
-  administrator: { email: string; password: string } | undefined
+  /** Who owns the default organization; in mode admin nobody else gets in. Without passwords it is an e-mail alone. */
+  administrator: { email: string; password: string | undefined } | undefined
   identityProviders: Partial<Record<IdentityProviderName, IdentityProvider>>
   /** The address at which browsers find the service, without a slash at its end. */
   baseUrl: string

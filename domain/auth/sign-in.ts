@@ -1,24 +1,27 @@
 import { IDENTITY_PROVIDERS, type TokenResponse } from '../../contract/auth.ts'
+import type { User } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { forbidden, invalid, notFound, unauthenticated } from '../errors.ts'
+import { appointAdministrator } from './administrator.ts'
 import { checkCallback } from './callback.ts'
 import type { Identity, IdentityProvider } from './identity-provider.ts'
-import { createUser, normalizeEmail, startLogin } from './log-in.ts'
+import { createUser, emailTaken, type NewUser, normalizeEmail, startLogin } from './log-in.ts'
 
 /** A user who has not come back by then begins again. */
 const LIFETIME_SECONDS = 10 * 60
 const DEFAULT_RETURN_TO = '/docs'
-/** Browsers keep no cookie over 4 KB, and it is sealed in one. */
-const MAX_RETURN_TO_CHARACTERS = 2048
+/** Browsers keep no cookie over 4 KB, its name and attributes included. */
+const MAX_STATE_CHARACTERS = 3800
 
 export type SignInStart = { location: string; state: string; lifetimeSeconds: number }
 
-/** Begins a sign-in at an identity provider; `state` is for the browser to keep. Throws `not_found` and `invalid`. */
+/** Begins a sign-in at an identity provider; `state` is for the browser to keep. Throws `not_found`, `invalid` and `bad_gateway`. */
 export async function startSignIn(deps: Deps, name: string, returnTo: string | undefined): Promise<SignInStart> {
   const provider = requireProvider(deps, name)
   const target = returnTo === undefined ? `${deps.auth.baseUrl}${DEFAULT_RETURN_TO}` : ownAddress(deps, returnTo)
   const { location, secrets } = await provider.start()
   const state = await deps.auth.tokens.seal({ ...secrets, provider: name, returnTo: target }, LIFETIME_SECONDS)
+  if (state.length > MAX_STATE_CHARACTERS) throw invalid('return_to: is too long')
   return { location, state, lifetimeSeconds: LIFETIME_SECONDS }
 }
 
@@ -49,22 +52,26 @@ function requireProvider(deps: Deps, name: string): IdentityProvider {
   return provider
 }
 
-async function signIn(
-  deps: Deps,
-  provider: string,
-  { subject, name, avatarUrl, ...identity }: Identity,
-): Promise<TokenResponse> {
+async function signIn(deps: Deps, provider: string, { subject, ...identity }: Identity): Promise<TokenResponse> {
+  const email = normalizeEmail(identity.email)
   const find = () => deps.db.user.findUnique({ where: { provider_subject: { provider, subject } } })
-  const known = await find()
-  if (known !== null) return startLogin(deps, known)
-  if (!deps.auth.hasSignup) throw forbidden('There is no user with this e-mail, and registration is not enabled here')
+  const known = (await find()) ?? (await createKnown(deps, { ...identity, email, provider, subject }, find))
+  await appointAdministrator(deps, { id: known.id, email })
+  return startLogin(deps, known)
+}
+
+async function createKnown(deps: Deps, user: NewUser, find: () => Promise<User | null>): Promise<User> {
+  if (!deps.auth.hasSignup) {
+    const isTaken = (await deps.db.user.count({ where: { email: user.email } })) > 0
+    throw isTaken ? emailTaken() : forbidden('Nobody has signed in here as you before, and registration is not enabled')
+  }
   try {
-    return await createUser(deps, { email: normalizeEmail(identity.email), name, avatarUrl, provider, subject })
+    return await createUser(deps, user)
   } catch (error) {
     // Another sign-in of theirs may have been faster.
     const made = await find()
     if (made === null) throw error
-    return startLogin(deps, made)
+    return made
   }
 }
 
@@ -73,6 +80,5 @@ function ownAddress({ auth }: Deps, path: string): string {
   const own = new URL(auth.baseUrl)
   const url = path.startsWith('/') && URL.canParse(path, own.href) ? new URL(path, own.href) : undefined
   if (url?.origin !== own.origin) throw invalid('return_to: must be a path that begins with one slash')
-  if (url.href.length > MAX_RETURN_TO_CHARACTERS) throw invalid('return_to: is too long')
   return url.href
 }

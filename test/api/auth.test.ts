@@ -245,7 +245,7 @@ describe('logout', () => {
     expect((await me(user.accessToken)).status).toBe(401)
   })
 
-  it('is nothing that a page of another site can do, with cookies or without', async () => {
+  it('is nothing that a page of another site can do without cookies', async () => {
     const answer = await call(service.url, 'POST', '/v1/auth/logout', undefined, { Origin: 'https://evil.example' })
     expectError(answer, 403, /Origin header/)
     expect(answer.headers.getSetCookie()).toEqual([])

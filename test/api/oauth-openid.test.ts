@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createOpenIdProvider } from '../../domain/auth/open-id-provider.ts'
-import { bearer, FULL_MODE, fromSomewhere, registerUser } from '../support/auth.ts'
+import { ADMIN_MODE, bearer, FULL_MODE, fromSomewhere, registerUser } from '../support/auth.ts'
 import {
   BASE_URL,
   type Browser,
@@ -275,9 +275,12 @@ describe('a provider that is not there', () => {
     expect(errorOf(await browser.open(`${callbackOf(name)}?code=a&state=b`))).toMatchObject({ status: 404 })
   })
 
-  it('is every one in the modes none and admin', async () => {
+  it.each([
+    ['none', { AUTH_MODE: 'none' }],
+    ['admin', ADMIN_MODE],
+  ])('is every one in the mode %s', async (_, mode) => {
     const environment = {
-      AUTH_MODE: 'none',
+      ...mode,
       AUTH_IDPA_CLIENT_ID: CLIENT.clientId,
       AUTH_IDPA_CLIENT_SECRET: CLIENT.clientSecret,
     }

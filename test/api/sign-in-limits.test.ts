@@ -1,11 +1,16 @@
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
-import { type Answer, call, expectError } from '../support/http.ts'
+import { type Answer, call, expectError, waitFor } from '../support/http.ts'
 import { startRedisSite } from '../support/redis-site.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
+
+/** Until Redis is ready, each process counts for itself. */
+const waitForRedis = ({ platform }: Pick<TestService, 'platform'>): Promise<boolean> =>
+  waitFor(async () => platform.deps.redis.status === 'ready', 'Redis')
 
 let service: TestService
 beforeAll(async () => {
   service = await startService({ worker: false, environment: FULL_MODE })
+  await waitForRedis(service)
 })
 afterAll(() => service.stop())
 
@@ -26,6 +31,7 @@ describe('one address', () => {
     ['refresh', 30],
   ])('may try to %s so often a minute, at all processes together', async (what, limit) => {
     const peer = await service.startPeer()
+    await waitForRedis(peer)
     const headers = fromSomewhere()
     const urls = Array.from({ length: limit + 4 }, (_, n) => (n % 2 === 0 ? service.url : peer.url))
     const answers = await Promise.all(urls.map((url) => attempt(url, what, headers)))
@@ -53,8 +59,10 @@ describe('one address', () => {
   })
 
   it('is that of the connection where no proxy is believed', async () => {
-    await withService({ worker: false, environment: { ...FULL_MODE, TRUSTED_PROXIES: '0' } }, async ({ url }) => {
-      const answers = await Promise.all(Array.from({ length: 12 }, () => attempt(url, 'login', fromSomewhere())))
+    await withService({ worker: false, environment: { ...FULL_MODE, TRUSTED_PROXIES: '0' } }, async (unproxied) => {
+      await waitForRedis(unproxied)
+      const attempts = Array.from({ length: 12 }, () => attempt(unproxied.url, 'login', fromSomewhere()))
+      const answers = await Promise.all(attempts)
       expect(refused(answers)).toHaveLength(2)
     })
   })

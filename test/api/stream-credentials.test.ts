@@ -1,3 +1,4 @@
+import { findEnded } from '../../domain/auth/caller.ts'
 import { createTokens } from '../../domain/auth/tokens.ts'
 import {
   ADMIN,
@@ -22,11 +23,16 @@ import {
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 
+const { jest } = import.meta
+
 let service: TestService
 let user: TestUser
 let path: string
 beforeAll(async () => {
-  service = await startService({ environment: { ...FULL_MODE, ...ADMIN_VARIABLES } })
+  service = await startService({
+    environment: { ...FULL_MODE, ...ADMIN_VARIABLES },
+    sse: { credentialCheckMs: 500 },
+  })
   user = await registerUser(service.url)
   path = `/v1/sessions/${await createSession(service.url, undefined, {}, user.headers)}/sse`
 })
@@ -49,7 +55,7 @@ async function expectEndOf(stream: OpenStream, retryMs = 100): Promise<void> {
 describe('a stream', () => {
   it('ends with its access token', async () => {
     const { userId, loginId } = (await service.platform.deps.auth.tokens.readAccess(user.accessToken)) ?? fail()
-    const short = createTokens({ secret: Buffer.from(JWT_SECRET), accessSeconds: 3, refreshSeconds: 900 })
+    const short = createTokens({ secret: Buffer.from(JWT_SECRET), accessSeconds: 10, refreshSeconds: 900 })
     const { access_token } = await short.issue({ userId, loginId, generation: 0 })
     const [ending, other] = await Promise.all([open(bearer(access_token)), open(user.headers)])
     await expectEndOf(ending)
@@ -92,7 +98,7 @@ describe('a stream', () => {
     const message = await call(
       service.url,
       'POST',
-      path.replace('/sse', '/messages?wait=60'),
+      path.replace('/sse', '/messages?wait=300'),
       textMessage('Hello'),
       user.headers,
     )
@@ -107,7 +113,7 @@ describe('a stream', () => {
     const leaving = await logInUser(service.url, user)
     const session = await createScriptedSession(
       service.url,
-      [{ text: 'late', delay_ms: 3000 }],
+      [{ text: 'late', delay_ms: 60_000 }],
       {},
       {},
       leaving.headers,
@@ -115,12 +121,15 @@ describe('a stream', () => {
     const waiting = call(
       service.url,
       'POST',
-      `/v1/sessions/${session}/messages?wait=60`,
+      `/v1/sessions/${session}/messages?wait=300`,
       textMessage('Hello'),
       leaving.headers,
     )
     await waitFor(async () => (await listEvents(service.url, session, '', user.headers)).length > 0, 'the message')
     await call(service.url, 'POST', '/v1/auth/logout', undefined, leaving.headers)
+    // The answer comes when the turn ends, and somebody else ends it.
+    const cancelled = await call(service.url, 'POST', `/v1/sessions/${session}/cancel`, undefined, user.headers)
+    expect(cancelled.status).toBe(200)
     expectError(await waiting, 401, /^Authentication required$/)
   })
 
@@ -133,9 +142,32 @@ describe('a stream', () => {
     for (const stream of streams) await expectEndOf(stream)
   })
 
-  it('stays while the record does not say anything', async () => {
+  it('stays while its credential cannot be checked, and ends when it can be and is revoked', async () => {
+    const { db, log } = service.platform.deps
+    const leaving = await logInUser(service.url, user)
+    const stream = await open(leaving.headers)
+    const warn = jest.spyOn(log, 'warn')
+    const failures = () => warn.mock.calls.filter(([, what]) => what === 'credentials of streams could not be checked')
+    await db.$executeRaw`ALTER TABLE api_keys RENAME TO api_keys_away`
+    try {
+      await waitFor(async () => failures().length > 0, 'a check that fails')
+    } finally {
+      await db.$executeRaw`ALTER TABLE api_keys_away RENAME TO api_keys`
+      warn.mockRestore()
+    }
+    // What happens after the failure still comes.
+    const message = path.replace('/sse', '/messages')
+    const from = stream.frames.length
+    expect((await call(service.url, 'POST', message, textMessage('Still there?'), leaving.headers)).status).toBe(201)
+    await stream.until((frame) => stream.frames.indexOf(frame) >= from && frame.event === 'session.idled')
+    await call(service.url, 'POST', '/v1/auth/logout', undefined, leaving.headers)
+    await expectEndOf(stream)
+  })
+})
+
+describe('the check of credentials', () => {
+  it('finds those that nobody knows, and none where none are given', async () => {
     const { deps } = service.platform
-    const { findEnded } = await import('../../domain/auth/caller.ts')
     const { id, organizationId } = { id: crypto.randomUUID(), organizationId: crypto.randomUUID() }
     expect(await findEnded(deps, [{ id, organizationId }])).toEqual(new Set([id]))
     expect(await findEnded(deps, [])).toEqual(new Set())

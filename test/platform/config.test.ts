@@ -22,12 +22,15 @@ describe('the environment', () => {
       AUTH_JWT_REFRESH_TOKEN_LIFETIME: 2_592_000,
       AUTH_DISABLE_PASSWORD: false,
       AUTH_DISABLE_SIGNUP: false,
-      AUTH_IDPA_ALLOWED_DOMAINS: [],
       TRUSTED_PROXIES: 0,
     })
   })
 
-  it.each([FULL_MODE, ADMIN_MODE])('may be %j', (environment) => {
+  it.each([
+    FULL_MODE,
+    ADMIN_MODE,
+    { ...FULL_MODE, AUTH_DISABLE_PASSWORD: 'true', AUTH_ADMIN_EMAIL: 'admin@example.com' },
+  ])('may be %j', (environment) => {
     expect(problems(environment)).toBe('')
   })
 
@@ -52,6 +55,22 @@ describe('the environment', () => {
     ],
     ['a provider of another protocol', { AUTH_IDPB_TOKEN_URL: 'file:///etc/passwd' }, /^AUTH_IDPB_TOKEN_URL: /],
     ['a base address that is none', { AUTH_BASE_URL: 'localhost' }, /^AUTH_BASE_URL: /],
+    ['no domain where some are meant', { AUTH_IDPA_ALLOWED_DOMAINS: ' , ' }, /^AUTH_IDPA_ALLOWED_DOMAINS: /],
+    ['a domain that is none', { AUTH_IDPA_ALLOWED_DOMAINS: 'a.example,https://b' }, /^AUTH_IDPA_ALLOWED_DOMAINS/],
+    ['a redirect elsewhere', { AUTH_IDPA_REDIRECT_URI: 'javascript:alert(1)' }, /^AUTH_IDPA_REDIRECT_URI: /],
+    ['a base address with a query', { AUTH_BASE_URL: 'https://a.example/?b' }, /^AUTH_BASE_URL: must have no query/],
+    ['a base address with a user', { AUTH_BASE_URL: 'https://a:b@a.example' }, /^AUTH_BASE_URL: must have no query/],
+    [
+      'the address of a description for an issuer',
+      { AUTH_IDPA_ISSUER: 'https://a.example/.well-known/openid-configuration' },
+      /^AUTH_IDPA_ISSUER: must be the issuer itself/,
+    ],
+    ['a timer of years', { SSE_REALTIME_CYCLE_SECS: '3000000' }, /^SSE_REALTIME_CYCLE_SECS: /],
+    [
+      'a password that no login takes',
+      { ...ADMIN_MODE, AUTH_ADMIN_PASSWORD: 'x'.repeat(1025) },
+      /^AUTH_ADMIN_PASSWORD: /,
+    ],
     ['no lifetime', { AUTH_JWT_ACCESS_TOKEN_LIFETIME: '0' }, /^AUTH_JWT_ACCESS_TOKEN_LIFETIME: /],
     ['a lifetime of words', { AUTH_JWT_REFRESH_TOKEN_LIFETIME: 'long' }, /^AUTH_JWT_REFRESH_TOKEN_LIFETIME: /],
     ['a flag that is none', { AUTH_DISABLE_SIGNUP: 'yes' }, /^AUTH_DISABLE_SIGNUP: /],
@@ -72,9 +91,9 @@ describe('the environment', () => {
       expect(problems({ AUTH_IDPA_ISSUER: `http://${host}:9305` })).toBe('')
     }
     expect(readConfig({ AUTH_BASE_URL: 'https://example.com/api/' }).AUTH_BASE_URL).toBe('https://example.com/api')
-    expect(readConfig({ AUTH_IDPA_ALLOWED_DOMAINS: 'a.example, B.example,' }).AUTH_IDPA_ALLOWED_DOMAINS).toEqual([
+    expect(readConfig({ AUTH_IDPA_ALLOWED_DOMAINS: 'a.example, @B.example,' }).AUTH_IDPA_ALLOWED_DOMAINS).toEqual([
       'a.example',
-      'B.example',
+      'b.example',
     ])
   })
 
