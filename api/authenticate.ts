@@ -3,10 +3,11 @@ import type { Endpoint } from '../contract/endpoint.ts'
 import { OrganizationId } from '../contract/ids.ts'
 import { anonymousCaller, type Caller, identify, type Wanted } from '../domain/auth/caller.ts'
 import { allows } from '../domain/auth/scopes.ts'
+import type { Login } from '../domain/auth/tokens.ts'
 import type { Deps } from '../domain/deps.ts'
 import { forbidden, invalid, notFound } from '../domain/errors.ts'
 import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../domain/ids.ts'
-import { ACCESS_TOKEN, ORGANIZATION, readCookie } from './cookies.ts'
+import { ACCESS_TOKEN, ORGANIZATION, REFRESH_TOKEN, readCookie } from './cookies.ts'
 import { RequestError } from './errors.ts'
 
 /** Undefined for an endpoint that is for everybody. */
@@ -16,12 +17,35 @@ export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller 
 export function createAuthenticate(deps: Deps): Authenticate {
   return async (ctx, endpoint) => {
     if (endpoint.access === 'public') return undefined
+    if (endpoint.access === 'login') return requireLogin(deps, ctx)
     const choice = wanted(deps, ctx, endpoint)
     const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
     if (choice.problem !== undefined && !caller.scope.isApiKey) throw choice.problem
     authorize(caller, endpoint)
     return caller
   }
+}
+
+/** An API key is a credential as well, though there is no login to it. */
+async function requireLogin(deps: Deps, ctx: Context): Promise<undefined> {
+  if (deps.auth.mode === 'none') return
+  const { isCookie, logins } = await presentedLogins(deps, ctx)
+  const presented = presentedCredential(deps, ctx)
+  const isKnown = logins.length > 0 || (presented && (await identify(deps, presented.text, ANY_ORGANIZATION)))
+  if (!isKnown) throw authenticationRequired()
+  if (isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+}
+
+const ANY_ORGANIZATION: Wanted = { organizationId: undefined, isStrict: false }
+
+/** Whose tokens came along, valid or not any more: by the header, or else by the cookies. */
+export async function presentedLogins(deps: Deps, ctx: Context): Promise<{ isCookie: boolean; logins: Login[] }> {
+  const { auth } = deps
+  const presented = presentedCredential(deps, ctx)
+  const isCookie = presented === undefined || presented.isCookie
+  const texts = isCookie ? [presented?.text, readCookie(ctx, auth, REFRESH_TOKEN)] : [presented.text]
+  const logins = await Promise.all(texts.map((text) => text && auth.tokens.readAny(text)))
+  return { isCookie, logins: logins.filter((login) => typeof login === 'object') }
 }
 
 async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Caller> {

@@ -18,7 +18,7 @@ export type Request<E extends Endpoint> = {
   query: Parsed<E['query']>
   body: Parsed<E['body']>
   /** Undefined where anybody may call. */
-  scope: E['access'] extends 'public' ? undefined : Scope
+  scope: E['access'] extends 'public' | 'login' ? undefined : Scope
   /** By what the caller is known; undefined where nobody signs in. */
   credential: Credential | undefined
   ctx: Context

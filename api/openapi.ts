@@ -60,7 +60,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     parameters: [
       ...parameters(endpoint.params, 'path', schemas),
       ...parameters(endpoint.query, 'query', schemas),
-      ...(endpoint.access === 'public' ? [] : [ORGANIZATION]),
+      ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
     ],
     ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
@@ -115,13 +115,18 @@ function requestBody(endpoint: Endpoint, schemas: Schemas) {
   }
 }
 
-/** An X-Org-Id that is none, no credential, one that is not enough, another organization. */
-const OF_CALLERS = [400, 401, 403, 404]
+const isOfOrganization = ({ access }: Endpoint): boolean => access !== 'public' && access !== 'login'
+
+/** No credential, or one that is not enough; then an X-Org-Id that is none, or of another organization. */
+function statusesOfCallers(endpoint: Endpoint): number[] {
+  if (endpoint.access === 'public') return []
+  return isOfOrganization(endpoint) ? [401, 403, 400, 404] : [401, 403]
+}
 
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
   const ofBody = endpoint.body === undefined ? [] : [413, 415]
-  const ofAccess = endpoint.access === 'public' ? [] : OF_CALLERS
+  const ofAccess = statusesOfCallers(endpoint)
   const bad = [...new Set([...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500])].map((status) => [
     status,
     response(`${status}`, ErrorResponse, schemas),

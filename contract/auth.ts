@@ -182,15 +182,11 @@ export const authEndpoints = {
     method: 'POST',
     path: '/v1/auth/logout',
     tag: 'auth',
-    access: 'public',
+    access: 'login',
     summary: 'Ends the login: its refresh token and its access tokens, at once',
     description:
-      'It is named by any of its tokens, spent or expired ones too: in the header, in the body, or by the cookies. Without one there ' +
-      'is nothing to end.',
-    body: RefreshRequest,
-    bodyOptional: true,
+      'It is named by any of its tokens, of either kind, also by one that was spent or has expired: in the header, or by the cookies.',
     responses: { 204: null },
-    errors: [400, 403],
   }),
   me: defineEndpoint({
     method: 'GET',

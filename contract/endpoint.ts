@@ -7,11 +7,12 @@ export type RawBody = { contentType: string; description: string }
 export type ResponseBody = z.ZodType | RawBody | null
 
 /**
- * Who may call it. `public`: anybody. `user`: who is signed in; it is not about one organization. `member`, `admin`: a
+ * Who may call it. `public`: anybody. `login`: who has any token of a login, also one that has ended; it is there to be
+ * ended. `user`: who is signed in; it is not about one organization. `member`, `admin`: a
  * member of the organization, one with the role admin or owner. `operator`: an administrator of the default organization,
  * which is that of the installation.
  */
-export type Access = 'public' | 'user' | 'member' | 'admin' | 'operator'
+export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operator'
 
 /**
  * One operation, declared once: the router parses the request with it, the tests check every answer with it, and

@@ -6,7 +6,7 @@ import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { unauthenticated } from '../../domain/errors.ts'
 import { getCurrentUser } from '../../domain/users.ts'
-import { presentedCredential, requireSameOrigin } from '../authenticate.ts'
+import { presentedLogins, requireSameOrigin } from '../authenticate.ts'
 import {
   ACCESS_TOKEN,
   clearCookie,
@@ -62,19 +62,9 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
     return reply(200, tokens, NOT_STORED)
   })
-  handle(authEndpoints.logout, async ({ ctx, body }) => {
-    const presented = presentedCredential(deps, ctx)
-    const hasToken = (presented !== undefined && !presented.isCookie) || body.refresh_token != null
-    const cookies = hasToken
-      ? []
-      : [readCookie(ctx, auth, ACCESS_TOKEN), readCookie(ctx, auth, REFRESH_TOKEN)].filter((each) => each !== undefined)
-    // Another site's page must not sign anybody out, be it that its browser sends no cookies along.
-    if (cookies.length > 0 || (!hasToken && ctx.get('Origin') !== '')) requireSameOrigin(ctx, auth.baseUrl)
-    const tokens = [...cookies, ...(hasToken ? [presented?.text, body.refresh_token] : [])]
-    for (const token of tokens) {
-      const login = token && (await auth.tokens.readAny(token))
-      if (login) await endLogin(deps, login)
-    }
+  handle(authEndpoints.logout, async ({ ctx }) => {
+    const { logins } = await presentedLogins(deps, ctx)
+    for (const login of logins) await endLogin(deps, login)
     for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, auth, name)
     return reply(204, undefined)
   })

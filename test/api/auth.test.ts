@@ -214,22 +214,30 @@ describe('logout', () => {
     expect((await me(key)).status).toBe(200)
   })
 
-  it('is 204 whoever calls', async () => {
+  it('needs a token of some login, and is done once more for one that has ended', async () => {
+    const logOut = (headers: Record<string, string>) => call(service.url, 'POST', '/v1/auth/logout', undefined, headers)
     for (const headers of [{}, bearer('x'), bearer(`ask_${'0'.repeat(64)}`)]) {
-      expect((await call(service.url, 'POST', '/v1/auth/logout', {}, headers)).status).toBe(204)
-      expect((await call(service.url, 'POST', '/v1/auth/logout', undefined, headers)).status).toBe(204)
+      expectError(await logOut(headers), 401, /^Authentication required$/)
     }
+    const { headers } = await registerUser(service.url)
+    expect([(await logOut(headers)).status, (await logOut(headers)).status]).toEqual([204, 204])
   })
 
-  it.each<[string, (user: TestUser) => Promise<{ headers?: Record<string, string>; body?: object }>]>([
+  it('has nothing to end for an API key, which goes on', async () => {
+    const { headers } = await registerUser(service.url)
+    const { key } = await createApiKey(service.url, headers)
+    expect((await call(service.url, 'POST', '/v1/auth/logout', {}, bearer(key))).status).toBe(204)
+    expect((await me(key)).status).toBe(200)
+  })
+
+  it.each<[string, (user: TestUser) => Promise<{ headers: Record<string, string> }>]>([
     ['an access token that has expired', async ({ accessToken }) => ({ headers: bearer(await expired(accessToken)) })],
     ['a refresh token in the header', async ({ refreshToken }) => ({ headers: bearer(refreshToken) })],
-    ['a refresh token in the body', async ({ refreshToken }) => ({ body: { refresh_token: refreshToken } })],
     [
       'a spent refresh token',
       async ({ refreshToken }) => {
         await refresh(refreshToken)
-        return { body: { refresh_token: refreshToken } }
+        return { headers: bearer(refreshToken) }
       },
     ],
     [
@@ -240,14 +248,14 @@ describe('logout', () => {
     ],
   ])('takes %s', async (_what, make) => {
     const user = await registerUser(service.url)
-    const { headers, body } = await make(user)
-    expect((await call(service.url, 'POST', '/v1/auth/logout', body, headers)).status).toBe(204)
+    const { headers } = await make(user)
+    expect((await call(service.url, 'POST', '/v1/auth/logout', undefined, headers)).status).toBe(204)
     expect((await me(user.accessToken)).status).toBe(401)
   })
 
-  it('is nothing that a page of another site can do without cookies', async () => {
+  it('is nothing that a page of another site can do, whose browser sends no cookies along', async () => {
     const answer = await call(service.url, 'POST', '/v1/auth/logout', undefined, { Origin: 'https://evil.example' })
-    expectError(answer, 403, /Origin header/)
+    expectError(answer, 401, /^Authentication required$/)
     expect(answer.headers.getSetCookie()).toEqual([])
   })
 
