@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
-import type { Credential } from '../domain/auth/caller.ts'
+import { type Credential, heldKey } from '../domain/auth/caller.ts'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
 
@@ -15,7 +15,7 @@ export type SseOptions = {
   credentialCheckMs?: number
 }
 
-/** Which of the credentials are worth nothing any more, by id. */
+/** Which of the credentials are worth nothing any more, by heldKey. */
 export type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
 
 /** All open streams of a process: it bounds them and ends them together. */
@@ -114,11 +114,13 @@ type OpenStream = { credential: Credential | undefined; end: (reason: string) =>
 
 /** One question for all streams. While the record does not answer they go on: a client that lost Postgres keeps its stream. */
 async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logger): Promise<void> {
-  const credentials = new Map([...open].flatMap(({ credential }) => (credential ? [[credential.id, credential]] : [])))
+  const credentials = new Map(
+    [...open].flatMap(({ credential }) => (credential ? [[heldKey(credential), credential]] : [])),
+  )
   if (credentials.size === 0) return
   try {
     const ended = await findEnded([...credentials.values()])
-    for (const { credential, end } of open) if (credential && ended.has(credential.id)) end(CREDENTIAL_ENDED)
+    for (const { credential, end } of open) if (credential && ended.has(heldKey(credential))) end(CREDENTIAL_ENDED)
   } catch (error) {
     log.warn({ err: error }, 'credentials of streams could not be checked')
   }

@@ -102,14 +102,15 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
   }
 }
 
-/** Those of the credentials that are worth nothing any more, by id; for whoever was let in and stays. */
-export async function findEnded(
-  deps: Deps,
-  credentials: Pick<Credential, 'id' | 'organizationId'>[],
-): Promise<Set<string>> {
-  const rows = await deps.db.$queryRaw<{ id: string }[]>`
-    SELECT DISTINCT given.id FROM unnest(
-      ${credentials.map(({ id }) => id)}::uuid[], ${credentials.map(({ organizationId }) => organizationId)}::uuid[]
+/** A login may be at work in several organizations, and end in one of them only. */
+type Held = Pick<Credential, 'id' | 'organizationId'>
+export const heldKey = ({ id, organizationId }: Held): string => `${id} ${organizationId}`
+
+/** Those of the credentials that are worth nothing any more, by heldKey; for whoever was let in and stays. */
+export async function findEnded(deps: Deps, held: Held[]): Promise<Set<string>> {
+  const rows = await deps.db.$queryRaw<Held[]>`
+    SELECT given.id, given.organization_id AS "organizationId" FROM unnest(
+      ${held.map(({ id }) => id)}::uuid[], ${held.map(({ organizationId }) => organizationId)}::uuid[]
     ) AS given (id, organization_id)
     WHERE NOT EXISTS (
       SELECT FROM refresh_tokens token
@@ -119,5 +120,5 @@ export async function findEnded(
       SELECT FROM api_keys key
       WHERE key.id = given.id AND key.organization_id = given.organization_id AND coalesce(key.expires_at > now(), true)
     )`
-  return new Set(rows.map(({ id }) => id))
+  return new Set(rows.map(heldKey))
 }

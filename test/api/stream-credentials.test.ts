@@ -1,8 +1,10 @@
 import { findEnded } from '../../domain/auth/caller.ts'
 import { createTokens } from '../../domain/auth/tokens.ts'
+import { toUuid } from '../../domain/ids.ts'
 import {
   ADMIN,
   ADMIN_VARIABLES,
+  addOwnOrganization,
   bearer,
   createApiKey,
   FULL_MODE,
@@ -133,6 +135,19 @@ describe('a stream', () => {
     expectError(await waiting, 401, /^Authentication required$/)
   })
 
+  it('ends in one organization, and goes on in another', async () => {
+    const { db } = service.platform.deps
+    const { headers: own, id } = await addOwnOrganization(service.url, user)
+    const session = await createSession(service.url, undefined, {}, own)
+    const leaving = await openStream(service.url, `/v1/sessions/${session}/sse`, { headers: own })
+    const staying = await open(user.headers)
+    await db.member.deleteMany({ where: { userId: user.id, organizationId: toUuid(id) } })
+    await expectEndOf(leaving)
+    await call(service.url, 'POST', path.replace('/sse', '/messages'), textMessage('Hello'), user.headers)
+    await staying.until(({ event }) => event === 'session.idled')
+    staying.close()
+  })
+
   it('ends with its user’s membership', async () => {
     const { db } = service.platform.deps
     const leaving = await registerUser(service.url)
@@ -169,7 +184,7 @@ describe('the check of credentials', () => {
   it('finds those that nobody knows, and none where none are given', async () => {
     const { deps } = service.platform
     const { id, organizationId } = { id: crypto.randomUUID(), organizationId: crypto.randomUUID() }
-    expect(await findEnded(deps, [{ id, organizationId }])).toEqual(new Set([id]))
+    expect(await findEnded(deps, [{ id, organizationId }])).toEqual(new Set([`${id} ${organizationId}`]))
     expect(await findEnded(deps, [])).toEqual(new Set())
   })
 })
