@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import type { TokenResponse } from '../contract/auth.ts'
+import { isLoopback } from '../domain/loopback.ts'
 
 /** What a browser keeps for the service. Scripts see none of it, and of other sites only a link here carries it along. */
 export const ACCESS_TOKEN = 'access_token'
@@ -50,6 +51,4 @@ export const setOrganization = (ctx: Context, options: CookieOptions, id: string
 
 /** Browsers take Secure cookies over plain HTTP from their own machine only, and some not even then. */
 const isLocal = (ctx: Context, { baseUrl }: CookieOptions): boolean =>
-  isLoopback(ctx.hostname) && isLoopback(new URL(baseUrl).hostname)
-
-const isLoopback = (hostname: string): boolean => /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  [ctx.hostname, new URL(baseUrl).hostname].every((name) => isLoopback(name) || name.endsWith('.localhost'))

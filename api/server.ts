@@ -29,7 +29,7 @@ const SWEEP_MS = 50
 const LINGER_MS = 2000
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
-  await Promise.all([preparePasswords(), prepareAdministrator(deps)])
+  if (deps.auth.hasPasswords) await Promise.all([preparePasswords(), prepareAdministrator(deps)])
   const streams = createSseStreams(options.sse, deps.log, (credentials) => findEnded(deps, credentials))
   const app = createApp(deps, { ...options, streams })
   // Streams and waiting POSTs last as long as they like; a request has to arrive in time.

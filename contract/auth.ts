@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, textUpTo } from './common.ts'
+import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
 import { defineEndpoint, type Endpoint } from './endpoint.ts'
 import { ApiKeyId, OrganizationId, UserId } from './ids.ts'
 
@@ -30,7 +30,7 @@ const MAX_REFRESH_TOKEN_BYTES = 4096
 const MAX_SCOPES = 50
 const MAX_API_KEY_DAYS = 3650
 
-const Password = textUpTo(MAX_PASSWORD_BYTES)
+export const Password = textUpTo(MAX_PASSWORD_BYTES)
 
 const LoginRequest = z.object({ email: textUpTo(MAX_EMAIL_BYTES), password: Password }).meta({ id: 'LoginRequest' })
 export type LoginRequest = z.infer<typeof LoginRequest>
@@ -87,11 +87,7 @@ export type CurrentUser = z.infer<typeof CurrentUser>
 
 const CreateApiKeyRequest = z
   .object({
-    name: z
-      .string()
-      .trim()
-      .min(1, { error: 'must not be empty' })
-      .max(MAX_API_KEY_NAME_CHARACTERS, { error: `must have at most ${MAX_API_KEY_NAME_CHARACTERS} characters` }),
+    name: nameUpTo(MAX_API_KEY_NAME_CHARACTERS),
     scopes: z
       .array(textUpTo(100))
       .max(MAX_SCOPES, { error: `must be at most ${MAX_SCOPES}` })

@@ -18,6 +18,14 @@ export const DateTime = z.iso.datetime()
 /** The shape of every list answer. */
 export const listOf = <T extends z.ZodType>(item: T) => z.object({ data: z.array(item) })
 
+/** What people call something; in characters. */
+export const nameUpTo = (maxCharacters: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, { error: 'must not be empty' })
+    .max(maxCharacters, { error: `must have at most ${maxCharacters} characters` })
+
 /** UTF-8 length, not characters: limits are about what is stored and sent. */
 const bytes = new TextEncoder()
 export const textUpTo = (maxBytes: number) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
+import { DateTime, listOf, nameUpTo } from './common.ts'
 import { defineEndpoint, type Endpoint } from './endpoint.ts'
 import { OrganizationId } from './ids.ts'
 
@@ -10,11 +10,7 @@ export const Organization = z
   .meta({ id: 'OrganizationResponse' })
 export type Organization = z.infer<typeof Organization>
 
-const Name = z
-  .string()
-  .trim()
-  .min(1, { error: 'must not be empty' })
-  .max(MAX_NAME_CHARACTERS, { error: `must have at most ${MAX_NAME_CHARACTERS} characters` })
+const Name = nameUpTo(MAX_NAME_CHARACTERS)
 
 const CreateOrganizationRequest = z.object({ name: Name }).meta({ id: 'CreateOrganizationRequest' })
 export type CreateOrganizationRequest = z.infer<typeof CreateOrganizationRequest>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { deleteInBatches } from './batches.ts'
 import type { Deps, Scope } from './deps.ts'
 import { conflict, DomainError } from './errors.ts'
 import { newUuid } from './ids.ts'
@@ -80,19 +81,14 @@ async function release(deps: Deps, { organizationId, userId }: Scope, key: strin
   await deps.db.idempotencyKey.deleteMany({ where: { organizationId, userId, key, uuid, answer: null } })
 }
 
-const BATCH = 1000
-
 /** Deletes keys whose time is over; returns how many. Throws the signal's reason when it aborts. */
-export async function deleteOldKeys(deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<number> {
-  for (let deleted = 0; ; ) {
-    signal.throwIfAborted()
-    const count = await deps.db.$executeRaw`
+export const deleteOldKeys = (deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<number> =>
+  deleteInBatches(
+    signal,
+    (limit) => deps.db.$executeRaw`
       DELETE FROM idempotency_keys WHERE (organization_id, user_id, key) IN (
         SELECT organization_id, user_id, key FROM idempotency_keys
         WHERE created_at < now() - make_interval(secs => ${olderThanMs / 1000})
-        ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
-      )`
-    deleted += count
-    if (count < BATCH) return deleted
-  }
-}
+        ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+      )`,
+  )

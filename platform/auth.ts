@@ -3,7 +3,8 @@ import { createOauthProvider } from '../domain/auth/oauth-provider.ts'
 import { createOpenIdProvider } from '../domain/auth/open-id-provider.ts'
 import type { AuthSettings } from '../domain/auth/settings.ts'
 import { createTokens, deriveKey } from '../domain/auth/tokens.ts'
-import { type Config, isLoopback } from './config.ts'
+import { isLoopback } from '../domain/loopback.ts'
+import type { Config } from './config.ts'
 
 /** `fallbackSecret` is for mode none, where no token is of any use. */
 export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logger): AuthSettings {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { AuthMode } from '../contract/auth.ts'
-import { textUpTo } from '../contract/common.ts'
+import { AuthMode, Password } from '../contract/auth.ts'
+import { normalizeEmail } from '../domain/auth/email.ts'
+import { isLoopback } from '../domain/loopback.ts'
 
 /** Of a timer: Node.js takes no more than 2^31 ms. */
 const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)
@@ -65,12 +66,8 @@ const Variables = z.object({
   AUTH_JWT_SECRET: optionalText,
   AUTH_JWT_ACCESS_TOKEN_LIFETIME: wholeSeconds(15 * 60),
   AUTH_JWT_REFRESH_TOKEN_LIFETIME: wholeSeconds(30 * 24 * 60 * 60),
-  AUTH_ADMIN_EMAIL: z
-    .string()
-    .transform((email) => email.trim().normalize('NFC').toLowerCase())
-    .pipe(z.email())
-    .optional(),
-  AUTH_ADMIN_PASSWORD: textUpTo(1024).optional(),
+  AUTH_ADMIN_EMAIL: z.string().transform(normalizeEmail).pipe(z.email()).optional(),
+  AUTH_ADMIN_PASSWORD: Password.optional(),
   AUTH_DISABLE_PASSWORD: flag,
   AUTH_DISABLE_SIGNUP: flag,
   AUTH_IDPA_CLIENT_ID: optionalText,
@@ -116,10 +113,11 @@ const Environment = Variables.superRefine((config, issues) => {
   const hasPasswords = config.AUTH_MODE === 'admin' || !config.AUTH_DISABLE_PASSWORD
   if (config.AUTH_MODE === 'admin' || (config.AUTH_ADMIN_EMAIL && hasPasswords))
     need('AUTH_ADMIN_PASSWORD', 'for the administrator')
-  if (config.AUTH_IDPA_CLIENT_ID) need('AUTH_IDPA_CLIENT_SECRET', 'with AUTH_IDPA_CLIENT_ID')
-  if (config.AUTH_IDPA_CLIENT_SECRET) need('AUTH_IDPA_CLIENT_ID', 'with AUTH_IDPA_CLIENT_SECRET')
-  if (config.AUTH_IDPB_CLIENT_ID) need('AUTH_IDPB_CLIENT_SECRET', 'with AUTH_IDPB_CLIENT_ID')
-  if (config.AUTH_IDPB_CLIENT_SECRET) need('AUTH_IDPB_CLIENT_ID', 'with AUTH_IDPB_CLIENT_SECRET')
+  for (const provider of ['IDPA', 'IDPB'] as const) {
+    const [id, secret] = [`AUTH_${provider}_CLIENT_ID`, `AUTH_${provider}_CLIENT_SECRET`] as const
+    if (config[id]) need(secret, `with ${id}`)
+    if (config[secret]) need(id, `with ${secret}`)
+  }
 })
 
 export type Config = z.infer<typeof Environment>
@@ -144,5 +142,3 @@ function isSafe(url: string): boolean {
   const { protocol, hostname } = new URL(url)
   return protocol === 'https:' || isLoopback(hostname)
 }
-
-export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { badGateway, DomainError, invalid, unauthenticated } from '../errors.ts'
 import type { Report } from './identity-provider.ts'
 
-/** What start has sealed; others than ours cannot be there. */
+/** What a sign-in begins with and is checked with; a browser keeps it in between, sealed. */
 const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
 export type Secrets = z.infer<typeof Secrets>
 
@@ -23,9 +23,8 @@ export function checkCallback(query: string): string {
   return state
 }
 
-/** Checks that the query is the answer to these secrets, too. Throws what checkCallback throws. */
-export function readCallback(query: string, sealed: Record<string, unknown>): Secrets {
-  const state = checkCallback(query)
+/** What was sealed for the answer with this state. Throws `unauthenticated` for the answer to another sign-in. */
+export function readSecrets(sealed: Record<string, unknown>, state: string): Secrets {
   const secrets = Secrets.safeParse(sealed)
   if (!secrets.success || secrets.data.state !== state) {
     throw unauthenticated('This is not the answer to the sign-in that was begun in this browser last; begin again')

@@ -1,13 +1,15 @@
+import type { Secrets } from './callback.ts'
+
 /** What a sign-in begins and ends with; `secrets` is kept by the browser, sealed, in between. */
 export type IdentityProvider = {
   /** Where the browser goes. Throws `bad_gateway` when the provider does not answer. */
-  start(): Promise<{ location: string; secrets: Record<string, string> }>
+  start(): Promise<{ location: string; secrets: Secrets }>
   /**
    * Who has signed in, by the query that the browser came back with. Throws `invalid` for one that is none, `unauthenticated`
    * for one that does not belong to `secrets` or that the provider does not stand by, `forbidden` for somebody who may not
    * come in, and `bad_gateway`.
    */
-  finish(query: string, secrets: Record<string, unknown>): Promise<Identity>
+  finish(query: string, secrets: Secrets): Promise<Identity>
 }
 
 /**

@@ -1,16 +1,15 @@
 import type { LoginRequest, RegisterRequest, TokenResponse } from '../../contract/auth.ts'
 import type { Prisma, User } from '../../prisma/generated/client.ts'
+import { deleteInBatches } from '../batches.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, forbidden, unauthenticated } from '../errors.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
+import { normalizeEmail } from './email.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 import { onlyEmail } from './settings.ts'
 
 /** The oldest login ends with one too many. */
 const MAX_LOGINS = 100
-
-/** As users are found by it: nobody is somebody else by capital letters. */
-export const normalizeEmail = (email: string): string => email.trim().normalize('NFC').toLowerCase()
 
 /** Every failure is alike, in words and in time. Throws `unauthenticated` and, when too many do so, `too_many`. */
 export async function logIn(deps: Deps, { email, password }: LoginRequest): Promise<TokenResponse> {
@@ -115,17 +114,12 @@ export async function endLogin(deps: Deps, { loginId, userId }: { loginId: strin
   await deps.db.refreshToken.deleteMany({ where: { id: loginId, userId } })
 }
 
-const BATCH = 1000
-
 /** Deletes logins whose time is over; returns how many. Throws the signal's reason when it aborts. */
-export async function deleteOldLogins(deps: Deps, signal: AbortSignal): Promise<number> {
-  for (let deleted = 0; ; ) {
-    signal.throwIfAborted()
-    const count = await deps.db.$executeRaw`
+export const deleteOldLogins = (deps: Deps, signal: AbortSignal): Promise<number> =>
+  deleteInBatches(
+    signal,
+    (limit) => deps.db.$executeRaw`
       DELETE FROM refresh_tokens WHERE id IN (
-        SELECT id FROM refresh_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
-      )`
-    deleted += count
-    if (count < BATCH) return deleted
-  }
-}
+        SELECT id FROM refresh_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+      )`,
+  )

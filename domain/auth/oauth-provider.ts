@@ -1,6 +1,7 @@
 import * as openid from 'openid-client'
 import { z } from 'zod'
-import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
+import { requestAuthorization } from './authorization-request.ts'
+import { explain, notVerified, type Secrets } from './callback.ts'
 import { toIdentity } from './identity.ts'
 import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
 import { createProviderFetch, noAnswer, type ProviderFetch } from './provider-fetch.ts'
@@ -16,19 +17,8 @@ export function createOauthProvider(options: OauthOptions): IdentityProvider {
   const ask = createProviderFetch(options)
   const config = configure(options, ask)
   return {
-    start: async () => {
-      const secrets = { state: openid.randomState(), verifier: openid.randomPKCECodeVerifier() }
-      const location = openid.buildAuthorizationUrl(config, {
-        redirect_uri: options.redirectUri,
-        scope: options.scope,
-        state: secrets.state,
-        code_challenge: await openid.calculatePKCECodeChallenge(secrets.verifier),
-        code_challenge_method: 'S256',
-      })
-      return { location: location.href, secrets }
-    },
-    finish: async (query, sealed) => {
-      const secrets = readCallback(query, sealed)
+    start: () => requestAuthorization(config, options),
+    finish: async (query, secrets) => {
       const token = await exchangeCode(config, options, query, secrets)
       return readUser(ask, options.userUrl, token)
     },

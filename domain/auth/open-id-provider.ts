@@ -1,6 +1,7 @@
 import * as openid from 'openid-client'
 import { badGateway, forbidden } from '../errors.ts'
-import { explain, notVerified, readCallback, type Secrets } from './callback.ts'
+import { requestAuthorization } from './authorization-request.ts'
+import { explain, notVerified, type Secrets } from './callback.ts'
 import { domainOf, toIdentity } from './identity.ts'
 import type { ClientOptions, Identity, IdentityProvider, Report } from './identity-provider.ts'
 import { createProviderFetch } from './provider-fetch.ts'
@@ -19,24 +20,10 @@ export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
   const allowedDomains = new Set(options.allowedDomains.map((domain) => domain.toLowerCase()))
   return {
     start: async () => {
-      const config = await configure()
-      const secrets = {
-        state: openid.randomState(),
-        nonce: openid.randomNonce(),
-        verifier: openid.randomPKCECodeVerifier(),
-      }
-      const location = openid.buildAuthorizationUrl(config, {
-        redirect_uri: options.redirectUri,
-        scope: SCOPE,
-        state: secrets.state,
-        nonce: secrets.nonce,
-        code_challenge: await openid.calculatePKCECodeChallenge(secrets.verifier),
-        code_challenge_method: 'S256',
-      })
-      return { location: location.href, secrets }
+      const { redirectUri } = options
+      return requestAuthorization(await configure(), { redirectUri, scope: SCOPE, nonce: openid.randomNonce() })
     },
-    finish: async (query, sealed) => {
-      const secrets = readCallback(query, sealed)
+    finish: async (query, secrets) => {
       const config = await configure()
       const identity = await readIdentity(config, currentUrl(options, query), secrets, options.report)
       if (allowedDomains.size > 0 && !allowedDomains.has(domainOf(identity.email))) {

@@ -1,10 +1,10 @@
 import type { CustomFetch } from 'openid-client'
 import { badGateway, DomainError } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import type { ClientOptions } from './identity-provider.ts'
 
 const DEFAULT_TIMEOUT_MS = 10_000
 const MAX_ANSWER_BYTES = 1024 * 1024
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 type FetchOptions = Pick<ClientOptions, 'timeoutMs' | 'report'>
 
@@ -19,7 +19,7 @@ export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: 
   return async (url, { method, headers, body }) => {
     const { protocol, hostname, host } = new URL(url)
     // What a provider names as its own addresses, too: a secret goes there.
-    if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname))) {
+    if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname))) {
       report?.({ host, reason: 'an address that is not https' })
       throw noAnswer()
     }

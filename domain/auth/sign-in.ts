@@ -3,9 +3,10 @@ import type { User } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { forbidden, invalid, notFound, unauthenticated } from '../errors.ts'
 import { appointAdministrator } from './administrator.ts'
-import { checkCallback } from './callback.ts'
+import { checkCallback, readSecrets } from './callback.ts'
+import { normalizeEmail } from './email.ts'
 import type { Identity, IdentityProvider } from './identity-provider.ts'
-import { createUser, emailTaken, type NewUser, normalizeEmail, startLogin } from './log-in.ts'
+import { createUser, emailTaken, type NewUser, startLogin } from './log-in.ts'
 
 /** A user who has not come back by then begins again. */
 const LIFETIME_SECONDS = 10 * 60
@@ -35,14 +36,14 @@ export async function finishSignIn(
   { state, query }: { state: string | undefined; query: string },
 ): Promise<{ tokens: TokenResponse; location: string }> {
   const provider = requireProvider(deps, name)
-  checkCallback(query)
-  const secrets = state === undefined ? undefined : await deps.auth.tokens.unseal(state)
-  if (secrets === undefined || secrets.provider !== name) {
+  const answered = checkCallback(query)
+  const sealed = state === undefined ? undefined : await deps.auth.tokens.unseal(state)
+  if (sealed === undefined || sealed.provider !== name) {
     throw unauthenticated('This sign-in was not begun in this browser, or too long ago; begin again')
   }
-  const identity = await provider.finish(query, secrets)
+  const identity = await provider.finish(query, readSecrets(sealed, answered))
   // Written by startSignIn.
-  return { tokens: await signIn(deps, name, identity), location: secrets.returnTo as string }
+  return { tokens: await signIn(deps, name, identity), location: sealed.returnTo as string }
 }
 
 function requireProvider(deps: Deps, name: string): IdentityProvider {

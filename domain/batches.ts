@@ -1,0 +1,17 @@
+const BATCH = 1000
+
+/**
+ * Runs a statement that deletes at most `limit` rows until there are no more; returns how many went. Throws the signal's
+ * reason when it aborts.
+ */
+export async function deleteInBatches(
+  signal: AbortSignal,
+  deleteSome: (limit: number) => Promise<number>,
+): Promise<number> {
+  for (let deleted = 0; ; ) {
+    signal.throwIfAborted()
+    const count = await deleteSome(BATCH)
+    deleted += count
+    if (count < BATCH) return deleted
+  }
+}
