@@ -56,7 +56,10 @@ const STALLED_MS = 30_000
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
-const CHUNK_BYTES = 64 * 1024
+/** Frames are joined until they pass this. */
+const CHUNK_CHARS = 64 * 1024
+/** What is longer is written in pieces; joined frames seldom are. */
+const PIECE_BYTES = 2 * CHUNK_CHARS
 const CYCLE_JITTER = 0.2
 const CREDENTIAL_CHECK_MS = 10_000
 
@@ -218,7 +221,10 @@ async function run(
     leftMs < pace.cycleMs
       ? setTimeout(() => ended.abort(CREDENTIAL_ENDED), leftMs)
       : setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
-  const heartbeat = setInterval(() => res.write(': heartbeat\n\n'), pace.heartbeatMs)
+  const heartbeat = setInterval(() => {
+    // Whoever has not taken all that was written may have half an event of it.
+    if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
+  }, pace.heartbeatMs)
   try {
     res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))
     const reason = await relay(res, events, ended.signal, pace.hint)
@@ -278,9 +284,9 @@ async function relay(
  * ended; the rest is given to the socket all the same, for what follows half a frame would be taken for its other half.
  */
 async function write(res: ServerResponse, bytes: Buffer, ended: AbortSignal): Promise<boolean> {
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    if (res.write(bytes.subarray(at, at + CHUNK_BYTES)) || (await drained(res, ended))) continue
-    res.write(bytes.subarray(at + CHUNK_BYTES))
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    if (res.write(bytes.subarray(at, at + PIECE_BYTES)) || (await drained(res, ended))) continue
+    res.write(bytes.subarray(at + PIECE_BYTES))
     return false
   }
   return true
@@ -299,7 +305,7 @@ function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {
     chunk += frame(event, retryMs)
-    if (chunk.length < CHUNK_BYTES) continue
+    if (chunk.length < CHUNK_CHARS) continue
     yield chunk
     chunk = ''
   }

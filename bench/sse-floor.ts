@@ -26,11 +26,11 @@ const server = createServer((socket) => {
   socket.once('data', (head) => {
     const [, id = '', rest] = /(session_[0-9a-f]{32})\/(\w+)/.exec(head.toString('latin1')) ?? []
     const sessionId = toUuid(id)
+    socket.write(HEAD)
     if (rest === 'events') return void replay(socket, sessionId)
     const peers = streams.get(sessionId) ?? new Set()
     streams.set(sessionId, peers.add(socket))
     socket.on('close', () => peers.delete(socket))
-    socket.write(HEAD)
   })
 })
 

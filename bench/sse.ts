@@ -1,4 +1,4 @@
-import { createConnection } from 'node:net'
+import { get } from 'node:http'
 import type { WireEvent } from '../contract/events.ts'
 import { appendEvents } from '../domain/events/append.ts'
 import { publishEvents } from '../domain/events/relay.ts'
@@ -182,22 +182,23 @@ async function measureReplay(port: number, path: string, events: number, mark: s
 /** Reads an answer until so many events have come; returns how many bytes that were. */
 function readUntil(port: number, path: string, events: number, mark: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
-    const socket = createConnection(port, '127.0.0.1')
-    const timer = setTimeout(() => socket.destroy(new Error(`${path} took too long`)), DEADLINE_MS)
-    let rest = Buffer.alloc(0)
-    let seen = 0
-    let bytes = 0
-    socket.on('error', reject)
-    socket.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      const whole = Buffer.concat([rest, chunk])
-      rest = whole.subarray(1 - mark.length)
-      for (let at = whole.indexOf(mark); at >= 0; at = whole.indexOf(mark, at + mark.length)) seen++
-      if (seen < events) return
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(bytes)
+    const sent = get({ port, path, agent: false }, (answer) => {
+      let rest = Buffer.alloc(0)
+      let seen = 0
+      let bytes = 0
+      answer.on('error', reject)
+      answer.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        const whole = Buffer.concat([rest, chunk])
+        rest = whole.subarray(1 - mark.length)
+        for (let at = whole.indexOf(mark); at >= 0; at = whole.indexOf(mark, at + mark.length)) seen++
+        if (seen < events) return
+        clearTimeout(timer)
+        resolve(bytes)
+        sent.destroy()
+      })
     })
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`)
+    const timer = setTimeout(() => sent.destroy(new Error(`${path} took too long`)), DEADLINE_MS)
+    sent.on('error', reject)
   })
 }

@@ -3,7 +3,7 @@ import { append, createOpenTurn, toolEvents } from '../support/by-hand.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { type Json, listEvents, waitFor } from '../support/http.ts'
 import { createResumingClient, type ResumingClient } from '../support/resuming-client.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
 const SESSIONS = 8
@@ -32,9 +32,9 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-async function openUnread(turn: Turn): Promise<Unread> {
+async function openUnread(turn: Turn, url = service.url): Promise<Unread> {
   const client = createResumingClient(turn.id)
-  const stream = await client.connect(service.url, 'start')
+  const stream = await client.connect(url, 'start')
   stream.pause()
   return { turn, client, stream }
 }
@@ -98,6 +98,28 @@ describe('clients that never read', () => {
     await Promise.all(unread.slice(0, RESUMED).map(expectNothingLost))
     expect(grownBytes).toBeLessThan(CLIENTS * INBOX_BYTES)
     await waitFor(async () => service.api.openStreams() === 0, 'the second streams to end')
+  })
+})
+
+describe('a client that is slow in the middle of a large event', () => {
+  it('gets the rest of it before the next heartbeat', async () => {
+    await withService({ worker: false, sse: { heartbeatMs: 20 } }, async ({ platform, url, api }) => {
+      const turn = await createOpenTurn(platform.deps)
+      // More than the operating system takes for a connection.
+      for (let call = 0; call < LARGE_EVENTS; call++) {
+        await append(platform.deps, turn.writer, toolEvents(`call_${call}`, 'x'.repeat(LARGE_BYTES)))
+      }
+      const { client, stream } = await openUnread(turn, url)
+      await sleep(PILING_UP_MS)
+      const record = await listEvents(url, turn.id)
+      expect(client.received().length).toBeLessThan(record.length)
+      stream.resume()
+      await stream.until((frame) => frame.id === record.at(-1).id)
+      await stream.until(({ comment }) => comment === 'heartbeat')
+      expect(client.received()).toEqual(record)
+      client.leave()
+      await waitFor(async () => api.openStreams() === 0, 'the stream to end')
+    })
   })
 })
 
