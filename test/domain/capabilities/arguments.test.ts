@@ -247,9 +247,12 @@ describe('schemas and arguments made to take time', () => {
     return result
   }
 
-  it.each<[string, Schema, Arguments, string]>([
+  /** Each failure is kept: a fast machine is out of memory before it is out of time. */
+  const LATE_OR_LARGE = /could not be checked in time|too large or too deeply nested/
+
+  it.each<[string, Schema, Arguments, string | RegExp]>([
     ['definitions that double, each allowed', doubling('allOf', { type: 'string' }), { x: 'a' }, LATE],
-    ['definitions that double, each refused', doubling('anyOf', { type: 'number' }), { x: 'a' }, LATE],
+    ['definitions that double, each refused', doubling('anyOf', { type: 'number' }), { x: 'a' }, LATE_OR_LARGE],
     ['a recursion that doubles over deep data', tree(2), nested(60), LATE],
     ['a recursion over data that is deeper than the stack', tree(1), nested(200_000), LARGE],
     ['a schema that is only itself', { $ref: '#' }, {}, LARGE],
@@ -266,7 +269,7 @@ describe('schemas and arguments made to take time', () => {
       'x.0 must',
     ],
   ])('leave the event loop free and end in time: %s', async (_, schema, args, sentence) => {
-    expect(await whileFree(() => check(schema, args))).toContain(sentence)
+    expect(await whileFree(() => check(schema, args))).toMatch(sentence)
   })
 
   it("leave the event loop free also when the schema is the service's own", async () => {
