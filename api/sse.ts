@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { type Credential, heldKey } from '../domain/auth/caller.ts'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
+import { writeInPieces } from './back-pressure.ts'
 
 /** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
 export type SseOptions = {
@@ -50,16 +51,12 @@ export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 const CREDENTIAL_ENDED = 'credential_ended'
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_SESSION = 12
-/** A client that takes nothing for this long is cut off; it comes back with its cursor and loses nothing. */
-const STALLED_MS = 30_000
 /** What is left of a stream after its end is dropped after this long. */
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
 /** Frames are joined until they pass this. */
 const CHUNK_CHARS = 64 * 1024
-/** What is longer is written in pieces; joined frames seldom are. */
-const PIECE_BYTES = 2 * CHUNK_CHARS
 const CYCLE_JITTER = 0.2
 const CREDENTIAL_CHECK_MS = 10_000
 
@@ -253,6 +250,12 @@ function end(res: ServerResponse): void {
   res.end()
 }
 
+/**
+ * Who takes a large event slowly gets the rest of it before the stream ends for these reasons. It would come back for the
+ * same event, and never get past it.
+ */
+const isPatient = (reason: unknown): boolean => reason === 'connection_cycle' || reason === 'slow_consumer'
+
 /** Writes events until there are no more or the stream is ended; returns why. */
 async function relay(
   res: ServerResponse,
@@ -270,26 +273,14 @@ async function relay(
       const retryMs = hint(now - lastAt)
       lastAt = now
       for (const chunk of chunks(next.value, retryMs)) {
-        if (await write(res, Buffer.from(chunk), ended)) continue
-        return ended.aborted ? String(ended.reason) : 'slow_consumer'
+        const isTaken = await writeInPieces(res, Buffer.from(chunk), { signal: ended, isPatient })
+        if (ended.aborted) return String(ended.reason)
+        if (!isTaken) return 'slow_consumer'
       }
     }
   } finally {
     await events.return('end')
   }
-}
-
-/**
- * In pieces: a slow client takes a large event as long as it takes some of it. False when it does not, or the stream has
- * ended; the rest is given to the socket all the same, for what follows half a frame would be taken for its other half.
- */
-async function write(res: ServerResponse, bytes: Buffer, ended: AbortSignal): Promise<boolean> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    if (res.write(bytes.subarray(at, at + PIECE_BYTES)) || (await drained(res, ended))) continue
-    res.write(bytes.subarray(at + PIECE_BYTES))
-    return false
-  }
-  return true
 }
 
 /** 100 ms while events flow, up to 500 ms after a pause. */
@@ -310,22 +301,4 @@ function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
     chunk = ''
   }
   if (chunk !== '') yield chunk
-}
-
-/** False when the client does not take what is there, or the stream has ended. */
-function drained(res: ServerResponse, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (ok: boolean) => () => {
-      clearTimeout(timer)
-      res.off('drain', drain)
-      signal.removeEventListener('abort', stop)
-      resolve(ok)
-    }
-    const drain = settle(true)
-    const stop = settle(false)
-    const timer = setTimeout(stop, STALLED_MS)
-    res.on('drain', drain)
-    signal.addEventListener('abort', stop)
-    if (signal.aborted) stop()
-  })
 }
