@@ -57,6 +57,7 @@ function describe(error: unknown): { status: number; message: string; headers: R
     return { status: statusOf[error.kind], message: error.message, headers }
   }
   if (isOverloaded(error)) return { status: 503, message: OVERLOADED, headers: { 'Retry-After': '2' } }
+  if (isAway(error)) return { status: 503, message: AWAY, headers: { 'Retry-After': '2' } }
   return undefined
 }
 
@@ -66,3 +67,13 @@ const OVERLOADED = 'The service is too busy; nothing was done, try again'
 const isOverloaded = (error: unknown): boolean =>
   error instanceof Error &&
   /timeout exceeded when trying to connect|Unable to start a transaction in the given time/.test(error.message)
+
+const AWAY =
+  'The service has lost its database; try again, with the same Idempotency-Key if the request creates something'
+
+/** A connection to Postgres was lost, or there is none to be had: the words of its driver, of Node, and of Postgres as it stops and starts. */
+const isAway = (error: unknown): boolean =>
+  error instanceof Error &&
+  /Postgres has not answered|Connection terminated|ECONNREFUSED|ECONNRESET|Can't reach database|closed the connection|database system is/.test(
+    error.message,
+  )

@@ -42,7 +42,8 @@ type HubOptions = {
 const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
 const BLOCK_MS = 2000
-const READ_COUNT = 1000
+/** Of each relay stream, and its entries may be large. */
+const READ_COUNT = 100
 const CONNECTING_MS = 50
 const RETRY_MS = 200
 
@@ -56,16 +57,16 @@ export function createEventHub(options: HubOptions): EventHub {
   const stopped = new AbortController()
   const check = createCheck(options, subscribers)
   const reading = readRelay(options, { subscribers, watches }, check, stopped.signal)
-  let checkedAt = Date.now()
+  let checkedAt = performance.now()
   let checking = false
   const timer = setInterval(() => {
     // Asked each time, so that a Redis that has just gone away holds streams up for no longer than one that is away.
     const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
-    if (checking || Date.now() - checkedAt < dueMs) return
+    if (checking || performance.now() - checkedAt < dueMs) return
     checking = true
     void check().finally(() => {
       checking = false
-      checkedAt = Date.now()
+      checkedAt = performance.now()
     })
   }, options.checkWithoutRedisMs / 2)
 
@@ -180,7 +181,8 @@ async function readRelay(
     try {
       if (positions === undefined) {
         positions = await lastPositions(reader, keys)
-        await check()
+        // Not waited for: Postgres may be slow when Redis is back.
+        void check()
       }
       const answer = (await reader.call(
         'XREAD',

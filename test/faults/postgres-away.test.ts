@@ -97,7 +97,10 @@ describe('a turn goes on when Postgres was away', () => {
     await started.stream.until((frame) => frame.event === 'tool.call_requested')
     await takePostgresAway(async () => {
       const { status, body } = await answer(started.id)
-      expect({ status, body }).toEqual({ status: 500, body: { error: 'Internal server error' } })
+      expect({ status, body }).toEqual({
+        status: 503,
+        body: { error: expect.stringContaining('has lost its database') },
+      })
       return true
     })
     await waitFor(async () => (await answer(started.id)).status === 200, 'the answer to be taken')

@@ -6,6 +6,8 @@ export type Proxy = {
   address: string
   /** Breaks every connection and refuses new ones until `mend`. */
   cut(): void
+  /** Passes nothing on on the connections there are, as if a host had died; new ones work. */
+  freeze(): void
   mend(): void
   close(): Promise<void>
 }
@@ -37,6 +39,9 @@ export async function startProxy(target: string): Promise<Proxy> {
     cut: () => {
       isCut = true
       breakAll()
+    },
+    freeze: () => {
+      for (const socket of sockets) socket.unpipe().pause()
     },
     mend: () => {
       isCut = false

@@ -1,23 +1,31 @@
 import { Redis } from 'ioredis'
 import { createEventHub } from '../../../domain/events/hub.ts'
+import { relayIndex, relayKey } from '../../../domain/events/relay.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { waitFor } from '../../support/http.ts'
 
+const { jest } = import.meta
+
+/** `answer`: what the record waits for before it answers. */
+type HubOptions = { checkMs?: number; answer?: Promise<void> }
+
 /** A hub on the real Redis whose look at the record is counted, and finds what the test says. */
-function startHub(recorded: Map<string, number>, { checkMs = 20 } = {}) {
+function startHub(recorded: Map<string, number>, { checkMs = 20, answer }: HubOptions = {}) {
   const looks: string[][] = []
   const db = {
     $queryRaw: async (_sql: TemplateStringsArray, ids: string[]) => {
       looks.push(ids)
+      await answer
       return ids.flatMap((id) => (recorded.has(id) ? [{ id, last: recorded.get(id) }] : []))
     },
   } as unknown as PrismaClient
   const reader = new Redis(process.env.REDIS_URL ?? '', { protocol: 2 })
   const log = createLog('silent', 'hub')
-  const hub = createEventHub({ reader, db, log, prefix: `hub-${newUuid()}`, checkMs, checkWithoutRedisMs: 10 })
-  return { hub, reader, looks }
+  const prefix = `hub-${newUuid()}`
+  const hub = createEventHub({ reader, db, log, prefix, checkMs, checkWithoutRedisMs: 10 })
+  return { hub, reader, looks, prefix }
 }
 
 describe('the hub', () => {
@@ -52,6 +60,40 @@ describe('the hub', () => {
     const seen = looks.length
     await waitFor(async () => looks.length > seen + 5, 'more looks')
     await hub.close()
+  })
+
+  it('goes on looking when the clock is set back', async () => {
+    const { hub, looks } = startHub(new Map())
+    hub.subscribe(newUuid(), () => 0)
+    await waitFor(async () => looks.length > 0, 'a look')
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => 0)
+    const seen = looks.length
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    clock.mockRestore()
+    expect(looks.length).toBeGreaterThan(seen)
+    await hub.close()
+  })
+
+  it('reads the relay while the record does not answer', async () => {
+    const { hub, reader, prefix } = startHub(new Map(), { answer: new Promise(() => {}) })
+    const session = newUuid()
+    const inbox = hub.subscribe(session, () => 0)
+    await waitFor(async () => reader.status === 'ready', 'Redis')
+    const other = reader.duplicate()
+    await waitFor(async () => {
+      await other.xadd(
+        relayKey(prefix, relayIndex(session)),
+        '*',
+        session,
+        newUuid(),
+        '1',
+        'turn.started',
+        'event_1',
+        '{}',
+      )
+      return inbox.take().entries.length > 0
+    }, 'an entry')
+    await Promise.all([hub.close(), other.quit()])
   })
 
   it('forgets a subscriber that has closed, and not its peers', async () => {

@@ -1,0 +1,41 @@
+import { createLog } from '../../platform/log.ts'
+import { connectPostgres, type Postgres } from '../../platform/postgres.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
+
+const CONNECTIONS = 3
+
+let proxy: ServerProxy
+let postgres: Postgres
+beforeAll(async () => {
+  const database = await cloneDatabase()
+  const url = new URL(database.url)
+  proxy = await startProxy(url.host)
+  url.host = proxy.address
+  const config = { DATABASE_URL: url.href, DATABASE_POOL_SIZE: CONNECTIONS }
+  postgres = connectPostgres(config, createLog('silent', 'test'), { silentMs: 3000 })
+})
+afterAll(async () => {
+  await postgres.close()
+  await proxy.close()
+})
+
+const ask = () => postgres.db.$queryRaw`SELECT 1 AS one`
+const askInTransaction = () => postgres.db.$transaction(async (db) => db.$queryRaw`SELECT 1 AS one`)
+
+describe('connections to a Postgres that died without a word', () => {
+  it.each([
+    ['statements', ask],
+    ['transactions', askInTransaction],
+  ])('are given up, and new ones take their places: %s', async (_, work) => {
+    await Promise.all(Array.from({ length: CONNECTIONS }, ask))
+    proxy.freeze()
+    const stuck = await Promise.allSettled(Array.from({ length: CONNECTIONS }, work))
+    expect(stuck.map(({ status }) => status)).toEqual(Array(CONNECTIONS).fill('rejected'))
+    expect(await Promise.all(Array.from({ length: CONNECTIONS }, work))).toEqual(Array(CONNECTIONS).fill([{ one: 1 }]))
+  })
+
+  it('are not given up while a statement takes its time', async () => {
+    expect(await postgres.db.$queryRaw`SELECT pg_sleep(2)::text AS slept`).toEqual([{ slept: '' }])
+  })
+})
