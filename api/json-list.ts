@@ -1,52 +1,79 @@
-import { PassThrough, Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
+import { writeInPieces } from './back-pressure.ts'
 
-/** A client that takes nothing for this long is cut off, so that nobody holds pages for good. */
+/**
+ * A client that does not take a piece in this time, in ms, is cut off, so that nobody holds a page for good. On a slow line
+ * it takes long until a send buffer of megabytes has room again.
+ */
 const STALLED_MS = 60_000
+/** Lines are joined until they pass this. */
+const CHUNK_CHARS = 64 * 1024
 
 /** `more`: fields beside the data. */
 export type ListOptions = { more?: object; stalledMs?: number }
 
-/** Answers `{"data":[…]}` page by page, as fast as the client takes it: the whole list is never in memory. */
+/**
+ * Answers `{"data":[…]}` line by line, as fast as the client takes it: the whole list is never in memory. One that ends
+ * early breaks the connection off, so that it does not look whole.
+ */
 export async function answerList(
   ctx: Context,
   log: Logger,
-  pages: AsyncGenerator<string[]>,
+  lines: AsyncGenerator<string>,
   { more = {}, stalledMs = STALLED_MS }: ListOptions = {},
 ): Promise<undefined> {
-  // The first page is read before the answer begins, so that a failure can still be told.
-  const first = await pages.next()
-  const body = new PassThrough()
-  ctx.res.setTimeout(stalledMs, () => ctx.res.destroy())
-  ctx.type = 'application/json'
-  ctx.body = body
-  pipeline(Readable.from(listText(first, pages, more)), body).catch((error: Error) => {
-    if (!ctx.res.destroyed) log.warn({ err: error.message }, 'list broken off')
-  })
+  try {
+    // The first line is read before the answer begins, so that a failure can still be told.
+    const first = await lines.next()
+    ctx.status = 200
+    ctx.type = 'application/json'
+    if (ctx.method === 'HEAD') return
+    ctx.respond = false
+    await send(ctx.res, listText(first, lines, more), stalledMs).catch((error: Error) => {
+      log.warn({ err: error, requestId: ctx.state.requestId }, 'list broken off')
+      ctx.res.destroy()
+    })
+  } finally {
+    await lines.return(undefined)
+  }
 }
 
 /** Pages of a list as the lines of answerList. */
-export async function* linesOf(pages: AsyncGenerator<unknown[]>): AsyncGenerator<string[]> {
-  for await (const page of pages) yield page.map((item) => JSON.stringify(item))
+export async function* linesOf(pages: AsyncGenerator<unknown[]>): AsyncGenerator<string> {
+  for await (const page of pages) for (const item of page) yield JSON.stringify(item)
 }
 
 async function* listText(
-  first: IteratorResult<string[]>,
-  rest: AsyncGenerator<string[]>,
+  first: IteratorResult<string>,
+  rest: AsyncGenerator<string>,
   more: object,
 ): AsyncGenerator<string> {
-  const fields = JSON.stringify(more).slice(1)
-  const end = fields === '}' ? ']}' : `],${fields}`
-  let separator = '{"data":['
-  try {
-    for (let next = first; !next.done; next = await rest.next()) {
-      yield separator + next.value.join(',')
-      separator = ','
-    }
-    yield separator === ',' ? end : `{"data":[${end}`
-  } finally {
-    await rest.return(undefined)
+  let text = '{"data":['
+  let separator = ''
+  for (let next = first; !next.done; next = await rest.next()) {
+    text += separator + next.value
+    separator = ','
+    if (text.length < CHUNK_CHARS) continue
+    yield text
+    text = ''
   }
+  const fields = JSON.stringify(more).slice(1)
+  yield fields === '}' ? `${text}]}` : `${text}],${fields}`
+}
+
+async function send(res: ServerResponse, list: AsyncGenerator<string>, stalledMs: number): Promise<void> {
+  for await (const text of list) {
+    if (!(await writeInPieces(res, text, { stalledMs }))) return void res.destroy()
+  }
+  end(res, stalledMs)
+}
+
+/** Lets the client take what is left, for a while. */
+function end(res: ServerResponse, stalledMs: number): void {
+  if (res.closed) return
+  const drop = setTimeout(() => res.destroy(), stalledMs)
+  res.once('close', () => clearTimeout(drop))
+  res.end()
 }

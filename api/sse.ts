@@ -14,6 +14,12 @@ export type SseOptions = {
   maxStreamsPerOrganization: number
   /** How often it is asked which credentials have been revoked, in ms. Default: 10 s. */
   credentialCheckMs?: number
+  /** Open streams of the process. Default: 10,000. */
+  maxStreams?: number
+  /** Who takes nothing for this long, in ms, is cut off. Default: 30 s. */
+  stalledMs?: number
+  /** What is left of a stream after its end is dropped after this long, in ms. Default: 5 s. */
+  flushMs?: number
 }
 
 /** Which of the credentials are worth nothing any more, by heldKey. */
@@ -27,6 +33,8 @@ export type SseStreams = {
    * server ends it; nothing of the request is kept for it.
    */
   serve(ctx: Context, request: StreamRequest): Promise<void>
+  /** Counts a request that waits as one of the organization's streams; throws `too_many`. Returns what ends that. */
+  hold(organizationId: string): () => void
   /** Tells every client to come back and ends its stream; one that is opened later is ended at once. */
   close(): Promise<void>
   /** Aborts with close, for whoever else makes a client wait. */
@@ -51,7 +59,6 @@ export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 const CREDENTIAL_ENDED = 'credential_ended'
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_SESSION = 12
-/** What is left of a stream after its end is dropped after this long. */
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
@@ -64,12 +71,21 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
   const open = new Set<OpenStream>()
   const counts = new Map<string, number>()
   const closing = new AbortController()
+  let held = 0
 
+  const hold = (organizationId: string) => {
+    checkLimits(open.size + held, counts, { organizationId, sessionId: undefined }, options)
+    const leave = count(counts, [organizationId])
+    held++
+    return () => {
+      held--
+      leave()
+    }
+  }
   const serve = async (ctx: Context, request: StreamRequest) => {
     const { organizationId, sessionId } = request
-    checkLimits(open.size, counts, request, options)
-    const keys = sessionId === undefined ? [organizationId] : [organizationId, sessionId]
-    for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+    checkLimits(open.size + held, counts, request, options)
+    const leave = count(counts, sessionId === undefined ? [organizationId] : [organizationId, sessionId])
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
     const pace = paceOf(options, sessionId === undefined)
@@ -78,11 +94,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
     const begun = begin(ctx, request, ended)
     const release = () => {
       open.delete(entry)
-      for (const key of keys) {
-        const left = (counts.get(key) ?? 1) - 1
-        if (left === 0) counts.delete(key)
-        else counts.set(key, left)
-      }
+      leave()
     }
     const done = begun
       .then((events) => events && run(res, events, ended, { ...pace, expiresAt: credential?.expiresAt }, log))
@@ -96,6 +108,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
 
   return {
     serve,
+    hold,
     close: async () => {
       revocation.stop()
       closing.abort()
@@ -141,15 +154,27 @@ function every(ms: number, work: () => Promise<void>): { stop(): void } {
   }
 }
 
+/** Returns what takes it back. */
+function count(counts: Map<string, number>, keys: string[]): () => void {
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+  return () => {
+    for (const key of keys) {
+      const left = (counts.get(key) ?? 1) - 1
+      if (left === 0) counts.delete(key)
+      else counts.set(key, left)
+    }
+  }
+}
+
 function checkLimits(
   size: number,
   counts: Map<string, number>,
-  { organizationId, sessionId }: StreamRequest,
-  { maxStreamsPerOrganization }: SseOptions,
+  { organizationId, sessionId }: Pick<StreamRequest, 'organizationId' | 'sessionId'>,
+  { maxStreams = MAX_STREAMS, maxStreamsPerOrganization }: SseOptions,
 ): void {
   const tooMany = (what: string) =>
     new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
-  if (size >= MAX_STREAMS) throw tooMany('on this server')
+  if (size >= maxStreams) throw tooMany('on this server')
   if ((counts.get(organizationId) ?? 0) >= maxStreamsPerOrganization) throw tooMany('in this organization')
   if (sessionId !== undefined && (counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION)
     throw tooMany('on this session')
@@ -159,20 +184,23 @@ type Pace = {
   expiresAt?: Date | undefined
   cycleMs: number
   heartbeatMs: number
+  stalledMs?: number
+  flushMs?: number
   retryMs: number
   hint: (idleMs: number) => number
 }
 
-function paceOf({ cycleMs, monitoringCycleMs, heartbeatMs }: SseOptions, isMonitoring: boolean): Pace {
+function paceOf(options: SseOptions, isMonitoring: boolean): Pace {
+  const { cycleMs, monitoringCycleMs, ...same } = options
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
   return isMonitoring
     ? {
+        ...same,
         cycleMs: monitoringCycleMs * jitter,
-        heartbeatMs,
         retryMs: MONITORING_RETRY_MS,
         hint: () => MONITORING_RETRY_MS,
       }
-    : { cycleMs: cycleMs * jitter, heartbeatMs, retryMs: RETRY_MS, hint: retryHint }
+    : { ...same, cycleMs: cycleMs * jitter, retryMs: RETRY_MS, hint: retryHint }
 }
 
 type SseEvents = AsyncGenerator<SseEvent[], string>
@@ -224,13 +252,13 @@ async function run(
   }, pace.heartbeatMs)
   try {
     res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))
-    const reason = await relay(res, events, ended.signal, pace.hint)
+    const reason = await relay(res, events, ended.signal, pace)
     if (reason !== 'client_gone' && reason !== 'end') {
       res.write(
         frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: pace.retryMs }) }, pace.retryMs),
       )
     }
-    end(res)
+    end(res, pace.flushMs)
   } catch (error) {
     // The client comes back with its cursor.
     log.warn({ err: error }, 'stream broken off')
@@ -243,25 +271,22 @@ async function run(
 }
 
 /** Lets the client take what is left, for a while. */
-function end(res: ServerResponse): void {
+function end(res: ServerResponse, flushMs = FLUSH_MS): void {
   if (res.closed) return
-  const drop = setTimeout(() => res.destroy(), FLUSH_MS)
+  const drop = setTimeout(() => res.destroy(), flushMs)
   res.once('close', () => clearTimeout(drop))
   res.end()
 }
 
-/**
- * Who takes a large event slowly gets the rest of it before the stream ends for these reasons. It would come back for the
- * same event, and never get past it.
- */
-const isPatient = (reason: unknown): boolean => reason === 'connection_cycle' || reason === 'slow_consumer'
+/** Who takes a large event slowly gets the rest of it first. It would come back for the same event, and never get past it. */
+const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
 
 /** Writes events until there are no more or the stream is ended; returns why. */
 async function relay(
   res: ServerResponse,
   events: SseEvents,
   ended: AbortSignal,
-  hint: (idleMs: number) => number,
+  { hint, stalledMs }: Pace,
 ): Promise<string> {
   let lastAt = Date.now()
   try {
@@ -273,7 +298,7 @@ async function relay(
       const retryMs = hint(now - lastAt)
       lastAt = now
       for (const chunk of chunks(next.value, retryMs)) {
-        const isTaken = await writeInPieces(res, Buffer.from(chunk), { signal: ended, isPatient })
+        const isTaken = await writeInPieces(res, chunk, { stalledMs, signal: ended, isPatient })
         if (ended.aborted) return String(ended.reason)
         if (!isTaken) return 'slow_consumer'
       }

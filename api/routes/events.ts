@@ -26,6 +26,6 @@ export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
   })
 }
 
-async function* linesOf(pages: AsyncGenerator<EventLine[]>): AsyncGenerator<string[]> {
-  for await (const page of pages) yield page.map((event) => event.line)
+async function* linesOf(pages: AsyncGenerator<EventLine[]>): AsyncGenerator<string> {
+  for await (const page of pages) for (const { line } of page) yield line
 }

@@ -2,8 +2,8 @@ import type { Context } from 'koa'
 import { conversationEndpoints } from '../../contract/conversation.ts'
 import { findEnded } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { toUuid } from '../../domain/ids.ts'
 import { createMessage, listMessages } from '../../domain/messages.ts'
+import { requireSession } from '../../domain/sessions/read.ts'
 import { followTurn, waitForTurn } from '../../domain/turns/wait.ts'
 import { authenticationRequired } from '../authenticate.ts'
 import { type Handle, reply } from '../handle.ts'
@@ -17,19 +17,26 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
   handle(conversationEndpoints.createMessage, async ({ scope, credential, params, query, body, ctx, once }) => {
     const accept = () => once((run) => createMessage(deps, scope, params.session_id, body, run))
     if (wantsStream(ctx)) {
+      const { id } = await requireSession(deps, scope, params.session_id)
       await streams.serve(ctx, {
         organizationId: scope.organizationId,
         credential,
-        sessionId: toUuid(params.session_id),
+        sessionId: id,
         // With no room for a stream the message is not accepted either, or the client would send it twice.
-        open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, onOverflow),
+        open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, { onOverflow }),
       })
       return undefined
     }
-    const accepted = await accept()
-    if (query.wait === undefined) return reply(201, accepted.message)
-    const signal = AbortSignal.any([untilGone(ctx, query.wait * 1000), streams.closing])
-    const { hasEnded, ...waited } = await waitForTurn(deps, scope, accepted, signal)
+    const { wait } = query
+    if (wait === undefined) return reply(201, (await accept()).message)
+    const leave = streams.hold(scope.organizationId)
+    const waiting = waitFor(ctx, wait * 1000, streams.closing)
+    const { hasEnded, ...waited } = await accept()
+      .then((accepted) => waitForTurn(deps, scope, accepted, waiting.signal))
+      .finally(() => {
+        waiting.end()
+        leave()
+      })
     if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
@@ -37,9 +44,18 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'
 
-/** Aborts after `ms`, or when the client has gone. */
-function untilGone(ctx: Context, ms: number): AbortSignal {
-  const gone = new AbortController()
-  ctx.res.once('close', () => gone.abort())
-  return AbortSignal.any([gone.signal, AbortSignal.timeout(ms)])
+/** Aborts after `ms`, when the client goes, or with the server. */
+function waitFor(ctx: Context, ms: number, closing: AbortSignal): { signal: AbortSignal; end(): void } {
+  const over = new AbortController()
+  const abort = () => over.abort()
+  const timer = setTimeout(abort, ms)
+  ctx.res.once('close', abort)
+  closing.addEventListener('abort', abort)
+  if (ctx.res.closed || closing.aborted) abort()
+  const end = () => {
+    clearTimeout(timer)
+    ctx.res.off('close', abort)
+    closing.removeEventListener('abort', abort)
+  }
+  return { signal: over.signal, end }
 }

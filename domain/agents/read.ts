@@ -1,45 +1,66 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
-import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
+import { type Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Deps, Scope } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
 import { containing } from '../search.ts'
 import { presentUsage } from '../usage.ts'
 
-/** An agent may be as large as a request, so few are held at once. */
 const PAGE = 20
+/** A page ends with the agent that passes this: one may be as large as a request. */
+const PAGE_BYTES = 256 * 1024
+
+/** `bytes`: of the page up to and with this agent. */
+type Place = { id: string; createdAt: Date; bytes: bigint }
 
 /** The active agents, newest first, page by page; with `search` those that have it in name or description. */
 export async function* listAgents(deps: Deps, scope: Scope, search?: string): AsyncGenerator<Agent[]> {
-  for (let page = await readPage(deps, scope, search); page.length > 0; ) {
-    yield page.map(presentAgent)
-    if (page.length < PAGE) return
-    page = await readPage(deps, scope, search, page.at(-1))
-  }
+  let wanted = PAGE
+  let after: Place | undefined
+  do {
+    const places: Place[] = await findPage(deps, scope, { search, after, take: wanted })
+    const last = places.at(-1)
+    const isCut = last !== undefined && last.bytes >= PAGE_BYTES
+    if (last !== undefined) yield await readPage(deps, scope, places)
+    after = isCut || places.length === wanted ? last : undefined
+    // Large ones are looked for in small numbers.
+    wanted = Math.min(PAGE, 2 * places.length)
+  } while (after !== undefined)
 }
 
-function readPage(deps: Deps, scope: Scope, search?: string, after?: AgentRow): Promise<AgentRow[]> {
-  const contains = search === undefined ? undefined : containing(search)
-  return deps.db.agent.findMany({
-    where: {
-      organizationId: scope.organizationId,
-      status: 'active',
-      AND: [
-        contains === undefined ? {} : { OR: [{ name: contains }, { description: contains }] },
-        after === undefined
-          ? {}
-          : {
-              // The bound by itself is what the index is entered with.
-              createdAt: { lte: after.createdAt },
-              OR: [{ createdAt: { lt: after.createdAt } }, { id: { lt: after.id } }],
-            },
-      ],
-    },
+async function readPage(deps: Deps, { organizationId }: Scope, places: Place[]): Promise<Agent[]> {
+  const rows = await deps.db.agent.findMany({
+    where: { organizationId, id: { in: places.map(({ id }) => id) }, status: 'active' },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: PAGE,
   })
+  return rows.map(presentAgent)
 }
+
+type Page = { search: string | undefined; after: Place | undefined; take: number }
+
+const findPage = (deps: Deps, { organizationId }: Scope, { search, after, take }: Page): Promise<Place[]> =>
+  deps.db.$queryRaw<Place[]>`
+    SELECT id, created_at AS "createdAt", bytes FROM (
+      SELECT *, sum(size) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes FROM (
+        SELECT id, created_at, coalesce(octet_length(description), 0) + octet_length(system_prompt)
+          + octet_length(capabilities::text) + octet_length(tools::text) AS size
+        FROM (
+          SELECT * FROM agents WHERE organization_id = ${organizationId}::uuid AND status = 'active'
+            AND ${search === undefined ? Prisma.sql`true` : isFound(search)}
+            AND ${after === undefined ? Prisma.sql`true` : isAfter(after)}
+          ORDER BY created_at DESC, id DESC LIMIT ${take}
+        ) AS found
+      ) AS sized
+    ) AS measured WHERE bytes - size < ${PAGE_BYTES} ORDER BY created_at DESC, id DESC`
+
+const isFound = (search: string): Prisma.Sql => {
+  const pattern = `%${containing(search).contains}%`
+  return Prisma.sql`(name ILIKE ${pattern} OR description ILIKE ${pattern})`
+}
+
+const isAfter = ({ createdAt, id }: Place): Prisma.Sql =>
+  Prisma.sql`(created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)`
 
 /** Throws `not_found`. */
 export const getAgent = async (deps: Deps, scope: Scope, id: string): Promise<Agent> =>

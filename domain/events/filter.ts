@@ -1,8 +1,18 @@
-import type { EventType } from '../../contract/events.ts'
+import { type EventType, eventTypes } from '../../contract/events.ts'
 
-/** Which events a reader wants; undefined: all. */
-export type EventFilter = { types?: EventType[] | undefined; exclude?: EventType[] | undefined }
+/** Which events a reader wants; what is undefined leaves out none. `turnId` is a uuid. */
+export type EventFilter = {
+  types?: readonly EventType[] | undefined
+  exclude?: readonly EventType[] | undefined
+  turnId?: string
+}
 
-export const wants = (filter: EventFilter, type: string): boolean =>
-  (filter.types === undefined || filter.types.includes(type as EventType)) &&
-  !(filter.exclude?.includes(type as EventType) ?? false)
+/** Never one that clients do not know: a newer process may have recorded it. */
+export const wantedTypes = ({ types = eventTypes, exclude = [] }: EventFilter): EventType[] =>
+  types.filter((type) => !exclude.includes(type))
+
+/** Tells of an entry of the relay what the record is asked for in SQL. */
+export function createSieve(filter: EventFilter): (event: { type: string; turnId: string }) => boolean {
+  const types = new Set<string>(wantedTypes(filter))
+  return ({ type, turnId }) => types.has(type) && (filter.turnId === undefined || turnId === filter.turnId)
+}

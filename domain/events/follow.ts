@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts'
 import { pause } from '../pause.ts'
-import { type EventFilter, wants } from './filter.ts'
+import { createSieve, type EventFilter } from './filter.ts'
 import { createEventReader, type EventLine, type EventPage } from './read.ts'
 
 export const REPLAY_BATCH = 200
@@ -25,6 +25,7 @@ export async function* follow(
   let cursor = after
   let behind = true
   const read = createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
+  const isWanted = createSieve(filter)
   const inbox = deps.hub.subscribe(sessionId, () => cursor)
   // Who is behind reads the record: nothing is lost with what its inbox held.
   inbox.onOverflow = () => {
@@ -55,7 +56,7 @@ export async function* follow(
           break
         }
         cursor = entry.sequence
-        if (wants(filter, entry.type)) ready.push(entry)
+        if (isWanted(entry)) ready.push(entry)
       }
       if (ready.length > 0) yield ready
       else if (!behind) await inbox.wait(signal)

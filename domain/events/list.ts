@@ -1,5 +1,5 @@
 import type { Deps, Scope } from '../deps.ts'
-import { invalid } from '../errors.ts'
+import { invalid, notFound } from '../errors.ts'
 import { requireSession } from '../sessions/read.ts'
 import type { EventFilter } from './filter.ts'
 import { createEventReader, type EventLine } from './read.ts'
@@ -21,7 +21,10 @@ export async function openCursor(
   return { sessionUuid: session.id, after }
 }
 
-/** Events in order, in batches that fit in memory, up to `limit` or to the end of the record. */
+/**
+ * Events in order, in batches that fit in memory, up to `limit` or to the end of the record. Throws `not_found` when the
+ * session is deleted meanwhile.
+ */
 export async function* listEvents(
   deps: Deps,
   sessionUuid: string,
@@ -35,7 +38,8 @@ export async function* listEvents(
   while (left > 0) {
     const { events, through, hasMore } = await read(cursor)
     if (events.length > 0) yield events.slice(0, left)
-    if (through === undefined || !hasMore) return
+    if (through === undefined) throw notFound('Session')
+    if (!hasMore) return
     cursor = through
     left -= events.length
   }

@@ -1,8 +1,8 @@
-import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../deps.ts'
 import type { EventFilter } from './filter.ts'
-import { messageTypes, presentEvent, presentMessage, type ReadParts, type StoredEvent } from './present.ts'
+import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 import { type Look, lookAtRecord, textBefore } from './record.ts'
+import { MAX_LINE_LENGTH } from './relay.ts'
 
 /** An event on its way to a client: `line` is the whole event as one line of JSON, `turnId` a uuid. */
 export type EventLine = { id: string; type: string; sequence: number; turnId: string; line: string }
@@ -20,7 +20,13 @@ export type ReaderOptions = {
 }
 
 /** A page ends with the event that passes this, as clients get it. */
-const PAGE_BYTES = 1024 * 1024
+const PAGE_BYTES = 256 * 1024
+/**
+ * Characters of an unfinished message from which on it is kept for a reader that goes on live. Its next deltas may be too
+ * long for the relay, so they will be read here.
+ */
+const LONG_TEXT = MAX_LINE_LENGTH / 2
+const MAX_KEPT_TEXT = 1024 * 1024
 
 /**
  * Reads a session's events in order, page by page. One reader serves one pass from old to new: it remembers the
@@ -64,6 +70,10 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
   const enterMessage = ({ execId }: StoredEvent) => {
     if (execId !== textsOf) texts.clear()
     textsOf = execId
+  }
+  const isTooLongForRelay = (): boolean => {
+    const length = [...texts.values()].reduce((sum, text) => sum + text.length, 0)
+    return length >= LONG_TEXT && length <= MAX_KEPT_TEXT
   }
   const partsOf = (event: StoredEvent): ReadParts => {
     if (isDelta(event)) {
@@ -111,8 +121,8 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     const hasMore = !isTaken || current.hasMore
     position = hasMore ? events.at(-1)?.sequence : through
     if (isTaken) current = undefined
-    // Whoever goes on live has the texts from there.
-    if (!hasMore) texts.clear()
+    // Whoever goes on live has the texts from there, unless they are too long for it.
+    if (!hasMore && !isTooLongForRelay()) texts.clear()
     return { events, through: position, hasMore }
   }
   return read
@@ -128,30 +138,5 @@ function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string 
     sequence: event.sequence,
     turnId: event.turnId,
     line: input === undefined ? line : `${line.slice(0, -2)},"messages":${input}}}`,
-  }
-}
-
-const MESSAGES_PAGE = 20
-
-/** The messages of a session in pages that fit in memory, newest first unless `order` says otherwise. */
-export async function* readMessages(
-  deps: Deps,
-  sessionId: string,
-  { order, limit = Number.POSITIVE_INFINITY, offset }: { order: 'asc' | 'desc'; limit?: number; offset: number },
-): AsyncGenerator<Message[]> {
-  let cursor: number | undefined
-  for (let left = limit; left > 0; left -= MESSAGES_PAGE) {
-    const take = Math.min(MESSAGES_PAGE, left)
-    const sequence = cursor === undefined ? undefined : order === 'asc' ? { gt: cursor } : { lt: cursor }
-    const rows = await deps.db.event.findMany({
-      where: { sessionId, type: { in: [...messageTypes] }, sequence },
-      orderBy: { sequence: order },
-      skip: cursor === undefined ? offset : 0,
-      take,
-    })
-    // Only the append functions write events, and the query names the three types.
-    if (rows.length > 0) yield rows.map((row) => presentMessage(row as StoredEvent))
-    if (rows.length < take) return
-    cursor = rows.at(-1)?.sequence
   }
 }

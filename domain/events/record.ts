@@ -2,7 +2,7 @@ import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../deps.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
 import { readConversation, readConversations, withoutImages } from './conversation.ts'
-import type { EventFilter } from './filter.ts'
+import { type EventFilter, wantedTypes } from './filter.ts'
 import type { StoredEvent } from './present.ts'
 
 export type Row = Omit<StoredEvent, 'sessionId'>
@@ -21,7 +21,7 @@ export type Look = {
 }
 
 /** A look ends with the event that passes this: it is bounded in bytes, not only in events. */
-const LOOK_BYTES = 1024 * 1024
+const LOOK_BYTES = 256 * 1024
 
 /** `bytes`: of the look up to and with this row. */
 type MeasuredRow = Row & { through: number; bytes: bigint }
@@ -48,8 +48,8 @@ export async function lookAtRecord(
             SELECT *, pg_column_size(data) AS stored, sum(pg_column_size(data)) OVER in_order AS stored_bytes FROM (
               SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
               WHERE session_id = s.id AND sequence > ${after}
-                AND (${filter.types ?? null}::text[] IS NULL OR type = ANY (${filter.types ?? null}::text[]))
-                AND (${filter.exclude ?? null}::text[] IS NULL OR type <> ALL (${filter.exclude ?? null}::text[]))
+                AND type = ANY (${wantedTypes(filter)}::text[])
+                AND (${filter.turnId ?? null}::uuid IS NULL OR turn_id = ${filter.turnId ?? null}::uuid)
               ORDER BY sequence LIMIT ${limit}
             ) AS found WINDOW in_order AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
           ) AS stored WHERE stored_bytes - stored < ${LOOK_BYTES}

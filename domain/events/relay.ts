@@ -6,7 +6,7 @@ export const RELAY_STREAMS = 8
 /** A subscriber that falls further behind reads Postgres, so the relay stays small. */
 const KEPT_ENTRIES = 1000
 /** Longer lines ring the bell without their text: Redis holds news, not the record. */
-const MAX_LINE_LENGTH = 64 * 1024
+export const MAX_LINE_LENGTH = 64 * 1024
 
 /** An event on the relay, ids as plain uuids. With an empty `line` the reader takes the event from Postgres. */
 export type RelayEntry = {

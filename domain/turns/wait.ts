@@ -1,4 +1,4 @@
-import { isTurnEnd } from '../../contract/events.ts'
+import { type EventType, isTurnEnd, turnEndTypes } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Deps, Scope } from '../deps.ts'
@@ -9,26 +9,27 @@ import { toId } from '../ids.ts'
 import type { AcceptedMessage } from '../messages.ts'
 import { getTurn } from './read.ts'
 
-/** The events of one turn, from its input.message to its end, then returns 'end'. */
+type FollowTurn = { types?: readonly EventType[]; onOverflow?: () => void }
+
+/** The events of one turn, from its input.message to its end, then returns 'end'; `types` has to have what ends a turn. */
 export async function* followTurn(
   deps: Deps,
   accepted: AcceptedMessage,
   signal: AbortSignal,
-  onOverflow?: () => void,
+  { types, onOverflow }: FollowTurn = {},
 ): AsyncGenerator<EventLine[], string> {
   const { sessionUuid, turnUuid, sequence } = accepted
-  const events = follow(deps, sessionUuid, sequence - 1, {}, signal, onOverflow)
+  const events = follow(deps, sessionUuid, sequence - 1, { types, turnId: turnUuid }, signal, onOverflow)
   try {
     for (;;) {
       const next = await events.next()
       if (next.done) return next.value
-      const own = next.value.filter((event) => event.turnId === turnUuid)
-      const end = own.findIndex((event) => isTurnEnd(event.type))
+      const end = next.value.findIndex((event) => isTurnEnd(event.type))
       if (end >= 0) {
-        yield own.slice(0, end + 1)
+        yield next.value.slice(0, end + 1)
         return 'end'
       }
-      if (own.length > 0) yield own
+      yield next.value
     }
   } finally {
     await events.return('aborted')
@@ -47,9 +48,8 @@ export async function waitForTurn(
   accepted: AcceptedMessage,
   signal: AbortSignal,
 ): Promise<WaitedTurn> {
-  for await (const events of followTurn(deps, accepted, signal)) {
-    if (events.some(({ type }) => type === 'tool.call_requested')) break
-  }
+  const types = [...turnEndTypes, 'tool.call_requested'] as const
+  for await (const _news of followTurn(deps, accepted, signal, { types })) break
   const turn = await getTurn(deps, scope, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
   const hasEnded = turn.finished_at !== null
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }

@@ -1,36 +1,86 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { Duplex } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Koa from 'koa'
-import { answerList } from '../../api/json-list.ts'
-import { createLog } from '../../platform/log.ts'
+import { pino } from 'pino'
+import { answerErrors } from '../../api/errors.ts'
+import { answerList, linesOf } from '../../api/json-list.ts'
+import { waitFor } from '../support/http.ts'
+import { exchange, head } from '../support/raw.ts'
 
-const STALLED_MS = 2000
+const STALLED_MS = 3000
+const LINE = JSON.stringify('x'.repeat(100_000))
+/** A socket that always takes something, and yet no piece within STALLED_MS. */
+const SLOW_BYTES_PER_SECOND = 20_000
 
-/** Serves a list without end, and counts the pages that were taken of it. */
-async function serveEndless() {
-  const counts = { pages: 0, ended: false }
-  async function* pages(): AsyncGenerator<string[]> {
+type Lines = () => AsyncGenerator<string>
+
+/** Serves a list, and keeps what is logged. */
+async function serve(lines: Lines, more = {}) {
+  const logged: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
+  const app = new Koa()
+  app.silent = true
+  app.use(answerErrors(log))
+  app.use((ctx) => {
+    ctx.set('X-Set-Before', 'yes')
+    return answerList(ctx as never, log, lines(), { more, stalledMs: STALLED_MS })
+  })
+  const server = createServer(app.callback())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const close = () => new Promise((resolve) => server.close(resolve))
+  return { server, port, url: `http://127.0.0.1:${port}`, logged, close }
+}
+
+/** A list without end, and how much of it was taken. */
+function createEndless() {
+  const counts = { lines: 0, ended: false }
+  async function* lines(): AsyncGenerator<string> {
     try {
-      for (; ; counts.pages++) {
-        yield [JSON.stringify('x'.repeat(100_000))]
+      for (; ; counts.lines++) {
+        yield LINE
         await sleep(5)
       }
     } finally {
       counts.ended = true
     }
   }
-  const app = new Koa()
-  app.use((ctx) => answerList(ctx as never, createLog('silent', 'list'), pages(), { stalledMs: STALLED_MS }))
-  app.silent = true
-  const server = createServer(app.callback())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { counts, server, port: (server.address() as AddressInfo).port }
+  return { counts, lines }
+}
+
+/** Fails after as many lines. */
+const failingAfter = (count: number): Lines =>
+  async function* lines() {
+    for (let line = 0; line < count; line++) yield LINE
+    throw new Error('the record is away')
+  }
+
+const ask = (url: string, options = {}): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    request(url, { agent: false, ...options }, resolve)
+      .on('error', reject)
+      .end()
+  })
+
+/** Takes little by little what is written to it. */
+class SlowSocket extends Duplex {
+  override _read(): void {}
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    setTimeout(done, (chunk.length / SLOW_BYTES_PER_SECOND) * 1000)
+  }
+  /** It is never without progress for so long. */
+  setTimeout(): this {
+    return this
+  }
 }
 
 describe('a list', () => {
   it('ends for a client that takes nothing any more', async () => {
-    const { counts, server, port } = await serveEndless()
+    const { counts, lines } = createEndless()
+    const { port, close } = await serve(lines)
     const socket = connect(port, '127.0.0.1')
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
@@ -39,12 +89,89 @@ describe('a list', () => {
     await sleep(2 * STALLED_MS)
     expect(counts.ended).toBe(false)
     socket.pause()
-    while (!counts.ended) await sleep(50)
-    const { pages } = counts
+    await waitFor(async () => counts.ended, 'the list to end')
+    const taken = counts.lines
     await sleep(100)
-    expect(counts.pages).toBe(pages)
+    expect(counts.lines).toBe(taken)
     socket.resume()
     await closed
-    await new Promise((resolve) => server.close(resolve))
+    await close()
+  })
+
+  it('ends for a client that takes a little again and again', async () => {
+    const { counts, lines } = createEndless()
+    const { server, close } = await serve(lines)
+    const socket = new SlowSocket()
+    server.emit('connection', socket)
+    socket.push('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
+    await waitFor(async () => counts.ended, 'the list to end')
+    expect(socket.destroyed).toBe(true)
+    await close()
+  })
+
+  it('ends with its client', async () => {
+    const { counts, lines } = createEndless()
+    const { url, logged, close } = await serve(lines)
+    const answer = await ask(url)
+    answer.destroy()
+    await waitFor(async () => counts.ended, 'the list to end')
+    expect(logged).toEqual([])
+    await close()
+  })
+
+  it('that fails at first is an error, and one that fails later is broken off; both are logged once', async () => {
+    const atFirst = await serve(failingAfter(0))
+    const answer = await ask(atFirst.url)
+    expect([answer.statusCode, await text(answer)]).toEqual([500, '{"error":"Internal server error"}'])
+    expect(atFirst.logged).toHaveLength(1)
+    await atFirst.close()
+    const later = await serve(failingAfter(3))
+    await expect(ask(later.url).then(text)).rejects.toThrow('aborted')
+    expect(later.logged).toHaveLength(1)
+    await later.close()
+  })
+
+  it('leaves the connection and what was said before alone, also for HEAD', async () => {
+    let ended = 0
+    async function* lines() {
+      try {
+        yield* ['1', '2']
+      } finally {
+        ended++
+      }
+    }
+    const { url, close } = await serve(lines, { total: 2 })
+    const keepAlive = { Connection: 'keep-alive' }
+    const { status, headers, body } = await exchange(
+      url,
+      head('HEAD', '/', keepAlive),
+      head('GET', '/', keepAlive),
+      head('GET', '/'),
+    )
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'x-set-before': 'yes',
+      connection: 'keep-alive',
+    })
+    expect(body.match(/HTTP\/1.1 200 OK|\{.*\}/g)).toEqual(
+      Array(2).fill(['HTTP/1.1 200 OK', '{"data":[1,2],"total":2}']).flat(),
+    )
+    expect(ended).toBe(3)
+    await close()
+  })
+
+  it.each([
+    ['without pages', []],
+    ['with an empty page', [[]]],
+    ['that ends with an empty page', [[1, 2], []]],
+    ['of large lines', [['ä'.repeat(200_000), '€'.repeat(100_000)], ['😀'.repeat(100_000)]]],
+  ])('%s is whole', async (_, pages) => {
+    async function* read(): AsyncGenerator<unknown[]> {
+      yield* pages
+    }
+    const { url, close } = await serve(() => linesOf(read()))
+    expect(JSON.parse(await text(await ask(url)))).toEqual({ data: pages.flat() })
+    await close()
   })
 })

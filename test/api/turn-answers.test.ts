@@ -1,3 +1,5 @@
+import pg from 'pg'
+import type { EventHub } from '../../domain/events/hub.ts'
 import {
   call,
   createScriptedSession,
@@ -10,7 +12,7 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
 let service: TestService
@@ -18,6 +20,36 @@ beforeAll(async () => {
   service = await startService()
 })
 afterAll(() => service.stop())
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
+/** How many follow any session. */
+function countFollowers(hub: EventHub): { now(): number; stop(): void } {
+  const { subscribe } = hub
+  let followers = 0
+  hub.subscribe = (...of) => {
+    const inbox = subscribe(...of)
+    const { close } = inbox
+    followers++
+    inbox.close = () => {
+      followers--
+      close()
+    }
+    return inbox
+  }
+  return {
+    now: () => followers,
+    stop: () => {
+      hub.subscribe = subscribe
+    },
+  }
+}
+
+/** Statements of this database that wait for somebody's lock. */
+async function waitingForLock(client: pg.Client): Promise<number> {
+  const sql = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  return (await client.query(sql)).rows[0].count
+}
 
 const post = (id: string, query: string, text = 'Hello') =>
   call(service.url, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text))
@@ -67,6 +99,59 @@ describe('waiting for the answer to a message', () => {
   it('takes the longest wait', async () => {
     const id = await createSession(service.url)
     expect((await post(id, '?wait=600')).status).toBe(200)
+  })
+
+  it('ends for a client that leaves while its message is being accepted', async () => {
+    const { url, platform } = service
+    const id = await createScriptedSession(url, [{ text: 'Slow.', delay_ms: 8000 }])
+    const followers = countFollowers(platform.deps.hub)
+    const lock = new pg.Client({ connectionString: service.config.DATABASE_URL })
+    await lock.connect()
+    await lock.query('BEGIN')
+    await lock.query('SELECT id FROM sessions FOR UPDATE')
+    const left = new AbortController()
+    const { signal } = left
+    const request = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(textMessage('Hello')), signal }
+    const answer = fetch(`${url}/v1/sessions/${id}/messages?wait=600`, request)
+    await waitFor(async () => (await waitingForLock(lock)) > 0, 'the message to wait for the session')
+    left.abort()
+    await expect(answer).rejects.toThrow()
+    // Time for the server to notice.
+    await call(url, 'GET', '/health')
+    await lock.query('COMMIT')
+    await lock.end()
+    await waitFor(async () => (await listEvents(url, id)).length > 0, 'the message')
+    await waitFor(async () => followers.now() === 0, 'nobody to follow')
+    expect((await listEvents(url, id)).at(-1).type).not.toBe('session.idled')
+    followers.stop()
+    await waitUntilIdle(url, id)
+  })
+
+  it('has room for no more than the organization has for streams', async () => {
+    const sse = { maxStreamsPerOrganization: 2 }
+    await withService({ worker: false, sse }, async ({ url, api }) => {
+      const id = await createSession(url)
+      const waiting = [1, 2].map(() => {
+        const left = new AbortController()
+        const request = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(textMessage('Hello')) }
+        const answer = fetch(`${url}/v1/sessions/${id}/messages?wait=600`, { ...request, signal: left.signal })
+        return { left, answer: answer.then(() => 'answered').catch(() => 'left') }
+      })
+      await waitFor(async () => (await listEvents(url, id)).length === 2, 'both messages')
+      const refused = await call(url, 'POST', `/v1/sessions/${id}/messages?wait=600`, textMessage('Hello'))
+      expectError(refused, 429, 'Too many open streams')
+      expectError(await call(url, 'GET', `/v1/sessions/${id}/sse`), 429, 'Too many open streams')
+      expect(await listEvents(url, id)).toHaveLength(2)
+      for (const { left } of waiting) left.abort()
+      expect(await Promise.all(waiting.map(({ answer }) => answer))).toEqual(['left', 'left'])
+      const again = async () => openStream(url, `/v1/sessions/${id}/sse`)
+      await waitFor(async () => {
+        const stream = await again()
+        stream.close()
+        return stream.status === 200
+      }, 'room')
+      expect(api.openStreams()).toBeLessThanOrEqual(2)
+    })
   })
 
   it('goes on with the turn when the client leaves', async () => {

@@ -20,6 +20,9 @@ const RESUMED = 5
 
 const LARGE_EVENTS = 60
 const LARGE_BYTES = 500_000
+const HUGE_BYTES = 16_000_000
+/** What is left of a stream after its end is dropped after this long. */
+const FLUSH_MS = 5000
 /** By then all that may be read ahead for a client has been read. */
 const PILING_UP_MS = 2000
 
@@ -119,6 +122,22 @@ describe('a client that is slow in the middle of a large event', () => {
       expect(client.received()).toEqual(record)
       client.leave()
       await waitFor(async () => api.openStreams() === 0, 'the stream to end')
+    })
+  })
+})
+
+describe('a client that takes a large event longer than its stream lasts', () => {
+  it('gets past it', async () => {
+    await withService({ worker: false, sse: { cycleMs: 1000 } }, async ({ platform, url }) => {
+      const turn = await createOpenTurn(platform.deps)
+      // More than the operating system takes for a connection.
+      const [, large] = await append(platform.deps, turn.writer, toolEvents('large', 'x'.repeat(HUGE_BYTES)))
+      const { stream } = await openUnread(turn, url)
+      await sleep(FLUSH_MS + 2000)
+      stream.resume()
+      expect(await stream.ended).toBe('whole')
+      expect(stream.events().map(({ id }) => id)).toContain(large?.id)
+      expect(stream.frames.at(-1)?.data.reason).toBe('connection_cycle')
     })
   })
 })

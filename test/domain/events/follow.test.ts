@@ -113,6 +113,48 @@ describe('following a session', () => {
     await reader.stop()
   })
 
+  it('does not read a message again with each of its deltas that is too long for the relay', async () => {
+    const { id, writer, write } = await createTurn()
+    let texts = 0
+    const db = Object.create(deps.db, {
+      $queryRaw: {
+        value: (sql: TemplateStringsArray, ...values: unknown[]) => {
+          if (sql.join('').includes('string_agg')) texts++
+          return deps.db.$queryRaw(sql, ...values)
+        },
+      },
+    })
+    ring(writer, await write('long '.repeat(20_000)))
+    const reader = startFollowing(writer, 1, undefined, { ...deps, db })
+    await reader.until(2)
+    for (let sequence = 3; sequence < 9; sequence++) {
+      ring(writer, await write('more '))
+      await reader.until(sequence)
+    }
+    expect(texts).toBe(1)
+    expect(await reader.until(8)).toEqual((await listEvents(service.url, id)).slice(1))
+    await reader.stop()
+  })
+
+  it('gives no event of a type that clients do not know, replayed or live', async () => {
+    const { id, writer, write } = await createTurn()
+    const tellUnknown = async (step: string) => {
+      const unknown = { type: 'internal.note', step, data: {} } as unknown as NewEvent
+      const appended = await appendEvents(deps, writer, [unknown])
+      expect(appended.outcome).toBe('appended')
+    }
+    await tellUnknown('first')
+    ring(writer, await write('known '))
+    const reader = startFollowing(writer, 0)
+    await reader.until(3)
+    await tellUnknown('second')
+    ring(writer, await write('known too'))
+    const received = await reader.until(5)
+    expect(received.map(({ type }) => type)).toEqual(['input.message', 'output.message.delta', 'output.message.delta'])
+    expect(await listEvents(service.url, id)).toEqual(received)
+    await reader.stop()
+  })
+
   it('gives the record to a reader that takes nothing while more comes than may wait for it', async () => {
     const { id, writer, write } = await createTurn()
     let overflows = 0

@@ -1,0 +1,217 @@
+import { randomBytes } from 'node:crypto'
+import { type IncomingMessage, request } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ContentPart } from '../../contract/messages.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { readConversation, withoutImages } from '../../domain/events/conversation.ts'
+import { listEvents } from '../../domain/events/list.ts'
+import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import { createSession } from '../../domain/sessions/write.ts'
+import { loadTurn } from '../../domain/turns/load.ts'
+import { ANYBODY } from '../support/by-hand.ts'
+import { liveBytes, toMegabytes } from '../support/heap.ts'
+import { call, type Json } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+const CLIENTS = 10
+const LARGE = 40
+const LARGE_BYTES = 2_000_000
+/** By then all that may be held for a client is held. */
+const PILING_UP_MS = 2000
+/** A large message a few times over; a page of twenty would be 40 MB, once. */
+const MOST_BYTES_OF_A_CLIENT = 16 * 1024 * 1024
+
+let service: TestService
+let deps: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = service.platform.deps
+})
+afterAll(() => service.stop())
+
+/** Text that no compression makes smaller. */
+const noise = (bytes: number): string => randomBytes((bytes * 3) / 4).toString('base64')
+const text = (text: string): ContentPart[] => [{ type: 'text', text }]
+const image = (bytes: number): ContentPart => ({ type: 'image', base64: noise(bytes), media_type: 'image/png' })
+
+type History = { id: string; sessionId: string; turnIds: string[] }
+
+/** A session of finished turns with one message each. */
+async function createHistory(length: number, contentOf: (turn: number) => ContentPart[]): Promise<History> {
+  const { id } = await createSession(deps, ANYBODY, {})
+  const sessionId = toUuid(id)
+  const turnIds = Array.from({ length }, newUuid)
+  const finished = { organizationId: ANYBODY.organizationId, sessionId, status: 'completed', finishedAt: new Date() }
+  await deps.db.turn.createMany({
+    data: turnIds.map((id, turn) => ({ ...finished, status: 'completed', id, inputSequence: turn + 1 })),
+  })
+  for (const [turn, turnId] of turnIds.entries()) {
+    const message = { id: toId('message', turnId), role: 'user', content: contentOf(turn) }
+    await addEvent({ sessionId, sequence: turn + 1, turnId, type: 'input.message', data: { message } })
+  }
+  return { id, sessionId, turnIds }
+}
+
+type Added = { sessionId: string; sequence: number; turnId: string; type: string; step?: string; data: object }
+
+async function addEvent({ data, ...event }: Added): Promise<void> {
+  const { sessionId, sequence } = event
+  await deps.db.event.create({ data: { ...event, ts: new Date(), execId: newUuid(), data: data as Json } })
+  await deps.db.session.update({ where: { id: sessionId }, data: { lastSequence: sequence } })
+}
+
+/** Begins to ask for a list and takes nothing of it until it is read. */
+const openList = (path: string): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    request(service.url + path, { agent: false }, resolve)
+      .on('error', reject)
+      .end()
+  })
+
+/** The most memory that was alive for each of some clients that take nothing. */
+async function bytesOfUnread(path: string): Promise<{ bytes: number; answers: IncomingMessage[] }> {
+  const before = liveBytes()
+  const answers = await Promise.all(Array.from({ length: CLIENTS }, () => openList(path)))
+  let most = 0
+  for (const until = Date.now() + PILING_UP_MS; Date.now() < until; await sleep(300)) most = Math.max(most, liveBytes())
+  const bytes = (most - before) / CLIENTS
+  process.stdout.write(`${path.split('?')[0]}: ${toMegabytes(bytes)} for each client that does not read\n`)
+  return { bytes, answers }
+}
+
+/** What the first client reads in the end; the others go. */
+async function readFirst([first, ...others]: IncomingMessage[]): Promise<Json[]> {
+  for (const other of others) other.destroy()
+  return ((await json(first as IncomingMessage)) as Json).data
+}
+
+const sequences = (messages: Json[]): number[] => messages.map(({ sequence }) => sequence)
+const upTo = (length: number): number[] => Array.from({ length }, (_, index) => index + 1)
+
+describe('clients that do not read a list', () => {
+  it.each([
+    ['that cannot be compressed', noise(LARGE_BYTES)],
+    ['that are stored much smaller', 'x'.repeat(LARGE_BYTES)],
+  ])('hold little more than one message each, of messages %s', async (_, content) => {
+    const { id } = await createHistory(LARGE, () => text(content))
+    const { bytes, answers } = await bytesOfUnread(`/v1/sessions/${id}/messages?order=asc`)
+    expect(sequences(await readFirst(answers))).toEqual(upTo(LARGE))
+    expect(bytes).toBeLessThan(MOST_BYTES_OF_A_CLIENT)
+  })
+
+  it('hold little more than one agent each', async () => {
+    const { organizationId } = ANYBODY
+    const ids = Array.from({ length: LARGE }, newUuid)
+    const tools = [{ type: 'client_side', name: 'one', description: noise(LARGE_BYTES), parameters: {} }]
+    for (const id of ids) {
+      await deps.db.agent.create({ data: { id, organizationId, name: 'Large agent', systemPrompt: 'Help.', tools } })
+    }
+    const { bytes, answers } = await bytesOfUnread('/v1/agents?search=LARGE%20AGENT')
+    const listed = await readFirst(answers)
+    expect(new Set(listed.map((agent) => agent.id))).toEqual(new Set(ids.map((id) => toId('agent', id))))
+    expect(listed).toHaveLength(LARGE)
+    expect(bytes).toBeLessThan(MOST_BYTES_OF_A_CLIENT)
+  })
+})
+
+describe('a list of messages of all sizes', () => {
+  it.each(['asc', 'desc'])('has each once, in order, as many as were asked for: %s', async (order) => {
+    const length = 70
+    const { id } = await createHistory(length, (turn) => text('x'.repeat(turn % 7 === 3 ? 300_000 : turn * 1000)))
+    const all = order === 'asc' ? upTo(length) : upTo(length).reverse()
+    const read = async (query: string) =>
+      sequences((await call(service.url, 'GET', `/v1/sessions/${id}/messages?order=${order}${query}`)).body.data)
+    expect(await read('')).toEqual(all)
+    expect(await read('&offset=999999999999999')).toEqual([])
+    for (const offset of [0, 3, 19, 65]) {
+      for (const limit of [0, 1, 4, 20, 21]) {
+        expect(await read(`&offset=${offset}&limit=${limit}`)).toEqual(all.slice(offset, offset + limit))
+      }
+    }
+  })
+})
+
+describe('a session that is deleted while it is listed', () => {
+  it.each(['events', 'messages'])('does not look whole: %s', async (what) => {
+    const { id } = await createHistory(LARGE, () => text(noise(LARGE_BYTES)))
+    const answer = await openList(`/v1/sessions/${id}/${what}`)
+    await sleep(PILING_UP_MS)
+    expect((await call(service.url, 'DELETE', `/v1/sessions/${id}`)).status).toBe(204)
+    await expect(json(answer)).rejects.toThrow('aborted')
+  })
+})
+
+/** The same, and how many bytes of answers its queries have brought. */
+function countBytes(): { counted: Deps; bytes: () => number } {
+  let bytes = 0
+  const db = deps.db.$extends({
+    query: {
+      $allOperations: async ({ args, query }) => {
+        const found = await query(args)
+        bytes += JSON.stringify(found, (_, value) => (typeof value === 'bigint' ? String(value) : value)).length
+        return found
+      },
+    },
+  })
+  return { counted: { ...deps, db: db as unknown as Deps['db'] }, bytes: () => bytes }
+}
+
+const generation = { tools: [], output: { text: 'Nice.' }, metadata: { model: 'by-hand', success: true } }
+
+async function messagesOfCall(deps: Deps, sessionId: string): Promise<Json[]> {
+  const lines: string[] = []
+  for await (const page of listEvents(deps, sessionId, 0, { types: ['llm.generation'] })) {
+    lines.push(...page.map(({ line }) => line))
+  }
+  expect(lines).toHaveLength(1)
+  return JSON.parse(lines[0] ?? '').data.messages
+}
+
+/** What its model is given, as a reader of the call is told it. */
+async function givenTo(sessionId: string, turnId: string): Promise<Json[]> {
+  const { organizationId } = ANYBODY
+  const turn = await loadTurn(deps, { organizationId, sessionId, turnId }, 'reason:1')
+  return JSON.parse(JSON.stringify(turn?.messages.map(withoutImages)))
+}
+
+describe('a model call with many images', () => {
+  it.each([
+    ['is told without moving them', 15],
+    ['is told as it was cut, without moving them', 20],
+  ])('%s', async (_, images) => {
+    const { sessionId, turnIds } = await createHistory(images, () => [...text('Look!'), image(LARGE_BYTES)])
+    const turnId = turnIds.at(-1) ?? ''
+    const call = { sessionId, turnId, sequence: images + 1, type: 'llm.generation', step: 'reason:1' }
+    await addEvent({ ...call, data: generation })
+    const { counted, bytes } = countBytes()
+    const startedAt = performance.now()
+    const messages = await messagesOfCall(counted, sessionId)
+    const tookMs = Math.round(performance.now() - startedAt)
+    process.stdout.write(`${images} images: ${bytes()} bytes were moved for the call, in ${tookMs} ms\n`)
+    expect(messages).toEqual(await givenTo(sessionId, turnId))
+    expect(bytes()).toBeLessThan(LARGE_BYTES / 10)
+  })
+
+  it('is told with everything else that parts may have', async () => {
+    const parts: ContentPart[] = [
+      { type: 'image', url: 'https://example.com/a.png' },
+      { type: 'image', url: 'https://example.com/a.png', base64: '', media_type: null },
+      { type: 'image', base64: null, url: 'https://example.com/a.png' },
+      { type: 'image_file', image_id: newUuid() },
+      { type: 'text', text: '"base64"' },
+      image(100),
+    ]
+    const { sessionId, turnIds } = await createHistory(2, () => parts)
+    const turnId = turnIds.at(-1) ?? ''
+    const results = [null, [], [{ type: 'text', text: '{"type":"image","base64":"aGk="}' }, image(100), image(200)]]
+    for (const [index, result] of results.entries()) {
+      const data = { tool_call_id: `call_${index}`, result, ...(result === null ? { error: 'no' } : {}) }
+      const step = `tool:1:call_${index}`
+      await addEvent({ sessionId, turnId, sequence: 3 + index, type: 'tool.completed', step, data })
+    }
+    const read = await readConversation(deps, sessionId, turnId)
+    expect(JSON.parse(JSON.stringify(read))).toEqual(await givenTo(sessionId, turnId))
+    expect(read).toHaveLength(5)
+  })
+})
