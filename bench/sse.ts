@@ -81,6 +81,7 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
     return openClients(port, paths, onText)
   }
   // What the first streams take is the process growing to its size; what a stream takes is told by the next ones.
+  const empty = await child.ask<Memory>('memory')
   const first = await openOn(await insertSessions(platform.deps, SESSIONS))
   const before = await child.ask<Memory>('memory')
   const sessions = await insertSessions(platform.deps, SESSIONS)
@@ -95,10 +96,13 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
   const appends = await appendPaced(platform, sessions, clients, PACED_EVENTS)
   const since = (of: 'begunAt' | 'doneAt') => came.map(({ number, at }) => at - (appends[number]?.[of] ?? Number.NaN))
   const rate = await publishAll(platform, child, sessions, clients)
+  const used = await child.ask<Memory>('memory')
   clients.close()
   return {
     liveBytes: (after.live - before.live) / STREAMS,
     residentBytes: (after.resident - before.resident) / STREAMS,
+    firstResidentBytes: (before.resident - empty.resident) / STREAMS,
+    usedResidentBytes: (used.resident - empty.resident) / STREAMS,
     appendMs: timesOf(appends.map(({ begunAt, doneAt }) => doneAt - begunAt)),
     clientMs: timesOf(since('begunAt')),
     relayMs: timesOf(since('doneAt')),
@@ -155,7 +159,7 @@ async function publishAll({ deps }: Platform, child: Child, sessions: BenchSessi
   const elapsedMs = performance.now() - startedAt
   const cpu = await child.ask<NodeJS.CpuUsage>('cpu')
   const cpuUs = cpu.user + cpu.system - cpuBefore.user - cpuBefore.system
-  return { perSecond: (delivered * 1000) / elapsedMs, cpuUs: cpuUs / delivered }
+  return { perSecond: (delivered * 1000) / elapsedMs, cpuUs: cpuUs / delivered, busy: cpuUs / 1000 / elapsedMs }
 }
 
 function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, sequence: number): WireEvent {
