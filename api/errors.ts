@@ -37,6 +37,8 @@ export const answerErrors =
       const known = describe(error)
       if (known === undefined) {
         log.error({ err: error, requestId: ctx.state.requestId, method: ctx.method, path: ctx.path }, 'request failed')
+      } else if (known.status === 503) {
+        log.warn({ err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
       }
       const { status, message, headers } = known ?? { status: 500, message: 'Internal server error', headers: {} }
       if (ctx.res.headersSent) {

@@ -1,5 +1,6 @@
 import type { Message } from '../../contract/messages.ts'
 import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
 import { readConversation, readConversations, withoutImages } from './conversation.ts'
 import { type EventFilter, wantedTypes } from './filter.ts'
@@ -99,6 +100,8 @@ function readInputs(deps: Deps, sessionId: string, rows: Row[]): Look['inputOf']
     reading ??= readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
+    // A call was given one message at least. They go with their session.
+    if (messages.length === 0) throw notFound('Session')
     const thresholds = thresholdsOf(call)
     const given = thresholds === undefined ? messages : applyCompaction(messages, thresholds)
     return `[${given.map(toText).join(',')}]`

@@ -99,7 +99,7 @@ describe('a turn goes on when Postgres was away', () => {
       const { status, body } = await answer(started.id)
       expect({ status, body }).toEqual({
         status: 503,
-        body: { error: expect.stringContaining('has lost its database') },
+        body: { error: expect.stringContaining('does not answer') },
       })
       return true
     })
