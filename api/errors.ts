@@ -71,7 +71,7 @@ const isOverloaded = (error: unknown): boolean =>
   /timeout exceeded when trying to connect|Unable to start a transaction in the given time/.test(error.message)
 
 const AWAY =
-  'The service has lost its database; try again, with the same Idempotency-Key if the request creates something'
+  'A part of the service does not answer; try again, with the same Idempotency-Key if the request creates something'
 
 /** A connection to Postgres was lost, or there is none to be had: the words of its driver, of Node, and of Postgres as it stops and starts. */
 const isAway = (error: unknown): boolean =>

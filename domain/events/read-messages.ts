@@ -2,11 +2,10 @@ import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import { isCut, type Measured, measuredSql } from './measured.ts'
 import { messageTypes, presentMessage, type StoredEvent } from './present.ts'
 
 const MESSAGES_PAGE = 20
-/** A page ends with the message that passes this. */
-const PAGE_BYTES = 256 * 1024
 
 /** Not as a parameter: a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
@@ -14,8 +13,7 @@ const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(',
 type Order = 'asc' | 'desc'
 /** `after`: the last sequence that has been read; `skip` comes on top of it. */
 type Place = { order: Order; after: number | undefined; skip: number; take: number }
-/** `bytes`: of the page up to and with this row. */
-type MeasuredRow = StoredEvent & { bytes: bigint }
+type Row = StoredEvent & Measured
 
 /**
  * The messages of a session in pages that fit in memory, newest first unless `order` says otherwise. Throws `not_found`
@@ -33,8 +31,7 @@ export async function* readMessages(
     const rows = await readPage(deps, sessionId, { order, after, skip: after === undefined ? offset : 0, take })
     if (rows.length > 0) yield rows.map(presentMessage)
     const last = rows.at(-1)
-    const isCut = last !== undefined && last.bytes >= PAGE_BYTES
-    if (last === undefined || (rows.length < take && !isCut)) return
+    if (last === undefined || (rows.length < take && !isCut(rows))) return
     after = last.sequence
     left -= rows.length
     // Large ones are looked for in small numbers.
@@ -42,27 +39,17 @@ export async function* readMessages(
   }
 }
 
-/** Measured like a look at the record (record.ts). A deleted session's messages go after it: what is there is no proof of it. */
-async function readPage(deps: Deps, sessionId: string, { order, after, skip, take }: Place): Promise<MeasuredRow[]> {
+/** A deleted session's messages go after it: what is there is no proof of it. */
+async function readPage(deps: Deps, sessionId: string, { order, after, skip, take }: Place): Promise<Row[]> {
   const direction = order === 'asc' ? Prisma.sql`ASC` : Prisma.sql`DESC`
   const isAfter = order === 'asc' ? Prisma.sql`sequence > ${after}` : Prisma.sql`sequence < ${after}`
-  const found = await deps.db.$queryRaw<MeasuredRow[]>`
-    SELECT s.id AS "sessionId", page.* FROM sessions s LEFT JOIN LATERAL (
-      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
-        SELECT *, sum(size) OVER in_order AS bytes FROM (
-          SELECT *, CASE WHEN pg_column_compression(data) IS NULL THEN stored
-            ELSE greatest(stored, octet_length(data::text)) END AS size
-          FROM (
-            SELECT *, pg_column_size(data) AS stored, sum(pg_column_size(data)) OVER in_order AS stored_bytes FROM (
-              SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
-              WHERE session_id = s.id AND type IN (${MESSAGE_TYPES})
-                AND ${after === undefined ? Prisma.sql`true` : isAfter}
-              ORDER BY sequence ${direction} LIMIT ${take} OFFSET ${skip}
-            ) AS found WINDOW in_order AS (ORDER BY sequence ${direction} ROWS UNBOUNDED PRECEDING)
-          ) AS stored WHERE stored_bytes - stored < ${PAGE_BYTES}
-        ) AS sized WINDOW in_order AS (ORDER BY sequence ${direction} ROWS UNBOUNDED PRECEDING)
-      ) AS measured WHERE bytes - size < ${PAGE_BYTES}
-    ) AS page ON true
+  const messages = Prisma.sql`
+    SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+    WHERE session_id = s.id AND type IN (${MESSAGE_TYPES}) AND ${after === undefined ? Prisma.sql`true` : isAfter}
+    ORDER BY sequence ${direction} LIMIT ${take} OFFSET ${skip}`
+  const found = await deps.db.$queryRaw<Row[]>`
+    SELECT s.id AS "sessionId", page.* FROM sessions s
+      LEFT JOIN LATERAL ${measuredSql(messages, order === 'asc' ? 'ASC' : 'DESC')} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
   if (found.length === 0) throw notFound('Session')
   // A session without such messages gives one row, without a message.

@@ -1,9 +1,11 @@
 import type { Message } from '../../contract/messages.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from '../turns/context.ts'
 import { readConversation, readConversations, withoutImages } from './conversation.ts'
 import { type EventFilter, wantedTypes } from './filter.ts'
+import { isCut, type Measured, measuredSql } from './measured.ts'
 import type { StoredEvent } from './present.ts'
 
 export type Row = Omit<StoredEvent, 'sessionId'>
@@ -21,17 +23,9 @@ export type Look = {
   inputOf(call: Row): Promise<string>
 }
 
-/** A look ends with the event that passes this: it is bounded in bytes, not only in events. */
-const LOOK_BYTES = 256 * 1024
+type FoundRow = Row & Measured & { through: number }
 
-/** `bytes`: of the look up to and with this row. */
-type MeasuredRow = Row & { through: number; bytes: bigint }
-
-/**
- * The events after sequence `after`, at most `limit`. What is stored compressed may be a hundred times as large when it
- * is read, and to learn how large means to unpack it: only what is near the look's size as it is stored is asked. A row
- * never counts for less than it did there, so what was left out there makes the look one that is cut.
- */
+/** The events after sequence `after`, at most `limit`, and no more than fit into a look. */
 export async function lookAtRecord(
   deps: Deps,
   sessionId: string,
@@ -39,33 +33,22 @@ export async function lookAtRecord(
   limit: number,
   filter: EventFilter,
 ): Promise<Look> {
-  const found = await deps.db.$queryRaw<MeasuredRow[]>`
-    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL (
-      SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data, bytes FROM (
-        SELECT *, sum(size) OVER in_order AS bytes FROM (
-          SELECT *, CASE WHEN pg_column_compression(data) IS NULL THEN stored
-            ELSE greatest(stored, octet_length(data::text)) END AS size
-          FROM (
-            SELECT *, pg_column_size(data) AS stored, sum(pg_column_size(data)) OVER in_order AS stored_bytes FROM (
-              SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
-              WHERE session_id = s.id AND sequence > ${after}
-                AND type = ANY (${wantedTypes(filter)}::text[])
-                AND (${filter.turnId ?? null}::uuid IS NULL OR turn_id = ${filter.turnId ?? null}::uuid)
-              ORDER BY sequence LIMIT ${limit}
-            ) AS found WINDOW in_order AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
-          ) AS stored WHERE stored_bytes - stored < ${LOOK_BYTES}
-        ) AS sized WINDOW in_order AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
-      ) AS measured WHERE bytes - size < ${LOOK_BYTES}
-    ) AS page ON true
+  const events = Prisma.sql`
+    SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+    WHERE session_id = s.id AND sequence > ${after}
+      AND type = ANY (${wantedTypes(filter)}::text[])
+      AND (${filter.turnId ?? null}::uuid IS NULL OR turn_id = ${filter.turnId ?? null}::uuid)
+    ORDER BY sequence LIMIT ${limit}`
+  const found = await deps.db.$queryRaw<FoundRow[]>`
+    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL ${measuredSql(events)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
   // A session without such events gives one row, without an event.
   const rows = found.filter((row) => row.sequence !== null)
-  const isCut = (found.at(-1)?.bytes ?? 0) >= LOOK_BYTES
   return {
     rows,
     through: found[0]?.through,
-    hasMore: isCut || rows.length === limit,
-    isCut,
+    hasMore: isCut(found) || rows.length === limit,
+    isCut: isCut(found),
     inputOf: readInputs(deps, sessionId, rows),
   }
 }
