@@ -1,4 +1,6 @@
+import { jest } from '@jest/globals'
 import type { Deps } from '../../domain/deps.ts'
+import { follow, REPLAY_BATCH } from '../../domain/events/follow.ts'
 import { createEventReader } from '../../domain/events/read.ts'
 import { toUuid } from '../../domain/ids.ts'
 import { deleteOldDeltas } from '../../domain/retention.ts'
@@ -6,7 +8,7 @@ import type { Prisma } from '../../prisma/generated/client.ts'
 import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { countDeltas, insertOldTurns } from '../support/old-turns.ts'
-import { expectSoundRecord, textOf, typesOf } from '../support/record.ts'
+import { expectSoundRecord, textOf, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { callsOf, cancel, clientTool, getTurn, post, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
@@ -15,6 +17,12 @@ const WORDS = Array.from({ length: 24 }, (_, index) => `word${index}`).join(' ')
 const ANSWER = { thinking: 'Let me think about it.', text: WORDS, tokens_per_second: 120 }
 /** Long enough for whatever a test does in its middle. */
 const LONG = { text: 'la '.repeat(3000), tokens_per_second: 60 }
+/** A turn with more events than are looked for at once, and another one. */
+const LONG_RECORD = [
+  ...Array(25).fill({ thinking: 'So.', text: 'A step.', tool_calls: callsOf('echo') }),
+  ANSWER,
+  ANSWER,
+]
 const HOUR_MS = 60 * 60 * 1000
 
 let service: TestService
@@ -79,6 +87,24 @@ describe('retention of deltas', () => {
     await deleteNow(Date.now() - since)
     expect(await listEvents(url, old.id)).toEqual(withoutDeltas(old.events))
     expect(await listEvents(url, recent.id)).toEqual(recent.events)
+  })
+
+  it('goes by the age of the message and then of the end of its turn, however long ago the turn began', async () => {
+    const steps = [{ ...ANSWER, tool_calls: callsOf('ask') }, ANSWER]
+    const id = await createScriptedSession(url, steps, { tools: [clientTool('ask')] })
+    const turn = await postAndAsk(url, id)
+    const startedAt = new Date(Date.now() - 2 * HOUR_MS)
+    await deps.db.turn.update({ where: { id: toUuid(turn.id) }, data: { startedAt } })
+    const before = await listEvents(url, id)
+    expect(deltasOf(before).length).toBeGreaterThan(1)
+    await deleteNow(HOUR_MS)
+    expect(await listEvents(url, id)).toEqual(before)
+    await submit(url, id, [{ tool_call_id: turn.pending_tool_calls[0].id, result: 'yes' }])
+    const events = await waitUntilIdle(url, id)
+    await deleteNow(HOUR_MS)
+    expect(await listEvents(url, id)).toEqual(events)
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
   })
 
   it('deletes those of a failed and of a cancelled turn, and of every attempt at an answer', async () => {
@@ -158,6 +184,43 @@ describe('retention of deltas', () => {
     expect(await countDeltas(deps, id)).toBe(0)
   })
 
+  it('ends by itself before Temporal ends it and says that there is more, which the next run deletes', async () => {
+    const id = await createSession(url)
+    await insertOldTurns(deps, id, { turns: 3, steps: 1, deltas: 11_000 })
+    const now = Date.now
+    let lateMs = 0
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + lateMs)
+    // As if each statement took five minutes.
+    const slow = watchStatements(
+      async () => {},
+      (sql) => {
+        if (sql.includes('DELETE FROM events')) lateMs += 5 * 60_000
+      },
+    )
+    try {
+      expect(await deleteNow(HOUR_MS, slow)).toEqual({ deltas: 22_000, turns: 0, more: true })
+    } finally {
+      clock.mockRestore()
+    }
+    expect(await deleteNow(HOUR_MS)).toEqual({ deltas: 11_000, turns: 3, more: false })
+  })
+
+  it('does not wait for somebody who holds a turn, which the next run marks as done', async () => {
+    await deleteNow()
+    const { id, events } = await createAnswered(2)
+    const [held] = turnsOf(events)
+    const deltas = deltasOf(events).length
+    await deps.db.$transaction(
+      async (db) => {
+        await db.$executeRaw`SELECT FROM turns WHERE id = ${toUuid(held ?? '')}::uuid FOR UPDATE`
+        expect(await deleteNow()).toEqual({ deltas, turns: 1, more: false })
+      },
+      { timeout: 30_000 },
+    )
+    expect(await deleteNow()).toEqual({ deltas: 0, turns: 1, more: false })
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
+  })
+
   it('may be killed or cancelled between any two statements', async () => {
     const { id, events } = await createAnswered(2)
     let left = 0
@@ -196,6 +259,50 @@ describe('a reader whose events retention deletes', () => {
         expect(stream.events()).toEqual(rest)
       }
     }
+  })
+
+  it('is replayed what is left, from the start and after the id of one, and goes on live behind it', async () => {
+    const { id, events } = await createAnswered(1, LONG_RECORD)
+    await deleteNow()
+    const left = withoutDeltas(events)
+    const gone = deltasOf(events)
+    const starts = [undefined, gone[0], gone[gone.length >> 1], gone.at(-1)]
+    const streams = await Promise.all(
+      starts.map((start) => openStream(url, `/v1/sessions/${id}/sse${start ? `?since_id=${start.id}` : ''}`)),
+    )
+    await Promise.all(streams.map((stream) => stream.until((frame) => frame.id === events.at(-1).id)))
+    await post(url, id)
+    const more = (await waitUntilIdle(url, id)).slice(left.length)
+    expect(deltasOf(more).length).toBeGreaterThan(1)
+    for (const [index, stream] of streams.entries()) {
+      await stream.until((frame) => frame.id === more.at(-1).id)
+      stream.close()
+      const after = starts[index]?.sequence ?? 0
+      expect(stream.events()).toEqual([...left.filter(({ sequence }) => sequence > after), ...more])
+    }
+  })
+
+  it('takes no gap for a loss: nothing is looked for twice', async () => {
+    const { id, events } = await createAnswered(1, LONG_RECORD)
+    await deleteNow()
+    const left = withoutDeltas(events)
+    expect(left.length).toBeGreaterThan(REPLAY_BATCH)
+    const found: Json[] = []
+    const watched = watchStatements(
+      async () => {},
+      (sql, rows) => void (sql.includes('last_sequence AS through') && found.push(...(rows as Json[]))),
+    )
+    const batches = follow(watched, toUuid(id), 0, {}, new AbortController().signal)
+    const told: Json[] = []
+    while (told.length < left.length) {
+      const { value } = await batches.next()
+      if (typeof value === 'object') told.push(...value.map(({ line }) => JSON.parse(line)))
+    }
+    await batches.return('aborted')
+    expect(told).toEqual(left)
+    // A look that finds nothing gives one row without an event.
+    const sequences = found.map(({ sequence }) => sequence).filter((sequence) => sequence !== null)
+    expect(sequences).toEqual(left.map(({ sequence }) => sequence))
   })
 
   it('follows an answer that is being written without a gap', async () => {
