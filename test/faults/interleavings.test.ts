@@ -3,9 +3,10 @@ import type { Redis } from 'ioredis'
 import type { EventType } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { NewEvent, Writer } from '../../domain/events/append.ts'
-import { pause } from '../../domain/pause.ts'
+import { relayIndex, relayKey } from '../../domain/events/relay.ts'
+import { newUuid } from '../../domain/ids.ts'
 import { append, createAnswer, createOpenTurn, postUnanswered, toolEvents } from '../support/by-hand.ts'
-import { type Json, listEvents } from '../support/http.ts'
+import { call, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
 import { startApiProcess } from '../support/process.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
@@ -19,15 +20,24 @@ const AT_ONCE = 100
 /** A line that is longer is published without its text. */
 const RELAY_LINE = 64 * 1024
 const HEARTBEAT_MS = 250
+/** Each has an outage of every kind, and then quiet in which only the look at the record finds a lost tail. */
+const ROUNDS = 10
+const APPENDS_OF_A_ROUND = 280
+const APPENDS_TO_AN_OUTAGE = 35
 
 type Relay = 'told' | 'dropped' | 'failed' | 'late' | 'twice'
 type Outage = 'restarted' | 'killed' | 'flushed' | 'disconnected'
+/** `after`: so many appends. Without a kind it is the quiet after a round's outages. */
+type DueOutage = { after: number; kind?: Outage }
 type Filter = { query: string; wants: (type: string) => boolean }
 type Session = {
   id: string
   writer: Writer
   log: string[]
   isWriting: boolean
+  hasSeenOutage: boolean
+  /** Resolves with the first stream. */
+  followed: PromiseWithResolvers<void>
   written: Promise<void>
   record?: Promise<Json[]>
 }
@@ -38,16 +48,21 @@ const counts = {
   ...{ dropped: 0, failed: 0, late: 0, twice: 0, lostTails: 0 },
   ...{ left: 0, since_id: 0, last_event_id: 0, start: 0 },
   ...{ restarted: 0, killed: 0, flushed: 0, disconnected: 0 },
+  ...{ duringOutages: 0, live: 0, recorded: 0 },
 }
 
 let site: RedisSite
 let service: TestService
+/** Whose streams are read: this process and one of its own. */
 let urls: [string, string]
+/** Who appends, each over its own connections. */
+let writers: [Deps, Deps]
 beforeAll(async () => {
   const environment = { SSE_HEARTBEAT_INTERVAL_SECS: `${HEARTBEAT_MS / 1000}` }
   site = await startRedisSite({ worker: false, environment, sse: { heartbeatMs: HEARTBEAT_MS } })
   service = site.service
   urls = [service.url, (await startApiProcess(service)).url]
+  writers = [service.platform.deps, (await service.startPeer()).platform.deps]
 })
 afterAll(() => site.close())
 
@@ -55,9 +70,16 @@ const upTo = (random: Random, most: number): number => Math.floor(random() * (mo
 const pick = <T>(random: Random, items: readonly [T, ...T[]]): T => items[upTo(random, items.length - 1)] ?? items[0]
 const isOneIn = (random: Random, many: number): boolean => random() * many < 1
 
+/** Fields of an entry of the relay, of which each line says that it came over it. */
+const marked = (fields: Parameters<Redis['xadd']>) =>
+  fields.map((field) =>
+    typeof field === 'string' && field.startsWith('{"id":') ? `${field.slice(0, -1)},"relayed":true}` : field,
+  ) as Parameters<Redis['xadd']>
+
 /** Deps of which an append comes to the relay as `fate` says. */
 function withRelay(deps: Deps, fate: Relay): Deps {
-  const xadd = async (...args: Parameters<Redis['xadd']>) => {
+  const xadd = async (...given: Parameters<Redis['xadd']>) => {
+    const args = marked(given)
     if (fate === 'dropped') return null
     if (fate === 'failed') throw new Error('the relay failed as asked')
     if (fate === 'late') await sleep(30)
@@ -68,7 +90,7 @@ function withRelay(deps: Deps, fate: Relay): Deps {
 }
 
 const drawFate = (random: Random): Relay =>
-  random() < 0.65 ? 'told' : pick(random, ['dropped', 'dropped', 'failed', 'late', 'twice'])
+  isOneIn(random, 2) ? 'told' : pick(random, ['dropped', 'dropped', 'failed', 'late', 'twice'])
 
 /** What is appended at once: pieces of an answer, an answer that starts over, a tool call. */
 function createDrafts(random: Random): () => NewEvent[] {
@@ -86,24 +108,33 @@ function createDrafts(random: Random): () => NewEvent[] {
 }
 
 /** Appends a few times, now and then while another process takes a message. */
-async function write({ id, writer, log }: Session, random: Random): Promise<void> {
+async function write({ id, writer, log, followed }: Session, random: Random): Promise<void> {
   const drafts = createDrafts(random)
+  // With every other one the relay goes wrong only in an outage.
+  const draw = isOneIn(random, 2) ? drawFate : (): Relay => 'told'
+  if (isOneIn(random, 2)) await followed.promise
   for (let left = 2 + upTo(random, 2); left > 0; left--) {
-    const [events, fate] = [drafts(), drawFate(random)]
+    const [events, fate] = [drafts(), draw(random)]
     log.push(`${fate}: ${events.map(({ type }) => type).join(', ')}`)
-    const appending = append(withRelay(service.platform.deps, fate), writer, events)
-    if (isOneIn(random, 8)) {
-      counts.messages++
-      await postUnanswered(withRelay(service.platform.deps, drawFate(random)), id, 'And another thing')
-    }
+    await outageBefore
+    const appending = append(withRelay(pick(random, writers), fate), writer, events)
+    if (isOneIn(random, 8)) await postMessage(id, random)
     const appended = await appending
-    counts.appends++
+    countAppend()
     counts.events += appended.length
     counts.longLines += appended.filter((event) => JSON.stringify(event).length > RELAY_LINE).length
     if (fate !== 'told') counts[fate]++
     if (left === 1 && (fate === 'dropped' || fate === 'failed')) counts.lostTails++
     await sleep(upTo(random, 60))
   }
+}
+
+/** By hand, or over the other process, which rings for it. */
+async function postMessage(id: string, random: Random): Promise<void> {
+  counts.messages++
+  const [deps, fate, text] = [pick(random, writers), drawFate(random), 'And another thing']
+  if (isOneIn(random, 2)) await postUnanswered(withRelay(deps, fate), id, text)
+  else expect((await call(urls[1], 'POST', `/v1/sessions/${id}/messages`, textMessage(text))).status).toBe(201)
 }
 
 const DELTA: EventType = 'output.message.delta'
@@ -128,9 +159,14 @@ async function follow(session: Session, random: Random): Promise<void> {
     if (!isFirst) counts[resume]++
     if (isOneIn(random, 6)) await sleep(upTo(random, 5))
     else stream = await connecting
+    if (stream) {
+      open.set(stream, session)
+      session.followed.resolve()
+    }
     await sleep(upTo(random, 200))
     if (stream && (!session.isWriting || isOneIn(random, 3))) break
     client.leave()
+    if (stream) open.delete(stream)
     counts.left++
     // Who left before the answer is through with this visit when it has come.
     await connecting
@@ -139,6 +175,7 @@ async function follow(session: Session, random: Random): Promise<void> {
   }
   await expectRecord(session, filter, client, stream)
   client.leave()
+  open.delete(stream)
 }
 
 async function connect(client: ResumingClient, session: Session, url: string, resume: Resume): Promise<OpenStream> {
@@ -163,13 +200,21 @@ async function expectRecord(session: Session, filter: Filter, client: ResumingCl
   const heartbeats = () => stream.frames.filter((frame) => frame.comment !== undefined).length
   const before = heartbeats()
   await stream.until(() => heartbeats() > before)
-  expect(client.received()).toEqual(record)
+  const received = client.received()
+  expect(received.map(({ relayed, ...event }) => event)).toEqual(record)
+  const live = received.filter(({ relayed }) => relayed).length
+  counts.live += live
+  // The other process does not mark the messages that it rings for.
+  counts.recorded += received.filter(({ type }) => type !== 'input.message').length - live
 }
 
 async function interleave(index: number): Promise<void> {
   const random = createRandom(SEED + index * 1000)
   const { id, writer } = await createOpenTurn(service.platform.deps)
-  const session: Session = { id, writer, log: [], isWriting: true, written: Promise.resolve() }
+  const session: Session = {
+    ...{ id, writer, log: [], isWriting: true, hasSeenOutage: false },
+    ...{ followed: Promise.withResolvers(), written: Promise.resolve() },
+  }
   session.written = write(session, random).finally(() => {
     session.isWriting = false
   })
@@ -182,6 +227,7 @@ async function interleave(index: number): Promise<void> {
     const sentence = `interleaving ${index} of seed ${SEED}: ${session.log.join('; ')}\n${(error as Error).message}`
     throw new Error(sentence, { cause: error })
   }
+  if (session.hasSeenOutage) counts.duringOutages++
 }
 
 const OUTAGES: Record<Outage, () => Promise<void>> = {
@@ -197,36 +243,79 @@ const OUTAGES: Record<Outage, () => Promise<void>> = {
   disconnected: () => site.askRedis((admin) => admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
 }
 
-/** Each kind in turn, with quiet between them in which only the look at the record finds a lost tail. */
-async function disturb(random: Random, signal: AbortSignal): Promise<void> {
-  for (let kinds: Outage[] = []; !signal.aborted; ) {
-    await pause(1000 + upTo(random, 7000), signal)
-    if (signal.aborted) return
-    if (kinds.length === 0) kinds = ['restarted', 'killed', 'flushed', 'disconnected']
-    const [kind] = kinds.splice(upTo(random, kinds.length - 1), 1)
-    if (kind === undefined) return
-    await OUTAGES[kind]()
-    counts[kind]++
+const outages = drawOutages(createRandom(SEED - 1))
+/** The streams that are open, each with its session. */
+const open = new Map<OpenStream, Session>()
+/** The last outage that was due, and the one before it: until that is over nobody appends, so that each comes in its place. */
+let outage = Promise.resolve()
+let outageBefore = Promise.resolve()
+
+function drawOutages(random: Random): DueOutage[] {
+  return Array.from({ length: ROUNDS }, (_, round): DueOutage[] => {
+    const kinds: Outage[] = ['restarted', 'killed', 'flushed', 'disconnected']
+    return Array.from({ length: kinds.length + 1 }, (_, place) => ({
+      after: round * APPENDS_OF_A_ROUND + place * APPENDS_TO_AN_OUTAGE + 1 + upTo(random, APPENDS_TO_AN_OUTAGE - 1),
+      kind: kinds.splice(upTo(random, kinds.length - 1), 1)[0],
+    }))
+  }).flat()
+}
+
+function countAppend(): void {
+  counts.appends++
+  const due = outages[0]
+  if (due === undefined || counts.appends < due.after) return
+  outages.shift()
+  outageBefore = outage
+  const { kind } = due
+  if (kind !== undefined) outage = outageBefore.then(() => disturb(kind))
+}
+
+/** Both the connection that rings and the one that listens are there again. */
+async function untilRelayed(): Promise<void> {
+  const { deps } = service.platform
+  const [session, turn] = [newUuid(), newUuid()]
+  const inbox = deps.hub.subscribe(session, () => Number.POSITIVE_INFINITY)
+  const key = relayKey(deps.redisPrefix, relayIndex(session))
+  await waitFor(async () => {
+    await deps.redis.xadd(key, '*', session, turn, '1', 'turn.started', '', '').catch(() => {})
+    return inbox.take().entries.length > 0
+  }, 'events to come over Redis')
+  inbox.close()
+}
+
+async function disturb(kind: Outage): Promise<void> {
+  const see = () => {
+    for (const session of open.values()) session.hasSeenOutage = true
   }
+  see()
+  await OUTAGES[kind]()
+  await untilRelayed()
+  see()
+  counts[kind]++
 }
 
 describe('clients that come and go while the relay loses what it is told and Redis dies', () => {
   it(`receive the record, in ${INTERLEAVINGS} interleavings (TEST_SEED=${SEED})`, async () => {
-    const done = new AbortController()
-    const disturbing = disturb(createRandom(SEED - 1), done.signal)
+    let isOver = false
     let begun = 0
     const lane = async () => {
-      for (let index = begun++; index < INTERLEAVINGS && !done.signal.aborted; index = begun++) await interleave(index)
+      for (let index = begun++; index < INTERLEAVINGS && !isOver; index = begun++) await interleave(index)
     }
     const lanes = Array.from({ length: AT_ONCE }, lane)
     try {
       await Promise.all(lanes)
+      await outage
     } finally {
-      done.abort()
-      await Promise.allSettled([...lanes, disturbing])
+      isOver = true
+      await Promise.allSettled([...lanes, outage])
       process.stdout.write(`interleavings of seed ${SEED}: ${JSON.stringify(counts)}\n`)
     }
     for (const [what, count] of Object.entries(counts))
       expect({ what, happened: count > 0 }).toEqual({ what, happened: true })
+    const { restarted, killed, flushed, disconnected, duringOutages, live, recorded } = counts
+    expect([restarted, killed, flushed, disconnected]).toEqual([ROUNDS, ROUNDS, ROUNDS, ROUNDS])
+    expect(duringOutages).toBeGreaterThanOrEqual(INTERLEAVINGS / 2)
+    // About a third comes live, and less on a machine that has other work.
+    expect(Math.min(live, recorded)).toBeGreaterThan(INTERLEAVINGS / 4)
   })
 })

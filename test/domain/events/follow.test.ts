@@ -5,7 +5,8 @@ import { follow } from '../../../domain/events/follow.ts'
 import type { EventLine } from '../../../domain/events/read.ts'
 import { publishEvents } from '../../../domain/events/relay.ts'
 import { newUuid, toUuid } from '../../../domain/ids.ts'
-import { call, createSession, type Json, listEvents, textMessage } from '../../support/http.ts'
+import { append, createAnswer, toolEvents } from '../../support/by-hand.ts'
+import { call, createSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -124,15 +125,18 @@ describe('following a session', () => {
         },
       },
     })
+    // An attempt that was given up counts for nothing, however long.
+    await append(quiet, writer, [createAnswer().delta('x'.repeat(1_100_000))])
     ring(writer, await write('long '.repeat(20_000)))
     const reader = startFollowing(writer, 1, undefined, { ...deps, db })
-    await reader.until(2)
-    for (let sequence = 3; sequence < 9; sequence++) {
+    await reader.until(3)
+    expect(texts).toBe(2)
+    for (let sequence = 4; sequence < 10; sequence++) {
       ring(writer, await write('more '))
       await reader.until(sequence)
     }
-    expect(texts).toBe(1)
-    expect(await reader.until(8)).toEqual((await listEvents(service.url, id)).slice(1))
+    expect(texts).toBe(2)
+    expect(await reader.until(9)).toEqual((await listEvents(service.url, id)).slice(1))
     await reader.stop()
   })
 
@@ -185,6 +189,32 @@ describe('following a session', () => {
     ring(writer, await write('four'))
     expect((await waiting)[0].data.accumulated).toBe('one two three four')
     await live.stop()
+  })
+
+  it('is not told of more than may wait for it while it reads the record, nor cut off', async () => {
+    const { id, writer } = await createTurn()
+    let overflows = 0
+    const record = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    const $queryRaw = async (...given: Parameters<typeof deps.db.$queryRaw>) => {
+      asked.resolve()
+      await record.promise
+      return deps.db.$queryRaw(...given)
+    }
+    const db = Object.create(deps.db, { $queryRaw: { value: $queryRaw } })
+    const reader = startFollowing(writer, 0, () => overflows++, { ...deps, db })
+    const all = reader.until(41)
+    await asked.promise
+    // Another inbox shows when it was too much.
+    const inbox = deps.hub.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
+    const calls = Array.from({ length: 20 }, (_, index) => toolEvents(`call_${index}`, 'x'.repeat(60_000)))
+    ring(writer, await append(quiet, writer, calls.flat()))
+    await waitFor(async () => inbox.take().missed, 'too much to come')
+    inbox.close()
+    record.resolve()
+    expect(await all).toEqual(await listEvents(service.url, id))
+    expect(overflows).toBe(0)
+    await reader.stop()
   })
 
   it('ends when the session is deleted', async () => {

@@ -3,16 +3,22 @@ import { createEventHub } from '../../../domain/events/hub.ts'
 import { relayIndex, relayKey } from '../../../domain/events/relay.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
+import { connectBlockingRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
-import { waitFor } from '../../support/http.ts'
+import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
 const { jest } = import.meta
 
+const HOUR_MS = 3_600_000
+
 /** `answer`: what the record waits for before it answers. */
-type HubOptions = { checkMs?: number; answer?: Promise<void> }
+type HubOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void> }
+
+/** But when Redis is there again. */
+const NO_CHECKS = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
 
 /** A hub on the real Redis whose look at the record is counted, and finds what the test says. */
-function startHub(recorded: Map<string, number>, { checkMs = 20, answer }: HubOptions = {}) {
+function startHub(recorded: Map<string, number>, { checkMs = 20, checkWithoutRedisMs = 10, answer }: HubOptions = {}) {
   const looks: string[][] = []
   const db = {
     $queryRaw: async (_sql: TemplateStringsArray, ids: string[]) => {
@@ -21,10 +27,10 @@ function startHub(recorded: Map<string, number>, { checkMs = 20, answer }: HubOp
       return ids.flatMap((id) => (recorded.has(id) ? [{ id, last: recorded.get(id) }] : []))
     },
   } as unknown as PrismaClient
-  const reader = new Redis(process.env.REDIS_URL ?? '', { protocol: 2 })
   const log = createLog('silent', 'hub')
+  const reader = connectBlockingRedis(process.env.REDIS_URL ?? '', log)
   const prefix = `hub-${newUuid()}`
-  const hub = createEventHub({ reader, db, log, prefix, checkMs, checkWithoutRedisMs: 10 })
+  const hub = createEventHub({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
   return { hub, reader, looks, prefix }
 }
 
@@ -53,12 +59,22 @@ describe('the hub', () => {
   })
 
   it('looks more often while Redis is away', async () => {
-    const { hub, reader, looks } = startHub(new Map(), { checkMs: 3_600_000 })
+    const { hub, reader, looks } = startHub(new Map(), { checkMs: HOUR_MS })
     hub.subscribe(newUuid(), () => 0)
     await waitFor(async () => reader.status === 'ready', 'Redis')
     reader.disconnect()
     const seen = looks.length
     await waitFor(async () => looks.length > seen + 5, 'more looks')
+    await hub.close()
+  })
+
+  it('looks as soon as Redis is back', async () => {
+    const { hub, reader, looks } = startHub(new Map(), NO_CHECKS)
+    hub.subscribe(newUuid(), () => 0)
+    for (let connection = 1; connection <= 3; connection++) {
+      await waitFor(async () => looks.length === connection, `look ${connection}`)
+      reader.disconnect(true)
+    }
     await hub.close()
   })
 
@@ -79,7 +95,7 @@ describe('the hub', () => {
     const session = newUuid()
     const inbox = hub.subscribe(session, () => 0)
     await waitFor(async () => reader.status === 'ready', 'Redis')
-    const other = reader.duplicate()
+    const other = new Redis(process.env.REDIS_URL ?? '')
     await waitFor(async () => {
       await other.xadd(
         relayKey(prefix, relayIndex(session)),
@@ -93,6 +109,29 @@ describe('the hub', () => {
       )
       return inbox.take().entries.length > 0
     }, 'an entry')
+    await Promise.all([hub.close(), other.quit()])
+  })
+
+  it('holds a megabyte of what has not been taken, however much has been', async () => {
+    const session = newUuid()
+    const { hub, looks, prefix } = startHub(new Map([[session, 0]]), NO_CHECKS)
+    const inbox = hub.subscribe(session, () => 0)
+    await waitFor(async () => looks.length > 0, 'the hub to read')
+    const other = new Redis(process.env.REDIS_URL ?? '')
+    const ring = (sequence: number, characters: number) =>
+      other.xadd(
+        relayKey(prefix, relayIndex(session)),
+        ...['*', session, newUuid(), `${sequence}`, 'turn.started', 'event_1', 'x'.repeat(characters)],
+      )
+    const signal = AbortSignal.timeout(PATIENCE_MS)
+    for (let sequence = 1; sequence <= 48; sequence++) {
+      await ring(sequence, 64 * 1024)
+      await inbox.wait(signal)
+      expect(inbox.take()).toMatchObject({ entries: [{ sequence }], missed: false })
+    }
+    await ring(49, 1024 * 1024 + 1)
+    await inbox.wait(signal)
+    expect(inbox.take()).toEqual({ entries: [], missed: true })
     await Promise.all([hub.close(), other.quit()])
   })
 

@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { WireEvent } from '../../../contract/events.ts'
+import type { Deps } from '../../../domain/deps.ts'
+import type { Writer } from '../../../domain/events/append.ts'
+import { follow } from '../../../domain/events/follow.ts'
+import { createEventHub, type EventHub } from '../../../domain/events/hub.ts'
+import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/relay.ts'
+import { connectBlockingRedis } from '../../../platform/redis.ts'
+import type { PrismaClient } from '../../../prisma/generated/client.ts'
+import { append, createAnswer, createOpenTurn, toolEvents } from '../../support/by-hand.ts'
+import { call, listEvents, waitFor } from '../../support/http.ts'
+import { type RedisSite, startRedisSite } from '../../support/redis-site.ts'
+import { type OpenStream, openStream } from '../../support/stream.ts'
+
+const HOUR_MS = 3_600_000
+/** Just short enough for the relay. */
+const RESULT = 'x'.repeat(60_000)
+/** Calls whose events are more than an inbox holds. */
+const BURST = 20
+const STREAMS = 300
+const SESSIONS = 30
+
+let site: RedisSite
+let deps: Deps
+/** The only one that streams have: its look at the record finds nothing, so what is new comes over Redis or not at all. */
+let hub: EventHub
+beforeAll(async () => {
+  site = await startRedisSite({ worker: false })
+  deps = site.service.platform.deps
+  const reader = connectBlockingRedis(site.service.environment.REDIS_URL ?? '', deps.log)
+  const db = { $queryRaw: async (_: unknown, ids: string[]) => ids.map((id) => ({ id, last: 0 })) }
+  const options = { reader, log: deps.log, prefix: deps.redisPrefix, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
+  hub = createEventHub({ ...options, db: db as unknown as PrismaClient })
+  deps.hub = hub
+  await untilRelayed(await createOpenTurn(deps), hub)
+})
+afterAll(async () => {
+  await hub.close()
+  await site.close()
+})
+
+type Turn = { id: string; writer: Writer }
+
+/** Appends until the hub has told of it. */
+async function untilRelayed({ writer }: Turn, by: EventHub): Promise<void> {
+  const inbox = by.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
+  await waitFor(async () => {
+    await append(deps, writer, [createAnswer().start()])
+    return inbox.take().entries.length > 0
+  }, 'events to come over Redis')
+  inbox.close()
+}
+
+const open = ({ id }: Turn): Promise<OpenStream> => openStream(site.service.url, `/v1/sessions/${id}/sse`)
+
+/** Opens a stream and waits until it has all there is, and an event that came over Redis. */
+async function openLive(turn: Turn): Promise<OpenStream> {
+  const stream = await open(turn)
+  await stream.until((frame) => frame.data?.sequence === 1)
+  const [event] = await append(deps, turn.writer, [createAnswer().start()])
+  await stream.until((frame) => frame.id === event?.id)
+  return stream
+}
+
+/** More than an inbox holds, at once; resolves when the hub has given it to all inboxes of the session. */
+async function burst({ writer }: Turn, name: string): Promise<WireEvent | undefined> {
+  const inbox = hub.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
+  const calls = Array.from({ length: BURST }, (_, index) => toolEvents(`${name}_${index}`, RESULT))
+  const events = await append(deps, writer, calls.flat())
+  await waitFor(async () => inbox.take().missed, 'the burst to come over Redis')
+  inbox.close()
+  return events.at(-1)
+}
+
+async function expectRecord({ id }: Turn, stream: OpenStream, last: WireEvent | undefined): Promise<void> {
+  await stream.until((frame) => frame.id === last?.id || frame.event === 'disconnecting')
+  stream.close()
+  expect(stream.frames.filter(({ event }) => event === 'disconnecting')).toEqual([])
+  expect(stream.events()).toEqual(await listEvents(site.service.url, id))
+}
+
+/** Deps whose record answers until it is to stop. `asked` resolves when it is asked after that. */
+function withRecordThatStops() {
+  let isStopped = false
+  let tell = (_: string) => {}
+  const asked = new Promise<string>((resolve) => {
+    tell = resolve
+  })
+  const $queryRaw = (...given: Parameters<typeof deps.db.$queryRaw>) => {
+    if (!isStopped) return deps.db.$queryRaw(...given)
+    tell('the record was asked')
+    return new Promise(() => {})
+  }
+  const stop = () => {
+    isStopped = true
+  }
+  return {
+    deps: { ...deps, db: Object.create(deps.db, { $queryRaw: { value: $queryRaw } }) as PrismaClient },
+    asked,
+    stop,
+  }
+}
+
+describe('an event that is rung', () => {
+  it('is given as the relay has it, to the letter, without a question to the record', async () => {
+    const { writer } = await createOpenTurn(deps)
+    const record = withRecordThatStops()
+    const left = new AbortController()
+    const batches = follow(record.deps, writer.sessionId, 0, {}, left.signal)
+    await batches.next()
+    record.stop()
+    const lines = ['{ "is": "spaced" }', 'not even JSON', '{"last":1.0}']
+    const key = relayKey(deps.redisPrefix, relayIndex(writer.sessionId))
+    const fields = lines.flatMap((line, index) => [index + 2, 'turn.started', `event_${index}`, line])
+    await deps.redis.xadd(key, '*', writer.sessionId, writer.turnId, ...fields)
+    const given = batches.next().then(({ value }) => value)
+    expect(await Promise.race([given, record.asked])).toMatchObject(lines.map((line) => ({ line })))
+    left.abort()
+    await batches.return('aborted')
+  })
+})
+
+describe('the relay', () => {
+  it('has no text of a line that is too long for it', async () => {
+    const { writer } = await createOpenTurn(deps)
+    const answer = createAnswer()
+    const events = await append(deps, writer, [answer.start(), answer.delta('long '.repeat(20_000))])
+    const newest = async () => {
+      const key = relayKey(deps.redisPrefix, relayIndex(writer.sessionId))
+      const [[, fields] = ['', []]] = await deps.redis.xrevrange(key, '+', '-', 'COUNT', 1)
+      return [...readRelayFields(fields)].filter(
+        ({ sequence }) => sequence === events.at(-1)?.sequence || sequence === 2,
+      )
+    }
+    await waitFor(async () => (await newest()).length === 2, 'the entry')
+    expect((await newest()).map(({ id, line }) => ({ id, line }))).toEqual([
+      { id: events[0]?.id, line: JSON.stringify(events[0]) },
+      { id: events[1]?.id, line: '' },
+    ])
+  })
+
+  it('ends the streams of a session that is deleted', async () => {
+    const turn = await createOpenTurn(deps)
+    const stream = await openLive(turn)
+    await call(site.service.url, 'DELETE', `/v1/sessions/${turn.id}`)
+    await stream.until((frame) => frame.data?.reason === 'session_deleted')
+  })
+})
+
+describe('more events at once than may wait for a client', () => {
+  it('do not cut off one that reads', async () => {
+    const turn = await createOpenTurn(deps)
+    const stream = await openLive(turn)
+    await expectRecord(turn, stream, await burst(turn, 'burst'))
+  })
+
+  it('do not cut off one that is slow, as long as it is in its replay', async () => {
+    const turn = await createOpenTurn(deps)
+    // More than the operating system takes for a connection.
+    for (let index = 0; index < 40; index++)
+      await append(deps, turn.writer, toolEvents(`large_${index}`, 'x'.repeat(500_000)))
+    const stream = await open(turn)
+    stream.pause()
+    let last: WireEvent | undefined
+    for (let index = 0; index < 10; index++) {
+      last = await burst(turn, `burst_${index}`)
+      await sleep(50)
+    }
+    stream.resume()
+    await expectRecord(turn, stream, last)
+  })
+})
+
+describe('streams', () => {
+  it(`take no connection of Redis: ${STREAMS} have as many as none`, async () => {
+    const connections = async () => {
+      const list = String(await deps.redis.call('CLIENT', 'LIST', 'TYPE', 'NORMAL'))
+      return list
+        .trim()
+        .split('\n')
+        .map((line) => / cmd=(\S+)/.exec(line)?.[1] ?? '')
+    }
+    const before = await connections()
+    const turns = await Promise.all(Array.from({ length: SESSIONS }, () => createOpenTurn(deps)))
+    const streams = await Promise.all(
+      Array.from({ length: STREAMS }, (_, index) => openLive(turns[index % SESSIONS] as Turn)),
+    )
+    const during = await connections()
+    expect(during).toHaveLength(before.length)
+    const reading = (commands: string[]) => commands.filter((command) => command === 'xread').length
+    // The service's own hub, and the test's.
+    expect([reading(before), reading(during)]).toEqual([2, 2])
+    for (const stream of streams) stream.close()
+  })
+})

@@ -1,0 +1,117 @@
+import type { Deps } from '../../../domain/deps.ts'
+import type { NewEvent, Writer } from '../../../domain/events/append.ts'
+import { createEventReader, type EventLine } from '../../../domain/events/read.ts'
+import { newUuid, toId } from '../../../domain/ids.ts'
+import { append, createAnswer, createOpenTurn } from '../../support/by-hand.ts'
+import { type Json, listEvents } from '../../support/http.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let deps: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = service.platform.deps
+})
+afterAll(() => service.stop())
+
+/** Reads page by page, and a page that fails once more. */
+async function readPages(from: Deps, { sessionId }: Writer, batch: number, after = 0): Promise<EventLine[][]> {
+  const read = createEventReader(from, sessionId, { batch, ahead: batch > 1 })
+  const pages: EventLine[][] = []
+  for (let hasMore = true, cursor = after; hasMore; ) {
+    const page = await read(cursor).catch(() => read(cursor))
+    pages.push(page.events)
+    hasMore = page.hasMore
+    cursor = page.through ?? cursor
+  }
+  return pages
+}
+
+/** What each delta has as the whole text so far, and what it is by the deltas before it. */
+function textsOf(events: Json[]): { told: string[]; expected: string[] } {
+  const texts = new Map<string, string>()
+  const deltas = events.filter(({ type }) => type.endsWith('.delta'))
+  const expected = deltas.map(({ type, data, context }) => {
+    const key = `${type} ${context.exec_id}`
+    texts.set(key, (texts.get(key) ?? '') + data.delta)
+    return texts.get(key) ?? ''
+  })
+  return { told: deltas.map(({ data }) => data.accumulated), expected }
+}
+
+/** Its SQL is put together of parts, so it stands among the values. */
+const isOfConversation = (given: unknown[]): boolean => JSON.stringify(given).includes('bytes_behind')
+
+const parse = (events: EventLine[]): Json[] => events.map(({ line }) => JSON.parse(line))
+
+/** A message that is begun twice and completed, and another one, with what led to them. */
+async function createAnswers(): Promise<Writer> {
+  const { writer } = await createOpenTurn(deps)
+  const attempt = (step: string, ...texts: string[]): NewEvent[] => {
+    const own = { step, execId: newUuid() }
+    const thoughts = texts.map(
+      (text): NewEvent => ({ ...own, type: 'reason.thinking.delta', data: { delta: `(${text})` } }),
+    )
+    const deltas = texts.map((text): NewEvent => ({ ...own, type: 'output.message.delta', data: { delta: text } }))
+    return [{ ...own, type: 'output.message.started', data: { model: 'by-hand' } }, ...thoughts, ...deltas]
+  }
+  const completed = (step: string, text: string): NewEvent[] => {
+    const message = { id: toId('message', newUuid()), role: 'agent', content: [{ type: 'text', text }] }
+    const metadata = { model: 'by-hand', success: true }
+    return [
+      { type: 'llm.generation', step, data: { output: { text }, metadata } },
+      { type: 'output.message.completed', step, data: { message } },
+    ]
+  }
+  await append(deps, writer, [
+    ...attempt('reason:1', 'one ', 'two '),
+    ...attempt('reason:1', 'one ', 'two ', 'three '),
+    ...completed('reason:1', 'one two three '),
+    ...attempt('reason:2', 'four ', 'five '),
+    ...completed('reason:2', 'four five '),
+    ...attempt('reason:3', 'six ', 'seven '),
+  ])
+  return writer
+}
+
+describe('pages of the record', () => {
+  it.each([1, 3, 500])('have each message with its own text, begun twice or not: %i at a time', async (batch) => {
+    const writer = await createAnswers()
+    const whole = parse((await readPages(deps, writer, 500)).flat())
+    expect(whole.map(({ sequence }) => sequence)).toEqual(whole.map((_, index) => index + 1))
+    const { told, expected } = textsOf(whole)
+    expect(told).toEqual(expected)
+    for (const after of [0, 3, 4, 9, 12, 15, 17]) {
+      expect(parse((await readPages(deps, writer, batch, after)).flat())).toEqual(whole.slice(after))
+    }
+  })
+
+  it.each([2, 3, 6])('come whole and once when a model call in one could not be read: %i', async (batch) => {
+    const writer = await createAnswers()
+    const whole = (await readPages(deps, writer, batch)).flat()
+    let failures = 0
+    const $queryRaw = (...given: Parameters<typeof deps.db.$queryRaw>) => {
+      if (isOfConversation(given) && failures++ % 2 === 0)
+        return Promise.reject(new Error('the record failed as asked'))
+      return deps.db.$queryRaw(...given)
+    }
+    const db = Object.create(deps.db, { $queryRaw: { value: $queryRaw } })
+    expect((await readPages({ ...deps, db }, writer, batch)).flat()).toEqual(whole)
+    expect(failures).toBeGreaterThan(1)
+  })
+
+  it('are no larger than they may be, also when events are larger than they are stored', async () => {
+    const { id, writer } = await createOpenTurn(deps)
+    const answer = createAnswer()
+    const more = Array.from({ length: 200 }, () => answer.delta('more '))
+    await append(deps, writer, [answer.start(), answer.delta('x'.repeat(30_000)), ...more])
+    const sizes = (await readPages(deps, writer, 200)).map((page) =>
+      page.reduce((sum, { line }) => sum + line.length, 0),
+    )
+    const longest = Math.max(...(await listEvents(service.url, id)).map((event) => JSON.stringify(event).length))
+    const PAGE_BYTES = 256 * 1024
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(PAGE_BYTES + longest)
+    // A page ends because it is large, or because no more is there.
+    expect(sizes.filter((size) => size < PAGE_BYTES / 2).length).toBeLessThanOrEqual(3)
+  })
+})
