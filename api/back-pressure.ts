@@ -2,8 +2,11 @@ import type { ServerResponse } from 'node:http'
 
 /** Node says that a socket has taken what it was given, or nothing: what is longer is given in pieces. */
 const PIECE_BYTES = 128 * 1024
-/** A client that does not take a piece in this time, in ms, takes nothing. */
-const STALLED_MS = 30_000
+/**
+ * A client that does not take a piece in this time, in ms, takes nothing. The system's buffer for a connection grows to
+ * some megabytes, and takes a piece when a third of it has gone: a line of 11 KB/s is fast enough.
+ */
+export const STALLED_MS = 120_000
 
 export type Patience = {
   stalledMs?: number
@@ -24,12 +27,20 @@ export async function writeInPieces(res: ServerResponse, text: string, patience:
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     const rest = bytes.subarray(at + PIECE_BYTES)
     if (res.write(bytes.subarray(at, at + PIECE_BYTES)) || (await drained(res, patience))) continue
-    const goesOn = rest.length > 0 && signal?.aborted === true && isPatient(signal.reason)
+    const goesOn = signal?.aborted === true && isPatient(signal.reason)
     if (goesOn && (await drained(res, { ...patience, signal: undefined }))) continue
     if (rest.length > 0) res.write(rest)
     return false
   }
   return true
+}
+
+/** Ends an answer; the client may take what is left of it for so long, in ms. */
+export function endWithin(res: ServerResponse, ms: number): void {
+  if (res.closed) return
+  const drop = setTimeout(() => res.destroy(), ms)
+  res.once('close', () => clearTimeout(drop))
+  res.end()
 }
 
 /** False when the client does not take what is there, has gone, or the signal aborted. */

@@ -73,9 +73,10 @@ const isOverloaded = (error: unknown): boolean =>
 const AWAY =
   'A part of the service does not answer; try again, with the same Idempotency-Key if the request creates something'
 
-/** A connection to Postgres was lost, or there is none to be had: the words of its driver, of Node, and of Postgres as it stops and starts. */
+/** A connection was lost, or there is none to be had: the words of Postgres as it stops and starts, of its driver, of Prisma and of Node. */
+const LOST =
+  /Postgres has not answered|Connection terminated|terminating connection|too many clients|database system is|Can't reach database|closed the connection|Socket timeout|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/
+
+/** Of some errors there is only a code. */
 const isAway = (error: unknown): boolean =>
-  error instanceof Error &&
-  /Postgres has not answered|Connection terminated|ECONNREFUSED|ECONNRESET|Can't reach database|closed the connection|database system is/.test(
-    error.message,
-  )
+  error instanceof Error && LOST.test(`${(error as NodeJS.ErrnoException).code} ${error.message}`)

@@ -1,13 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
-import { writeInPieces } from './back-pressure.ts'
+import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
 
-/**
- * A client that does not take a piece in this time, in ms, is cut off, so that nobody holds a page for good. On a slow line
- * it takes long until a send buffer of megabytes has room again.
- */
-const STALLED_MS = 60_000
 /** Lines are joined until they pass this. */
 const CHUNK_CHARS = 64 * 1024
 
@@ -67,13 +62,5 @@ async function send(res: ServerResponse, list: AsyncGenerator<string>, stalledMs
   for await (const text of list) {
     if (!(await writeInPieces(res, text, { stalledMs }))) return void res.destroy()
   }
-  end(res, stalledMs)
-}
-
-/** Lets the client take what is left, for a while. */
-function end(res: ServerResponse, stalledMs: number): void {
-  if (res.closed) return
-  const drop = setTimeout(() => res.destroy(), stalledMs)
-  res.once('close', () => clearTimeout(drop))
-  res.end()
+  endWithin(res, stalledMs)
 }

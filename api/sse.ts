@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { type Credential, heldKey } from '../domain/auth/caller.ts'
 import { DomainError } from '../domain/errors.ts'
 import type { EventLine } from '../domain/events/read.ts'
-import { writeInPieces } from './back-pressure.ts'
+import { endWithin, writeInPieces } from './back-pressure.ts'
 
 /** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
 export type SseOptions = {
@@ -16,7 +16,7 @@ export type SseOptions = {
   credentialCheckMs?: number
   /** Open streams of the process. Default: 10,000. */
   maxStreams?: number
-  /** Who takes nothing for this long, in ms, is cut off. Default: 30 s. */
+  /** Who takes nothing for this long, in ms, is cut off. Default: 120 s. */
   stalledMs?: number
   /** What is left of a stream after its end is dropped after this long, in ms. Default: 5 s. */
   flushMs?: number
@@ -225,7 +225,7 @@ async function begin(ctx: Context, request: StreamRequest, ended: AbortControlle
     'X-Accel-Buffering': 'no',
   })
   if (ctx.method === 'HEAD') {
-    end(res)
+    endWithin(res, FLUSH_MS)
     return undefined
   }
   // A body is of no interest, but unread it would hide that the client has gone.
@@ -258,7 +258,7 @@ async function run(
         frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: pace.retryMs }) }, pace.retryMs),
       )
     }
-    end(res, pace.flushMs)
+    endWithin(res, pace.flushMs ?? FLUSH_MS)
   } catch (error) {
     // The client comes back with its cursor.
     log.warn({ err: error }, 'stream broken off')
@@ -268,14 +268,6 @@ async function run(
     clearInterval(heartbeat)
     ended.abort('end')
   }
-}
-
-/** Lets the client take what is left, for a while. */
-function end(res: ServerResponse, flushMs = FLUSH_MS): void {
-  if (res.closed) return
-  const drop = setTimeout(() => res.destroy(), flushMs)
-  res.once('close', () => clearTimeout(drop))
-  res.end()
 }
 
 /** Who takes a large event slowly gets the rest of it first. It would come back for the same event, and never get past it. */

@@ -28,11 +28,14 @@ export function connectPostgres(
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
     // The adapter takes times for UTC, whatever zone they come in. The pool waits for it.
-    onConnect: (client) => client.query("SET TIME ZONE 'UTC'"),
+    onConnect: (client) => {
+      // Typed without what every client has.
+      hangUpWhenSilent(client as pg.PoolClient, silentMs)
+      return client.query("SET TIME ZONE 'UTC'")
+    },
   })
   // A pooled connection that breaks while idle has nobody else to tell.
   pool.on('error', (error) => log.warn({ err: error.message }, 'postgres connection lost'))
-  pool.on('connect', (client) => hangUpWhenSilent(client, silentMs))
   const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
   const close = async () => {
     await db.$disconnect()

@@ -144,9 +144,12 @@ function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () 
   }
 }
 
-/** One query for all subscribers; those whose session has moved on, or is gone, look for themselves. */
+/**
+ * One query for all subscribers; those whose session has moved on, or is gone, look for themselves. Never two at once: who
+ * asks while one is under way, which may not know the latest, shares the next one.
+ */
 function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subscriber>>): () => Promise<void> {
-  return async () => {
+  const check = async () => {
     const ids = [...subscribers.keys()]
     if (ids.length === 0) return
     try {
@@ -160,6 +163,20 @@ function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subsc
     } catch (error) {
       log.warn({ err: error }, 'streams could not be compared with the record')
     }
+  }
+  let current: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  const begin = () => {
+    next = undefined
+    current = check().finally(() => {
+      current = undefined
+    })
+    return current
+  }
+  return () => {
+    if (current === undefined) return begin()
+    next ??= current.then(begin)
+    return next
   }
 }
 

@@ -26,7 +26,7 @@ const PAGE_BYTES = 256 * 1024
  * long for the relay, so they will be read here.
  */
 const LONG_TEXT = MAX_LINE_LENGTH / 2
-const MAX_KEPT_TEXT = 1024 * 1024
+const MAX_KEPT_TEXT = 256 * 1024
 
 /**
  * Reads a session's events in order, page by page. One reader serves one pass from old to new: it remembers the

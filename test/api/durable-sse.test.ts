@@ -8,6 +8,8 @@ import { startService, type TestService, withService } from '../support/service.
 import { type Frame, type OpenStream, openStream } from '../support/stream.ts'
 import { post, waitForEvent } from '../support/turns.ts'
 
+const { jest } = import.meta
+
 const NONE = { running: 0, failed: 0, ended: 0 }
 const QUIET: TemporalHealth = { workers: 1, backlog: { tasks: 0, oldestMs: 0 }, turns: NONE, executions: NONE }
 const PATH = '/v1/durable/sse'
@@ -231,6 +233,25 @@ describe('the end of a monitoring stream', () => {
       expect(stream.frames.at(-1)).toEqual(disconnecting('connection_cycle'))
       expect(service.api.openStreams()).toBe(0)
     })
+  })
+
+  it('differs by a fifth, so that not all come back at once', async () => {
+    const cycleMs = 543_210
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    await withService({ worker: false, sse: { monitoringCycleMs: cycleMs } }, async (service) => {
+      const streams = await Promise.all(Array.from({ length: 12 }, () => open(service)))
+      for (const stream of streams) {
+        await stream.until(({ event }) => event === 'connected')
+        stream.close()
+      }
+    })
+    const lifetimes = timers.mock.calls
+      .map(([, ms]) => ms ?? 0)
+      .filter((ms) => ms >= 0.8 * cycleMs && ms <= 1.2 * cycleMs)
+    timers.mockRestore()
+    // Of twelve that are spread over two fifths; all within a tenth is one in half a million.
+    expect(new Set(lifetimes).size).toBeGreaterThanOrEqual(12)
+    expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(0.1 * cycleMs)
   })
 
   it('is told at shutdown, after which nothing more is asked', async () => {

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSource } from 'eventsource'
 import pg from 'pg'
+import { append, createOpenTurn, toolEvents } from '../support/by-hand.ts'
 import {
   call,
   createScriptedSession,
@@ -10,11 +12,53 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
-import { withService } from '../support/service.ts'
-import { openStream } from '../support/stream.ts'
+import { type TestService, withService } from '../support/service.ts'
+import { type OpenStream, openStream } from '../support/stream.ts'
 import { cancel, MUTE, statusOf } from '../support/turns.ts'
 
 const { jest } = import.meta
+
+/** Together more than the operating system takes for a connection. */
+const LARGE_EVENTS = 60
+const LARGE_BYTES = 500_000
+/** By then all that may be read ahead for a client has been read. */
+const PILING_UP_MS = 3000
+/** Answers under way at a shutdown have four seconds; on a busy machine a few more pass. */
+const MOST_CLOSING_MS = 20_000
+
+/** A quiet session whose replay is not read. */
+async function openUnread({
+  url,
+  platform,
+}: Pick<TestService, 'url' | 'platform'>): Promise<{ id: string; stream: OpenStream }> {
+  const { id, writer } = await createOpenTurn(platform.deps)
+  for (let name = 0; name < LARGE_EVENTS; name++)
+    await append(platform.deps, writer, toolEvents(`call_${name}`, 'x'.repeat(LARGE_BYTES)))
+  const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+  stream.pause()
+  return { id, stream }
+}
+
+/** As long as `work` takes, nothing can be read from a table. */
+async function withLockedTable(
+  { config }: Pick<TestService, 'config'>,
+  table: string,
+  work: (release: () => Promise<unknown>, untilAsked: () => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  const locker = new pg.Client({ connectionString: config.DATABASE_URL })
+  await locker.connect()
+  const untilAsked = () =>
+    waitFor(
+      async () => (await locker.query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'relation'")).rowCount,
+      `somebody to read ${table}`,
+    )
+  try {
+    await locker.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+    await work(() => locker.query('ROLLBACK'), untilAsked)
+  } finally {
+    await locker.end()
+  }
+}
 
 describe('a stream that stays open', () => {
   it('has heartbeats, which are comments', async () => {
@@ -83,10 +127,7 @@ describe('a stream that waits for Postgres', () => {
       const { url, api } = await service.startPeer()
       const id = await createSession(url)
       await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
-      const locker = new pg.Client({ connectionString: service.config.DATABASE_URL })
-      await locker.connect()
-      try {
-        await locker.query('BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE')
+      await withLockedTable(service, 'events', async () => {
         const stream = await openStream(url, `/v1/sessions/${id}/sse`)
         await stream.until((frame) => frame.event === 'connected')
         await api.close()
@@ -96,9 +137,71 @@ describe('a stream that waits for Postgres', () => {
           ['disconnecting', 'shutdown'],
         ])
         expect(api.openStreams()).toBe(0)
-      } finally {
-        await locker.end()
-      }
+      })
+    })
+  })
+
+  it('from before the server shuts down until after is told at once', async () => {
+    await withService({ worker: false }, async (service) => {
+      const { url, api } = await service.startPeer()
+      const id = await createSession(url)
+      await withLockedTable(service, 'sessions', async (release, untilAsked) => {
+        const opening = openStream(url, `/v1/sessions/${id}/sse`)
+        await untilAsked()
+        const closed = api.close()
+        await release()
+        const stream = await opening
+        expect(await stream.ended).toBe('whole')
+        expect(stream.frames.map(({ event, data }) => [event, data?.reason])).toEqual([
+          ['connected', undefined],
+          ['disconnecting', 'shutdown'],
+        ])
+        await closed
+      })
+    })
+  })
+})
+
+describe('an answer that does not end, and one that nobody reads', () => {
+  it('do not keep the server from shutting down', async () => {
+    await withService({ worker: false }, async (service) => {
+      const peer = await service.startPeer()
+      const { stream: unread } = await openUnread(peer)
+      const id = await createSession(peer.url)
+      await withLockedTable(service, 'events', async (_release, untilAsked) => {
+        const answer = call(peer.url, 'GET', `/v1/sessions/${id}/events`).then(
+          () => 'answered',
+          () => 'broken off',
+        )
+        await untilAsked()
+        const closed = peer.api.close().then(() => 'closed')
+        expect(await Promise.race([closed, sleep(MOST_CLOSING_MS, 'still open', { ref: false })])).toBe('closed')
+        expect(await answer).toBe('broken off')
+      })
+      unread.close()
+    })
+  })
+})
+
+describe('a client that takes nothing of what it asked for', () => {
+  it('is a slow consumer after a while, and told so when it reads on', async () => {
+    await withService({ worker: false, sse: { stalledMs: 3000, flushMs: 600_000 } }, async (service) => {
+      const { stream } = await openUnread(service)
+      await waitFor(async () => service.api.openStreams() === 0, 'the client to be given up')
+      stream.resume()
+      expect(await stream.ended).toBe('whole')
+      expect(stream.frames.at(-1)).toMatchObject({ event: 'disconnecting', data: { reason: 'slow_consumer' } })
+    })
+  })
+
+  it('loses its connection when it does not even take the end', async () => {
+    await withService({ worker: false, sse: { stalledMs: 3000, flushMs: 3000 } }, async (service) => {
+      const { stream } = await openUnread(service)
+      await waitFor(async () => service.api.openStreams() === 0, 'the client to be given up')
+      await sleep(5000)
+      stream.resume()
+      expect(await stream.ended).toBe('torn')
+      expect(stream.frames.map(({ event }) => event)).not.toContain('disconnecting')
     })
   })
 })
@@ -114,6 +217,27 @@ describe('a client that waits for an answer', () => {
       expect(await answer).toMatchObject({ status: 202, body: { turn: { status: 'active' } } })
       expect(await statusOf(service.url, id)).toBe('active')
       await cancel(service.url, id)
+    })
+  })
+})
+
+describe('a session that is deleted in the middle of a replay', () => {
+  it('ends its stream with whole events and a word', async () => {
+    await withService({ worker: false }, async (service) => {
+      const { id, stream } = await openUnread(service)
+      const record = await listEvents(service.url, id)
+      await sleep(PILING_UP_MS)
+      expect((await call(service.url, 'DELETE', `/v1/sessions/${id}`)).status).toBe(204)
+      stream.resume()
+      expect(await stream.ended).toBe('whole')
+      const replayed = stream.events()
+      expect(replayed.length).toBeLessThan(record.length)
+      expect(stream.frames.map(({ event, data }) => data?.reason ?? event)).toEqual([
+        'connected',
+        ...record.slice(0, replayed.length).map(({ type }) => type),
+        'session_deleted',
+      ])
+      expect(replayed).toEqual(record.slice(0, replayed.length))
     })
   })
 })

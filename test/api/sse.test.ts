@@ -1,3 +1,5 @@
+import { addOwnOrganization, FULL_MODE, registerUser } from '../support/auth.ts'
+import { append, createAnswer, createOpenTurn } from '../support/by-hand.ts'
 import {
   call,
   createScriptedSession,
@@ -11,8 +13,10 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
 import { type Frame, openStream } from '../support/stream.ts'
+
+const { jest } = import.meta
 
 let service: TestService
 let id: string
@@ -31,6 +35,13 @@ const open = (session: string, query = '', headers: Record<string, string> = {})
   openStream(service.url, `/v1/sessions/${session}/sse${query}`, { headers })
 const ids = (events: Json[]): string[] => events.map((event) => event.id)
 
+/** Of an answer that may be a stream without an end. */
+async function statusOf(url: string, path: string, headers: Record<string, string> = {}): Promise<number> {
+  const { status, close } = await openStream(url, path, { headers })
+  close()
+  return status
+}
+
 /** The events that a stream replays, up to the last of the record. */
 async function replay(query: string, headers: Record<string, string> = {}): Promise<Json[]> {
   const stream = await open(id, query, headers)
@@ -40,8 +51,9 @@ async function replay(query: string, headers: Record<string, string> = {}): Prom
 }
 
 describe('a stream', () => {
-  it('has headers that keep proxies from holding it back', async () => {
-    const stream = await open(id)
+  it('is not compressed, and has headers that keep proxies from holding it back', async () => {
+    const stream = await open(id, '', { 'Accept-Encoding': 'gzip, br' })
+    expect(await stream.until(() => true)).toMatchObject({ event: 'connected' })
     stream.close()
     expect(stream.status).toBe(200)
     expect(stream.headers).toMatchObject({
@@ -90,6 +102,27 @@ describe('a stream', () => {
     stream.close()
     expect(after.length).toBeGreaterThan(before.length)
     expect(stream.events()).toEqual(after)
+  })
+
+  it('says when to come back: the later, the longer nothing happened', async () => {
+    const { id: quiet, writer } = await createOpenTurn(service.platform.deps)
+    const stream = await open(quiet)
+    await stream.until((frame) => frame.id !== undefined)
+    const hints: number[] = []
+    let now = Date.now()
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+    try {
+      for (const idleMs of [0, 999, 1000, 1999, 2000, 3999, 4000, 5000, 0]) {
+        now += idleMs
+        const [event] = await append(service.platform.deps, writer, [createAnswer().delta('word ')])
+        hints.push((await stream.until((frame) => frame.id === event?.id)).retry ?? 0)
+      }
+    } finally {
+      clock.mockRestore()
+      stream.close()
+    }
+    // What passed before the first one is the machine's.
+    expect(hints.slice(1)).toEqual([100, 200, 200, 400, 400, 500, 500, 100])
   })
 
   it('is the same for all who listen, whenever they came', async () => {
@@ -162,7 +195,51 @@ describe('a stream', () => {
     await waitFor(async () => service.api.openStreams() === 11, 'the closed streams to be noticed')
     const again = await open(session)
     expect(again.status).toBe(200)
+    expect(await statusOf(service.url, path)).toBe(429)
     for (const stream of [...streams, again]) stream.close()
     await waitFor(async () => service.api.openStreams() === 0, 'all streams to be closed')
+  })
+})
+
+describe('streams of a process', () => {
+  it('are as many as it takes, and each that is closed makes room for one', async () => {
+    await withService({ worker: false, sse: { maxStreams: 3 } }, async ({ url, api }) => {
+      const path = async () => `/v1/sessions/${await createSession(url)}/sse`
+      const streams = [await openStream(url, await path()), await openStream(url, await path())]
+      streams.push(await openStream(url, '/v1/durable/sse'))
+      expect(streams.map(({ status }) => status)).toEqual([200, 200, 200])
+      for (const refused of ['/v1/durable/sse', await path()]) expect(await statusOf(url, refused)).toBe(429)
+      streams[0]?.close()
+      await waitFor(async () => api.openStreams() === 2, 'the closed stream to be noticed')
+      streams.push(await openStream(url, await path()))
+      expect(streams.at(-1)?.status).toBe(200)
+      expect(await statusOf(url, await path())).toBe(429)
+      for (const stream of streams) stream.close()
+    })
+  })
+})
+
+describe('streams of an organization', () => {
+  it('are as many as it may have, and each that is closed makes room for one', async () => {
+    const environment = FULL_MODE
+    await withService({ worker: false, environment, sse: { maxStreamsPerOrganization: 3 } }, async ({ url, api }) => {
+      const user = await registerUser(url)
+      const { headers } = await addOwnOrganization(url, user)
+      const path = async (headers: Record<string, string>) =>
+        `/v1/sessions/${await createSession(url, undefined, {}, headers)}/sse`
+      const enter = async () => openStream(url, await path(headers), { headers })
+      const expectRefusal = async () => expect(await statusOf(url, await path(headers), headers)).toBe(429)
+      const streams = [await enter(), await enter(), await enter()]
+      expect(streams.map(({ status }) => status)).toEqual([200, 200, 200])
+      await expectRefusal()
+      streams[0]?.close()
+      await waitFor(async () => api.openStreams() === 2, 'the closed stream to be noticed')
+      streams.push(await enter())
+      expect(streams.at(-1)?.status).toBe(200)
+      await expectRefusal()
+      const elsewhere = await openStream(url, await path(user.headers), { headers: user.headers })
+      expect(elsewhere.status).toBe(200)
+      for (const stream of [...streams, elsewhere]) stream.close()
+    })
   })
 })

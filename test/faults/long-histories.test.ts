@@ -4,7 +4,7 @@ import type { Deps } from '../../domain/deps.ts'
 import { newUuid, toUuid } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/write.ts'
 import { ANYBODY } from '../support/by-hand.ts'
-import { liveBytes, toMegabytes } from '../support/heap.ts'
+import { leastLiveBytes, liveBytes, toMegabytes } from '../support/heap.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const WAYS = ['events', 'sse']
@@ -17,6 +17,10 @@ const LOOKS = 4
 const SLOW_AT_FIRST_MS = 300
 /** Some megabytes are on their way between server and client, or garbage; the text of all events alone is 60 MB more. */
 const MOST_GROWTH_BYTES = 45 * 1024 * 1024
+/** By then all that may be read ahead for a client has been read. */
+const PILING_UP_MS = 3000
+/** A page or two of the record, and what they are made of. */
+const MOST_PILED_UP_BYTES = 8 * 1024 * 1024
 
 let service: TestService
 let short: string
@@ -115,5 +119,19 @@ describe('a history of 100,000 events', () => {
       `${what}: ${toMegabytes(shortBytes)} alive for ${SHORT}, ${toMegabytes(longBytes)} for ${LONG}\n`,
     )
     expect(longBytes - shortBytes).toBeLessThan(MOST_GROWTH_BYTES)
+  })
+
+  it('is not read further for a client that reads nothing of its stream', async () => {
+    const before = await leastLiveBytes()
+    const answer = await open(`/v1/sessions/${long}/sse`)
+    await sleep(PILING_UP_MS)
+    const first = await leastLiveBytes()
+    await sleep(PILING_UP_MS)
+    const second = await leastLiveBytes()
+    const grownBytes = second - before
+    process.stdout.write(`sse: ${toMegabytes(grownBytes)} alive for a client that reads nothing of ${LONG}\n`)
+    expect(grownBytes).toBeLessThan(MOST_PILED_UP_BYTES)
+    expect(second - first).toBeLessThan(MOST_PILED_UP_BYTES / 4)
+    answer.destroy()
   })
 })
