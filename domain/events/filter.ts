@@ -11,8 +11,11 @@ export type EventFilter = {
 export const wantedTypes = ({ types = eventTypes, exclude = [] }: EventFilter): EventType[] =>
   types.filter((type) => !exclude.includes(type))
 
+/** Most streams want all, and share this. */
+const ALL = new Set<string>(eventTypes)
+
 /** Tells of an entry of the relay what the record is asked for in SQL. */
 export function createSieve(filter: EventFilter): (event: { type: string; turnId: string }) => boolean {
-  const types = new Set<string>(wantedTypes(filter))
+  const types = filter.types || filter.exclude ? new Set<string>(wantedTypes(filter)) : ALL
   return ({ type, turnId }) => types.has(type) && (filter.turnId === undefined || turnId === filter.turnId)
 }
