@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { pause } from '../pause.ts'
 import { createSieve, type EventFilter } from './filter.ts'
-import { createEventReader, type EventLine, type EventPage } from './read.ts'
+import { createEventReader, type EventLine, type EventPage, type EventReader } from './read.ts'
 
 export const REPLAY_BATCH = 200
 const RETRY_MS = 1000
@@ -24,7 +24,8 @@ export async function* follow(
 ): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
   let cursor = after
   let behind = true
-  const read = createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
+  /** Only while there is something to read: most streams are up to date, and a reader is a tenth of what one takes. */
+  let read: EventReader | undefined
   const isWanted = createSieve(filter)
   const inbox = deps.hub.subscribe(sessionId, () => cursor)
   // Who is behind reads the record: nothing is lost with what its inbox held.
@@ -34,13 +35,12 @@ export async function* follow(
   try {
     while (!signal.aborted) {
       if (behind) {
-        const page = await unlessAborted(
-          readPatiently(deps, () => read(cursor), signal),
-          signal,
-        )
+        read ??= createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
+        const page = await unlessAborted(readPatiently(deps, read, cursor, signal), signal)
         if (page === undefined) return 'aborted'
-        const { events, through, hasMore } = page
+        const { events, through, hasMore, keepsText } = page
         if (through === undefined) return 'session_deleted'
+        if (!hasMore && !keepsText) read = undefined
         behind = hasMore
         cursor = Math.max(cursor, through)
         if (events.length > 0) yield events
@@ -68,10 +68,10 @@ export async function* follow(
 }
 
 /** While the record cannot be read a stream waits: its client would come back sooner, and make it worse. */
-async function readPatiently(deps: Deps, read: () => Promise<EventPage>, signal: AbortSignal): Promise<EventPage> {
+async function readPatiently(deps: Deps, read: EventReader, cursor: number, signal: AbortSignal): Promise<EventPage> {
   for (let told = false; ; told = true) {
     try {
-      return await read()
+      return await read(cursor)
     } catch (error) {
       if (signal.aborted) throw error
       if (!told) deps.log.warn({ err: (error as Error).message }, 'a stream waits for the record')

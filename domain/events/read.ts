@@ -6,8 +6,11 @@ import { MAX_LINE_LENGTH } from './relay.ts'
 
 /** An event on its way to a client: `line` is the whole event as one line of JSON, `turnId` a uuid. */
 export type EventLine = { id: string; type: string; sequence: number; turnId: string; line: string }
-/** `through`: everything up to this sequence has been read; undefined when the session is gone. */
-export type EventPage = { events: EventLine[]; through: number | undefined; hasMore: boolean }
+/**
+ * `through`: everything up to this sequence has been read; undefined when the session is gone. `keepsText`: another reader
+ * would have to read text again that this one has.
+ */
+export type EventPage = { events: EventLine[]; through: number | undefined; hasMore: boolean; keepsText: boolean }
 /** Reads the events after a sequence, as many as fit into a page. */
 export type EventReader = (after: number) => Promise<EventPage>
 
@@ -122,8 +125,9 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     position = hasMore ? events.at(-1)?.sequence : through
     if (isTaken) current = undefined
     // Whoever goes on live has the texts from there, unless they are too long for it.
-    if (!hasMore && !isTooLongForRelay()) texts.clear()
-    return { events, through: position, hasMore }
+    const keepsText = isTooLongForRelay()
+    if (!hasMore && !keepsText) texts.clear()
+    return { events, through: position, hasMore, keepsText }
   }
   return read
 }
