@@ -17,7 +17,7 @@ export type Patience = {
 }
 
 /**
- * Writes as fast as the client takes it, so that no more than `text` is held for it. False when it does not take them,
+ * Writes as fast as the client takes it, so that no more than `text` is held for it. False when it does not take it,
  * has gone, or the signal aborted. The rest is given to the socket all the same: what follows half a frame would be taken
  * for its other half.
  */

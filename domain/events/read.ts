@@ -74,10 +74,6 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     if (execId !== textsOf) texts.clear()
     textsOf = execId
   }
-  const isTooLongForRelay = (): boolean => {
-    const length = [...texts.values()].reduce((sum, text) => sum + text.length, 0)
-    return length >= LONG_TEXT && length <= MAX_KEPT_TEXT
-  }
   const partsOf = (event: StoredEvent): ReadParts => {
     if (isDelta(event)) {
       const accumulated = (texts.get(textKey(event)) ?? '') + String(event.data.delta)
@@ -125,7 +121,8 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     position = hasMore ? events.at(-1)?.sequence : through
     if (isTaken) current = undefined
     // Whoever goes on live has the texts from there, unless they are too long for it.
-    const keepsText = isTooLongForRelay()
+    const length = [...texts.values()].reduce((sum, text) => sum + text.length, 0)
+    const keepsText = length >= LONG_TEXT && length <= MAX_KEPT_TEXT
     if (!hasMore && !keepsText) texts.clear()
     return { events, through: position, hasMore, keepsText }
   }
