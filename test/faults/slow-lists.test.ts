@@ -14,12 +14,12 @@ import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { call, type Json } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
-const CLIENTS = 10
-const LARGE = 40
+const CLIENTS = 5
+const LARGE = 16
 const LARGE_BYTES = 2_000_000
 /** By then all that may be held for a client is held. */
 const PILING_UP_MS = 2000
-/** A large message a few times over; a page of twenty would be 40 MB, once. */
+/** A large message a few times over; a page by number would be all of them. */
 const MOST_BYTES_OF_A_CLIENT = 16 * 1024 * 1024
 
 let service: TestService
