@@ -15,9 +15,9 @@ COPY . .
 # Prisma would download its native schema engine, which generating does not use: any file that exists satisfies it.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no-hints
 # Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
-RUN node scripts/bundle-workflows.ts
+RUN node deploy/bundle-workflows.ts
 RUN npm prune --omit=dev --no-audit --no-fund \
-  && find scripts -mindepth 1 ! -name 'check-*.ts' -delete
+  && rm -rf scripts dev
 
 FROM base AS run
 ENV NODE_ENV=production \
@@ -30,5 +30,5 @@ USER node
 EXPOSE 9300
 STOPSIGNAL SIGTERM
 # For the roles that serve HTTP; docker-compose.yml gives the worker its own.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["node", "scripts/check-api.ts"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["node", "deploy/check-api.ts"]
 CMD ["node", "main.ts"]

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type Role, run } from '../platform/run.ts'
+import { type Role, run } from '../platform/wiring/run.ts'
 import { startApi } from './server.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))

@@ -6,7 +6,7 @@ import { findEnded } from '../domain/auth/caller.ts'
 import { preparePasswords } from '../domain/auth/passwords.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { createApp } from './app.ts'
-import { createSseStreams, type SseOptions } from './sse.ts'
+import { createSseStreams, type SseOptions } from './http/sse.ts'
 
 export type ApiOptions = {
   host: string

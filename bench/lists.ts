@@ -1,6 +1,6 @@
 import pg from 'pg'
+import type { RunningServices } from '../dev/services/all.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../domain/ids.ts'
-import type { RunningServices } from '../scripts/services.ts'
 import { type RunningApp, spawnApp } from './app.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'

@@ -1,7 +1,7 @@
 import { apiRole } from '../api/main.ts'
-import { buildPlatform } from '../platform/build.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
+import { buildPlatform } from '../platform/wiring/build.ts'
 import { serveParent } from './child.ts'
 import { measureMemory } from './memory.ts'
 

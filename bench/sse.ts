@@ -1,12 +1,12 @@
 import { get } from 'node:http'
 import type { WireEvent } from '../contract/events.ts'
+import type { RunningServices } from '../dev/services/all.ts'
 import { appendEvents } from '../domain/events/append.ts'
-import { publishEvents } from '../domain/events/relay.ts'
+import { publishEvents } from '../domain/events/live-stream.ts'
 import { toId } from '../domain/ids.ts'
-import { buildPlatform, type Platform } from '../platform/build.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
-import type { RunningServices } from '../scripts/services.ts'
+import { buildPlatform, type Platform } from '../platform/wiring/build.ts'
 import { type Child, startChild } from './child.ts'
 import type { Memory } from './memory.ts'
 import { type Clients, openClients } from './sse-clients.ts'
@@ -165,7 +165,7 @@ async function publishAll({ deps }: Platform, child: Child, sessions: BenchSessi
 function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, sequence: number): WireEvent {
   const turn = toId('turn', turnId)
   return {
-    id: deps.eventIds.encode(id, sequence, Date.now()),
+    id: deps.events.ids.encode(id, sequence, Date.now()),
     type: 'output.message.delta',
     ts: new Date().toISOString(),
     session_id: toId('session', id),

@@ -1,8 +1,9 @@
 import type { CreateOrganizationRequest, Organization, UpdateOrganizationRequest } from '../contract/organizations.ts'
 import type { Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
-import type { Deps, Scope } from './deps.ts'
+import type { Actor } from './actor.ts'
+import type { Deps } from './deps.ts'
 import { forbidden, invalid, notFound } from './errors.ts'
-import type { Run } from './idempotency.ts'
+import type { CreationAttempt } from './idempotency-keys.ts'
 import { newUuid, toId, toUuid } from './ids.ts'
 
 /** That one user may own. */
@@ -10,14 +11,14 @@ const MAX_OWNED = 100
 const PAGE = 100
 
 /** The caller's memberships; an API key's is the one of its organization. */
-const memberships = ({ userId, organizationId, isApiKey }: Scope): Prisma.MemberWhereInput =>
+const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.MemberWhereInput =>
   isApiKey ? { userId, organizationId } : { userId }
 
 /** Those that the caller is a member of, the first joined first, page by page. */
-export async function* listOrganizations(deps: Deps, scope: Scope): AsyncGenerator<Organization[]> {
+export async function* listOrganizations(deps: Deps, actor: Actor): AsyncGenerator<Organization[]> {
   for (let skip = 0; ; skip += PAGE) {
     const page = await deps.db.member.findMany({
-      where: memberships(scope),
+      where: memberships(actor),
       include: { organization: true },
       orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
       skip,
@@ -29,13 +30,13 @@ export async function* listOrganizations(deps: Deps, scope: Scope): AsyncGenerat
 }
 
 /** Throws `not_found` for one that the caller is no member of. */
-export const getOrganization = async (deps: Deps, scope: Scope, id: string): Promise<Organization> =>
-  presentOrganization((await requireMember(deps, scope, id)).organization)
+export const getOrganization = async (deps: Deps, actor: Actor, id: string): Promise<Organization> =>
+  presentOrganization((await requireMember(deps, actor, id)).organization)
 
 /** The caller's membership in it. Throws `not_found`. */
-export async function requireMember(deps: Deps, scope: Scope, id: string) {
+export async function requireMember(deps: Deps, actor: Actor, id: string) {
   const member = await deps.db.member.findFirst({
-    where: { AND: [memberships(scope), { organizationId: toUuid(id) }] },
+    where: { AND: [memberships(actor), { organizationId: toUuid(id) }] },
     include: { organization: true },
   })
   if (member === null) throw notFound('Organization')
@@ -45,11 +46,11 @@ export async function requireMember(deps: Deps, scope: Scope, id: string) {
 /** The caller owns it. Throws `invalid` for one too many. */
 export async function createOrganization(
   deps: Deps,
-  { userId }: Scope,
+  { userId }: Actor,
   { name }: CreateOrganizationRequest,
-  run: Run,
+  attempt: CreationAttempt,
 ): Promise<Organization> {
-  const id = run.uuid ?? newUuid()
+  const id = attempt.uuid ?? newUuid()
   return deps.db.$transaction(async (tx) => {
     // One after the other, so that the limit holds and a request that runs twice finds its organization.
     await tx.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
@@ -66,15 +67,15 @@ export async function createOrganization(
 /** Throws `not_found`, and `forbidden` for one whose role there is member. */
 export async function patchOrganization(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   id: string,
   { name }: UpdateOrganizationRequest,
 ): Promise<Organization> {
-  const { role, organization } = await requireMember(deps, scope, id)
+  const { role, organization } = await requireMember(deps, actor, id)
   if (role === 'member') throw forbidden('Only owners and administrators of the organization may change it')
   if (name == null) return presentOrganization(organization)
   const [changed] = await deps.db.organization.updateManyAndReturn({
-    where: { id: organization.id, members: { some: { userId: scope.userId, role: { in: ['owner', 'admin'] } } } },
+    where: { id: organization.id, members: { some: { userId: actor.userId, role: { in: ['owner', 'admin'] } } } },
     data: { name },
   })
   if (changed === undefined) throw notFound('Organization')

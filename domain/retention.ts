@@ -2,7 +2,7 @@ import type { RetentionOutcome } from '../workflows/messages.ts'
 import { forgetSeeds } from './auth/api-keys.ts'
 import { deleteOldLogins } from './auth/log-in.ts'
 import type { Deps } from './deps.ts'
-import { deleteOldKeys } from './idempotency.ts'
+import { deleteOldKeys } from './idempotency-keys.ts'
 
 /** Turns that are looked at together. */
 const PAGE = 200

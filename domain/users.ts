@@ -1,9 +1,10 @@
 import type { CurrentUser } from '../contract/auth.ts'
 import type { User } from '../contract/users.ts'
+import { containsText } from '../lib/contains-text.ts'
 import type { Member, Prisma, User as UserRow } from '../prisma/generated/client.ts'
-import type { Deps, Scope } from './deps.ts'
+import type { Actor } from './actor.ts'
+import type { Deps } from './deps.ts'
 import { ANONYMOUS_USER_UUID, toId } from './ids.ts'
-import { containing } from './search.ts'
 
 const PAGE = 100
 /** What `me` tells of them; GET /v1/orgs has all. */
@@ -12,18 +13,18 @@ const MAX_ORGANIZATIONS = 1000
 type MemberRow = Member & { user: UserRow }
 
 /** Of the organization, the newest member first, page by page; with `search` those that have it in name or e-mail. */
-export async function* listUsers(deps: Deps, scope: Scope, search?: string): AsyncGenerator<User[]> {
+export async function* listUsers(deps: Deps, actor: Actor, search?: string): AsyncGenerator<User[]> {
   let after: MemberRow | undefined
   do {
-    const page = await readPage(deps, scope, search, after)
+    const page = await readPage(deps, actor, search, after)
     yield page.map(presentUser)
     after = page.length < PAGE ? undefined : page.at(-1)
   } while (after !== undefined)
 }
 
-function readPage(deps: Deps, scope: Scope, search?: string, after?: MemberRow): Promise<MemberRow[]> {
+function readPage(deps: Deps, actor: Actor, search?: string, after?: MemberRow): Promise<MemberRow[]> {
   const found: Prisma.MemberWhereInput =
-    search === undefined ? {} : { user: { OR: [{ name: containing(search) }, { email: containing(search) }] } }
+    search === undefined ? {} : { user: { OR: [{ name: containsText(search) }, { email: containsText(search) }] } }
   const older: Prisma.MemberWhereInput =
     after === undefined
       ? {}
@@ -35,7 +36,7 @@ function readPage(deps: Deps, scope: Scope, search?: string, after?: MemberRow):
   // Where people sign in, nobody is anonymous.
   const shown: Prisma.MemberWhereInput = deps.auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
   return deps.db.member.findMany({
-    where: { organizationId: scope.organizationId, AND: [found, older, shown] },
+    where: { organizationId: actor.organizationId, AND: [found, older, shown] },
     include: { user: true },
     orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
     take: PAGE,
@@ -45,7 +46,7 @@ function readPage(deps: Deps, scope: Scope, search?: string, after?: MemberRow):
 /** Who the caller is. */
 export async function getCurrentUser(
   deps: Deps,
-  { userId, organizationId, role, isApiKey }: Scope,
+  { userId, organizationId, role, isApiKey }: Actor,
 ): Promise<CurrentUser> {
   const { members, ...user } = await deps.db.user.findUniqueOrThrow({
     where: { id: userId },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AuthMode, Password } from '../contract/auth.ts'
-import { normalizeEmail } from '../domain/auth/email.ts'
-import { isLoopback } from '../domain/loopback.ts'
+import { normalizeEmail } from '../lib/email.ts'
+import { isLoopback } from '../lib/loopback.ts'
 
 /** Of a timer: Node.js takes no more than 2^31 ms. */
 const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)

@@ -102,12 +102,12 @@ async function withSchemaEngine<T>(pool: pg.Pool, work: (engine: SchemaEngine) =
  */
 function wholeScripts(pool: pg.Pool): PrismaPg {
   const factory = new PrismaPg(pool)
-  const letters = disguiseLetters(pool)
+  const charColumns = disguiseLetters(pool)
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
     adapter.executeScript = (script) => runScript(pool, script)
-    tellLetters(adapter, letters)
+    tellLetters(adapter, charColumns)
     return adapter
   }
   // The adapter's own would make a database and then, with a connection string, work in the one it came from.
@@ -153,24 +153,24 @@ const TEXT_OID = 25
  * off as text; returns what tells the columns of the last query that were.
  */
 function disguiseLetters(pool: pg.Pool): () => string[] {
-  let letters: string[] = []
+  let charColumns: string[] = []
   const query: (config: unknown, values?: unknown) => Promise<pg.QueryResult> = pool.query.bind(pool)
   const disguised = async (config: unknown, values?: unknown) => {
     const result = await query(config, values)
     const fields = result.fields?.filter((field) => field.dataTypeID === LETTER_OID) ?? []
     for (const field of fields) field.dataTypeID = TEXT_OID
-    letters = fields.map((field) => field.name)
+    charColumns = fields.map((field) => field.name)
     return result
   }
   Object.assign(pool, { query: disguised })
-  return () => letters
+  return () => charColumns
 }
 
-function tellLetters(adapter: SqlDriverAdapter, letters: () => string[]): void {
+function tellLetters(adapter: SqlDriverAdapter, charColumns: () => string[]): void {
   const queryRaw = adapter.queryRaw.bind(adapter)
   adapter.queryRaw = async (parameters) => {
     const result = await queryRaw(parameters)
-    const isLetter = (index: number) => letters().includes(result.columnNames[index] ?? '')
+    const isLetter = (index: number) => charColumns().includes(result.columnNames[index] ?? '')
     const columnTypes = result.columnTypes.map((type, index) => (isLetter(index) ? ColumnTypeEnum.Character : type))
     return { ...result, columnTypes }
   }

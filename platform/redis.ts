@@ -31,14 +31,14 @@ export function connectBlockingRedis(url: string, log: Logger): Redis {
 }
 
 function logged(redis: Redis, log: Logger): Redis {
-  let told = ''
+  let hasLogged = ''
   redis.on('error', (error: Error) => {
-    if (error.message === told) return
-    told = error.message
+    if (error.message === hasLogged) return
+    hasLogged = error.message
     log.warn({ err: error.message }, 'redis is away')
   })
   redis.on('ready', () => {
-    told = ''
+    hasLogged = ''
   })
   return redis
 }

@@ -8,8 +8,8 @@ import {
 } from '@temporalio/client'
 import type { Workflow } from '@temporalio/common'
 import type { Logger } from 'pino'
-import { pause } from '../domain/pause.ts'
 import type { Retention } from '../domain/retention.ts'
+import { sleep } from '../lib/sleep.ts'
 import { RETENTION_WORKFLOW } from '../workflows/messages.ts'
 
 /** `ask` has a time limit. */
@@ -37,14 +37,14 @@ export async function keepRetentionSchedule(
   retention: Pick<Retention, 'deltasMs'>,
 ): Promise<void> {
   const schedule = retentionSchedule(taskQueue, retention)
-  let told = false
+  let hasLogged = false
   while (!signal.aborted) {
     try {
       return await ask((client) => keepSchedule(client, schedule))
     } catch (error) {
-      if (!told) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; it is tried again')
-      told = true
-      await pause(AGAIN_MS, signal)
+      if (!hasLogged) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; it is tried again')
+      hasLogged = true
+      await sleep(AGAIN_MS, signal)
     }
   }
 }

@@ -33,11 +33,11 @@ export function registerTurnAttributes(
 ): TurnAttributes {
   let usable: readonly Name[] = []
   let nextTryAt = 0
-  let told = false
+  let hasLogged = false
 
   const tellOnce = (err: string) => {
-    if (!told) log.warn({ err }, 'turns start without search attributes until Temporal has them')
-    told = true
+    if (!hasLogged) log.warn({ err }, 'turns start without search attributes until Temporal has them')
+    hasLogged = true
   }
   const tryRegister = () => {
     if (Date.now() < nextTryAt) return

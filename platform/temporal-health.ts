@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
-import type { Executions, TemporalHealth, TemporalHealthReader } from '../domain/monitoring/health.ts'
+import type { Executions, TemporalHealth, TemporalHealthReader } from '../domain/durable/health.ts'
 import { TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Ask } from './temporal.ts'
 

@@ -1,5 +1,5 @@
 /** npm start: Postgres, Redis, Temporal and the service itself, with nothing to configure; with --full also sign-in. */
-import { type AppProcess, startApp, waitUntilReady } from './app-process.ts'
+import { type AppProcess, startApp, waitUntilReady } from '../dev/app-process.ts'
 import {
   checkPorts,
   claimDataFolder,
@@ -9,12 +9,12 @@ import {
   serviceEnvironment,
   startDevelopmentServices,
   stopEarlierRun,
-} from './development.ts'
-import { type FullMode, listFullModePorts, startFullMode, stopEarlierProvider } from './full-mode.ts'
-import { settlesWithin } from './services/process.ts'
-import type { RunningServices } from './services.ts'
-import { listenForStop, runLauncher, type StopRequest } from './stop-request.ts'
-import { print, printError } from './terminal.ts'
+} from '../dev/development.ts'
+import { type FullMode, listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
+import type { RunningServices } from '../dev/services/all.ts'
+import { settlesWithin } from '../dev/services/process.ts'
+import { listenForStop, runLauncher, type StopRequest } from '../dev/stop-request.ts'
+import { print, printError } from '../dev/terminal.ts'
 
 /** Services that are still starting when Ctrl-C comes get this long to be ready to be stopped in order. */
 const START_GRACE_MS = 10_000

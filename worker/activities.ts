@@ -2,12 +2,12 @@ import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
 import { deleteExpired } from '../domain/retention.ts'
-import type { Attempt } from '../domain/turns/attempt.ts'
-import { cancelOwnTurn } from '../domain/turns/cancel.ts'
-import { requestCalls, settleCalls } from '../domain/turns/client-calls.ts'
-import { failTurn } from '../domain/turns/lifecycle.ts'
-import { type Reasoned, reason } from '../domain/turns/reason.ts'
-import { failTool, runTool } from '../domain/turns/tool.ts'
+import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
+import { requestCalls, settleCalls } from '../domain/turns/control/client-calls.ts'
+import { failTurn } from '../domain/turns/control/fail-turn.ts'
+import type { Attempt } from '../domain/turns/run/attempt.ts'
+import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
+import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import type {
   FailOutcome,
   ReasonOutcome,

@@ -1,5 +1,5 @@
 import { DefaultLogger, Runtime } from '@temporalio/worker'
-import { type Role, run } from '../platform/run.ts'
+import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
 export const workerRole: Role = async ({ deps, temporal }, config, log) => {

@@ -1,10 +1,10 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
-import { pause } from '../domain/pause.ts'
-import { sweepDeletedSessions } from '../domain/sessions/delete.ts'
-import { sweepNotices } from '../domain/turns/notice.ts'
-import { sweepTurns } from '../domain/turns/queue.ts'
-import { reconcileTurns } from '../domain/turns/reconcile.ts'
+import { sweepDeletedSessions } from '../domain/session-deletion/delete-session.ts'
+import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
+import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
+import { failOrphans } from '../domain/turns/sweep/orphans.ts'
+import { sleep } from '../lib/sleep.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
 
@@ -64,7 +64,7 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
       await runWorker(deps, options, connection, signal)
     } catch (error) {
       deps.log.warn({ err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
-      await pause(RECONNECT_MS, signal)
+      await sleep(RECONNECT_MS, signal)
     } finally {
       await connection?.close().catch(() => {})
     }
@@ -110,7 +110,7 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
     } catch (error) {
       deps.log.warn({ err: (error as Error).message }, `${what} failed; it is repeated`)
     }
-    await pause(everyMs, signal)
+    await sleep(everyMs, signal)
   }
 }
 
@@ -119,11 +119,11 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
   let cursor: string | null = null
   return Promise.all([
-    repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => sweepTurns(deps, swept)),
-    repeat(deps, SWEEP_MS, signal, 'telling workflows', () => sweepNotices(deps)),
+    repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
+    repeat(deps, SWEEP_MS, signal, 'telling workflows', () => repeatLostNotices(deps)),
     repeat(deps, DELETE_MS, signal, 'removing what deleted sessions owned', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
-      cursor = await reconcileTurns(deps, cursor)
+      cursor = await failOrphans(deps, cursor)
     }),
   ])
 }

@@ -1,7 +1,7 @@
 import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
 import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
 import type { ClientAnswers } from './client-answers.ts'
-import type { ReasonOutcome, ToolRun, TurnInput } from './messages.ts'
+import type { PlannedTool, ReasonOutcome, TurnInput } from './messages.ts'
 import { inParallel } from './parallel.ts'
 
 /** Beyond a tool's own time, for the record to be written. */
@@ -23,13 +23,17 @@ export async function act(
   return approved !== undefined && runCalls(input, iteration, approved)
 }
 
-async function runCalls(input: TurnInput, iteration: number, runs: ToolRun[]): Promise<boolean> {
+async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]): Promise<boolean> {
   if (runs.length === 0) return true
   setCurrentDetails(`iteration ${iteration} · running ${runs.map(({ tool }) => tool).join(', ')}`)
   return inParallel(runs, MAX_PARALLEL_TOOLS, (run) => runCall(input, iteration, run))
 }
 
-async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: ToolRun): Promise<boolean> {
+async function runCall(
+  input: TurnInput,
+  iteration: number,
+  { position, tool, timeoutMs }: PlannedTool,
+): Promise<boolean> {
   const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
   try {
     const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position])
@@ -43,7 +47,11 @@ async function runCall(input: TurnInput, iteration: number, { position, tool, ti
 }
 
 /** Waits for the client's answers; returns the calls that it approved, undefined when the turn is over. */
-async function askClient(input: TurnInput, iteration: number, answers: ClientAnswers): Promise<ToolRun[] | undefined> {
+async function askClient(
+  input: TurnInput,
+  iteration: number,
+  answers: ClientAnswers,
+): Promise<PlannedTool[] | undefined> {
   let settled = await requestCalls(input, iteration)
   const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
   while (settled.outcome === 'waiting') {

@@ -13,18 +13,18 @@ export const RETENTION_WORKFLOW = 'retention'
 export const RESUME_SIGNAL = 'resume'
 
 /** A call that the service runs: its place among the calls of its step, the tool's name, and the tool's time in ms. */
-export type ToolRun = { position: number; tool: string; timeoutMs: number }
+export type PlannedTool = { position: number; tool: string; timeoutMs: number }
 
 /** How a reason step ended. `ended`: the turn was, by somebody else. `act`: the model called tools; `asks`: some calls wait for the client. */
 export type ReasonOutcome =
   | { outcome: 'answered' }
   | { outcome: 'ended' }
-  | { outcome: 'act'; model: string; runs: ToolRun[]; asks: boolean }
+  | { outcome: 'act'; model: string; runs: PlannedTool[]; asks: boolean }
 
 /** Where a turn stands that asked its client; `runs` are the calls that the user approved. */
 export type SettleOutcome =
   | { outcome: 'waiting'; forMs: number }
-  | { outcome: 'settled'; runs: ToolRun[] }
+  | { outcome: 'settled'; runs: PlannedTool[] }
   | { outcome: 'ended' }
 
 export type ToolOutcome = { outcome: 'done' | 'ended' }

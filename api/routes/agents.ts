@@ -1,46 +1,46 @@
 import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
-import { parseAgentDocument } from '../../domain/agents/parse-document.ts'
+import { parseAgentDocument } from '../../domain/agents/document/parse.ts'
+import { documentFileName, renderAgentDocument } from '../../domain/agents/document/render.ts'
 import { previewAgent } from '../../domain/agents/preview.ts'
 import { getAgent, listAgents } from '../../domain/agents/read.ts'
-import { documentFileName, renderAgentDocument } from '../../domain/agents/render-document.ts'
 import { archiveAgent, copyAgent, createAgent, importAgent, patchAgent, putAgent } from '../../domain/agents/write.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { invalid } from '../../domain/errors.ts'
-import { type Handle, parse, reply } from '../handle.ts'
-import { answerList, linesOf } from '../json-list.ts'
-import { checkText } from '../text.ts'
+import { type Handle, parse, reply } from '../http/handle.ts'
+import { answerList, linesOf } from '../http/json-list.ts'
+import { checkText } from '../http/text.ts'
 
 export function agentRoutes(handle: Handle, deps: Deps): void {
-  handle(agentEndpoints.list, async ({ scope, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listAgents(deps, scope, query.search))),
+  handle(agentEndpoints.list, async ({ actor, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listAgents(deps, actor, query.search))),
   )
-  handle(agentEndpoints.create, async ({ scope, body, once }) => {
-    const { created, agent } = await once((run) => createAgent(deps, scope, body, run))
+  handle(agentEndpoints.create, async ({ actor, body, once }) => {
+    const { created, agent } = await once((attempt) => createAgent(deps, actor, body, attempt))
     return reply(created ? 201 : 200, agent)
   })
-  handle(agentEndpoints.import, async ({ scope, body, ctx, once }) => {
+  handle(agentEndpoints.import, async ({ actor, body, ctx, once }) => {
     const input = await readDocument(body, ctx.request.type)
-    return reply(201, await once((run) => importAgent(deps, scope, input, run)))
+    return reply(201, await once((attempt) => importAgent(deps, actor, input, attempt)))
   })
   handle(agentEndpoints.preview, async ({ body }) => reply(200, await previewAgent(deps, body)))
-  handle(agentEndpoints.get, async ({ scope, params }) => reply(200, await getAgent(deps, scope, params.agent_id)))
-  handle(agentEndpoints.put, async ({ scope, params, body }) => {
+  handle(agentEndpoints.get, async ({ actor, params }) => reply(200, await getAgent(deps, actor, params.agent_id)))
+  handle(agentEndpoints.put, async ({ actor, params, body }) => {
     if (body.id && body.id !== params.agent_id) throw invalid('id: must be the one in the path, or be left out')
-    const { created, agent } = await putAgent(deps, scope, params.agent_id, body)
+    const { created, agent } = await putAgent(deps, actor, params.agent_id, body)
     return reply(created ? 201 : 200, agent)
   })
-  handle(agentEndpoints.patch, async ({ scope, params, body }) =>
-    reply(200, await patchAgent(deps, scope, params.agent_id, body)),
+  handle(agentEndpoints.patch, async ({ actor, params, body }) =>
+    reply(200, await patchAgent(deps, actor, params.agent_id, body)),
   )
-  handle(agentEndpoints.archive, async ({ scope, params }) => {
-    await archiveAgent(deps, scope, params.agent_id)
+  handle(agentEndpoints.archive, async ({ actor, params }) => {
+    await archiveAgent(deps, actor, params.agent_id)
     return reply(204, undefined)
   })
-  handle(agentEndpoints.copy, async ({ scope, params, once }) =>
-    reply(201, await once((run) => copyAgent(deps, scope, params.agent_id, run))),
+  handle(agentEndpoints.copy, async ({ actor, params, once }) =>
+    reply(201, await once((attempt) => copyAgent(deps, actor, params.agent_id, attempt))),
   )
-  handle(agentEndpoints.export, async ({ scope, params }) => {
-    const agent = await getAgent(deps, scope, params.agent_id)
+  handle(agentEndpoints.export, async ({ actor, params }) => {
+    const agent = await getAgent(deps, actor, params.agent_id)
     return reply(200, renderAgentDocument(agent), {
       'Content-Type': 'text/markdown; charset=utf-8',
       'Content-Disposition': `attachment; filename="${documentFileName(agent.name)}"`,

@@ -6,7 +6,7 @@ import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { unauthenticated } from '../../domain/errors.ts'
 import { getCurrentUser } from '../../domain/users.ts'
-import { presentedLogins, requireSameOrigin } from '../authenticate.ts'
+import { presentedLogins, requireSameOrigin } from '../auth/authenticate.ts'
 import {
   ACCESS_TOKEN,
   clearCookie,
@@ -16,9 +16,9 @@ import {
   readCookie,
   setCookie,
   setLogin,
-} from '../cookies.ts'
-import { type Handle, reply } from '../handle.ts'
-import { createLimit } from '../limits.ts'
+} from '../auth/cookies.ts'
+import { createLimit } from '../auth/rate-limit.ts'
+import { type Handle, reply } from '../http/handle.ts'
 
 export function authRoutes(handle: Handle, deps: Deps): void {
   const { auth } = deps
@@ -68,7 +68,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, auth, name)
     return reply(204, undefined)
   })
-  handle(authEndpoints.me, async ({ scope }) => reply(200, await getCurrentUser(deps, scope)))
+  handle(authEndpoints.me, async ({ actor }) => reply(200, await getCurrentUser(deps, actor)))
 
   handle(authEndpoints.startOauth, async ({ ctx, params, query }) => {
     await limits.startOauth(ctx)
@@ -85,14 +85,14 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     return reply(302, undefined, { Location: location, ...NOT_STORED })
   })
 
-  handle(authEndpoints.listApiKeys, async ({ scope }) => reply(200, { data: await listApiKeys(deps, scope) }))
-  handle(authEndpoints.createApiKey, async ({ scope, credential, body, once }) => {
+  handle(authEndpoints.listApiKeys, async ({ actor }) => reply(200, { data: await listApiKeys(deps, actor) }))
+  handle(authEndpoints.createApiKey, async ({ actor, credential, body, once }) => {
     // What is kept for a repetition of the request has no key in it.
-    const made = await once((run) => createApiKey(deps, scope, body, { ...run, loginId: credential?.id }))
+    const made = await once((attempt) => createApiKey(deps, actor, body, { ...attempt, loginId: credential?.id }))
     return reply(201, presentMade(deps, made), NOT_STORED)
   })
-  handle(authEndpoints.revokeApiKey, async ({ scope, params }) => {
-    await revokeApiKey(deps, scope, params.key_id)
+  handle(authEndpoints.revokeApiKey, async ({ actor, params }) => {
+    await revokeApiKey(deps, actor, params.key_id)
     return reply(204, undefined)
   })
 }

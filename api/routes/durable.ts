@@ -1,14 +1,14 @@
 import { durableEndpoints } from '../../contract/durable.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createMonitor, type Monitor } from '../../domain/monitoring/monitor.ts'
-import type { Handle } from '../handle.ts'
-import type { SseEvent, SseStreams } from '../sse.ts'
+import { createMonitor, type Monitor } from '../../domain/durable/monitor.ts'
+import type { Handle } from '../http/handle.ts'
+import type { SseEvent, SseStreams } from '../http/sse.ts'
 
 export function durableRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  const monitor = createMonitor(() => deps.readTemporalHealth())
-  handle(durableEndpoints.stream, async ({ scope, credential, ctx }) => {
+  const monitor = createMonitor(() => deps.workflows.readHealth())
+  handle(durableEndpoints.stream, async ({ actor, credential, ctx }) => {
     await streams.serve(ctx, {
-      organizationId: scope.organizationId,
+      organizationId: actor.organizationId,
       credential,
       sessionId: undefined,
       open: async (signal) => snapshots(monitor, signal),

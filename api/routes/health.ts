@@ -1,6 +1,6 @@
 import { healthEndpoints } from '../../contract/health.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
-import { type Handle, reply } from '../handle.ts'
+import { type Handle, reply } from '../http/handle.ts'
 
 type HealthOptions = { version: string; readiness: Readiness }
 

@@ -2,24 +2,25 @@ import type { Context } from 'koa'
 import { conversationEndpoints } from '../../contract/conversation.ts'
 import { findEnded } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createMessage, listMessages } from '../../domain/messages.ts'
+import { createMessage } from '../../domain/messages/create.ts'
+import { listMessages } from '../../domain/messages/list.ts'
+import { followTurn, waitForTurn } from '../../domain/messages/wait.ts'
 import { requireSession } from '../../domain/sessions/read.ts'
-import { followTurn, waitForTurn } from '../../domain/turns/wait.ts'
-import { authenticationRequired } from '../authenticate.ts'
-import { type Handle, reply } from '../handle.ts'
-import { answerList, linesOf } from '../json-list.ts'
-import type { SseStreams } from '../sse.ts'
+import { authenticationRequired } from '../auth/authenticate.ts'
+import { type Handle, reply } from '../http/handle.ts'
+import { answerList, linesOf } from '../http/json-list.ts'
+import type { SseStreams } from '../http/sse.ts'
 
 export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  handle(conversationEndpoints.listMessages, async ({ scope, params, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(await listMessages(deps, scope, params.session_id, query))),
+  handle(conversationEndpoints.listMessages, async ({ actor, params, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(await listMessages(deps, actor, params.session_id, query))),
   )
-  handle(conversationEndpoints.createMessage, async ({ scope, credential, params, query, body, ctx, once }) => {
-    const accept = () => once((run) => createMessage(deps, scope, params.session_id, body, run))
+  handle(conversationEndpoints.createMessage, async ({ actor, credential, params, query, body, ctx, once }) => {
+    const accept = () => once((attempt) => createMessage(deps, actor, params.session_id, body, attempt))
     if (wantsStream(ctx)) {
-      const { id } = await requireSession(deps, scope, params.session_id)
+      const { id } = await requireSession(deps, actor, params.session_id)
       await streams.serve(ctx, {
-        organizationId: scope.organizationId,
+        organizationId: actor.organizationId,
         credential,
         sessionId: id,
         // With no room for a stream the message is not accepted either, or the client would send it twice.
@@ -29,10 +30,10 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     }
     const { wait } = query
     if (wait === undefined) return reply(201, (await accept()).message)
-    const leave = streams.hold(scope.organizationId)
+    const leave = streams.hold(actor.organizationId)
     const waiting = waitFor(ctx, wait * 1000, streams.closing)
     const { hasEnded, ...waited } = await accept()
-      .then((accepted) => waitForTurn(deps, scope, accepted, waiting.signal))
+      .then((accepted) => waitForTurn(deps, actor, accepted, waiting.signal))
       .finally(() => {
         waiting.end()
         leave()

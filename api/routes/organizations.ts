@@ -8,28 +8,28 @@ import {
   patchOrganization,
 } from '../../domain/organizations.ts'
 import { listUsers } from '../../domain/users.ts'
-import { setOrganization } from '../cookies.ts'
-import { type Handle, reply } from '../handle.ts'
-import { answerList, linesOf } from '../json-list.ts'
+import { setOrganization } from '../auth/cookies.ts'
+import { type Handle, reply } from '../http/handle.ts'
+import { answerList, linesOf } from '../http/json-list.ts'
 
 export function organizationRoutes(handle: Handle, deps: Deps): void {
-  handle(organizationEndpoints.list, async ({ scope, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listOrganizations(deps, scope))),
+  handle(organizationEndpoints.list, async ({ actor, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listOrganizations(deps, actor))),
   )
-  handle(organizationEndpoints.create, async ({ scope, body, once }) =>
-    reply(201, await once((run) => createOrganization(deps, scope, body, run))),
+  handle(organizationEndpoints.create, async ({ actor, body, once }) =>
+    reply(201, await once((attempt) => createOrganization(deps, actor, body, attempt))),
   )
-  handle(organizationEndpoints.get, async ({ scope, params }) =>
-    reply(200, await getOrganization(deps, scope, params.org)),
+  handle(organizationEndpoints.get, async ({ actor, params }) =>
+    reply(200, await getOrganization(deps, actor, params.org)),
   )
-  handle(organizationEndpoints.patch, async ({ scope, params, body }) =>
-    reply(200, await patchOrganization(deps, scope, params.org, body)),
+  handle(organizationEndpoints.patch, async ({ actor, params, body }) =>
+    reply(200, await patchOrganization(deps, actor, params.org, body)),
   )
-  handle(userEndpoints.list, async ({ scope, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listUsers(deps, scope, query.search))),
+  handle(userEndpoints.list, async ({ actor, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listUsers(deps, actor, query.search))),
   )
-  handle(userEndpoints.switchOrganization, async ({ scope, body, ctx }) => {
-    const { id } = await getOrganization(deps, scope, body.org_id)
+  handle(userEndpoints.switchOrganization, async ({ actor, body, ctx }) => {
+    const { id } = await getOrganization(deps, actor, body.org_id)
     setOrganization(ctx, deps.auth, id)
     return reply(200, { success: true, org_id: id })
   })

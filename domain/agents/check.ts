@@ -1,9 +1,9 @@
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
-import { checkSchemas } from '../capabilities/arguments.ts'
+import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { findModel } from '../llm/catalog.ts'
-import { checkScript } from '../llm/llmsim-script.ts'
+import { checkScript } from '../llm/simulator/llmsim-script.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined

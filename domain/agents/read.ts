@@ -1,10 +1,11 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import { containsText } from '../../lib/contains-text.ts'
 import { type Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
-import { containing } from '../search.ts'
 import { presentUsage } from '../usage.ts'
 
 const PAGE = 20
@@ -15,21 +16,21 @@ const PAGE_BYTES = 256 * 1024
 type Place = { id: string; createdAt: Date; bytes: bigint }
 
 /** The active agents, newest first, page by page; with `search` those that have it in name or description. */
-export async function* listAgents(deps: Deps, scope: Scope, search?: string): AsyncGenerator<Agent[]> {
+export async function* listAgents(deps: Deps, actor: Actor, search?: string): AsyncGenerator<Agent[]> {
   let wanted = PAGE
   let after: Place | undefined
   do {
-    const places: Place[] = await findPage(deps, scope, { search, after, take: wanted })
+    const places: Place[] = await findPage(deps, actor, { search, after, take: wanted })
     const last = places.at(-1)
-    const isCut = last !== undefined && last.bytes >= PAGE_BYTES
-    if (last !== undefined) yield await readPage(deps, scope, places)
-    after = isCut || places.length === wanted ? last : undefined
+    const isFull = last !== undefined && last.bytes >= PAGE_BYTES
+    if (last !== undefined) yield await readPage(deps, actor, places)
+    after = isFull || places.length === wanted ? last : undefined
     // Large ones are looked for in small numbers.
     wanted = Math.min(PAGE, 2 * places.length)
   } while (after !== undefined)
 }
 
-async function readPage(deps: Deps, { organizationId }: Scope, places: Place[]): Promise<Agent[]> {
+async function readPage(deps: Deps, { organizationId }: Actor, places: Place[]): Promise<Agent[]> {
   const rows = await deps.db.agent.findMany({
     where: { organizationId, id: { in: places.map(({ id }) => id) }, status: 'active' },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
@@ -39,7 +40,7 @@ async function readPage(deps: Deps, { organizationId }: Scope, places: Place[]):
 
 type Page = { search: string | undefined; after: Place | undefined; take: number }
 
-const findPage = (deps: Deps, { organizationId }: Scope, { search, after, take }: Page): Promise<Place[]> =>
+const findPage = (deps: Deps, { organizationId }: Actor, { search, after, take }: Page): Promise<Place[]> =>
   deps.db.$queryRaw<Place[]>`
     SELECT id, created_at AS "createdAt", bytes FROM (
       SELECT *, sum(size) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes FROM (
@@ -55,7 +56,7 @@ const findPage = (deps: Deps, { organizationId }: Scope, { search, after, take }
     ) AS measured WHERE bytes - size < ${PAGE_BYTES} ORDER BY created_at DESC, id DESC`
 
 const isFound = (search: string): Prisma.Sql => {
-  const pattern = `%${containing(search).contains}%`
+  const pattern = `%${containsText(search).contains}%`
   return Prisma.sql`(name ILIKE ${pattern} OR description ILIKE ${pattern})`
 }
 
@@ -63,16 +64,16 @@ const isAfter = ({ createdAt, id }: Place): Prisma.Sql =>
   Prisma.sql`(created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)`
 
 /** Throws `not_found`. */
-export const getAgent = async (deps: Deps, scope: Scope, id: string): Promise<Agent> =>
-  presentAgent(await requireAgent(deps, scope, id))
+export const getAgent = async (deps: Deps, actor: Actor, id: string): Promise<Agent> =>
+  presentAgent(await requireAgent(deps, actor, id))
 
-export async function requireAgent(deps: Deps, scope: Scope, id: string): Promise<AgentRow> {
-  const row = await findAgent(deps, scope, toUuid(id))
+export async function requireAgent(deps: Deps, actor: Actor, id: string): Promise<AgentRow> {
+  const row = await findAgent(deps, actor, toUuid(id))
   if (!row) throw notFound('Agent')
   return row
 }
 
-export const findAgent = (deps: Deps, { organizationId }: Scope, uuid: string): Promise<AgentRow | null> =>
+export const findAgent = (deps: Deps, { organizationId }: Actor, uuid: string): Promise<AgentRow | null> =>
   deps.db.agent.findUnique({ where: { organizationId_id: { organizationId, id: uuid } } })
 
 export const presentAgent = (row: AgentRow): Agent => ({

@@ -1,8 +1,9 @@
 import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES, type UpdateAgentRequest } from '../../contract/agents.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { conflict, notFound } from '../errors.ts'
-import type { Run } from '../idempotency.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid, toUuid } from '../ids.ts'
 import { checkAgent } from './check.ts'
 import { findAgent, presentAgent, requireAgent } from './read.ts'
@@ -15,12 +16,12 @@ export type WrittenAgent = { created: boolean; agent: Agent }
  */
 export async function createAgent(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   input: CreateAgentRequest,
-  run: Run,
+  attempt: CreationAttempt,
 ): Promise<WrittenAgent> {
-  if (input.id) return putAgent(deps, scope, input.id, input, run)
-  const agent = await createNew(deps, scope, run, async () => {
+  if (input.id) return putAgent(deps, actor, input.id, input, attempt)
+  const agent = await createNew(deps, actor, attempt, async () => {
     await checkAgent(deps, input)
     return writableFields(input)
   })
@@ -30,34 +31,34 @@ export async function createAgent(
 /** Creates the agent, or replaces it but for capabilities that are not given. Throws as createAgent. */
 export async function putAgent(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   id: string,
   input: CreateAgentRequest,
-  run: Run = {},
+  attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
   const uuid = toUuid(id)
-  const earlier = await findWritten(deps, scope, run, uuid)
+  const earlier = await findWritten(deps, actor, attempt, uuid)
   if (earlier) return { created: false, agent: presentAgent(earlier) }
   await checkAgent(deps, input)
   const { capabilities, ...fields } = writableFields(input)
   // The insert comes first, so that of two requests with one new id one creates and the other replaces.
-  const inserted = await insertAgent(deps, scope, uuid, { ...fields, capabilities }, run)
+  const inserted = await insertAgent(deps, actor, uuid, { ...fields, capabilities }, attempt)
   if (inserted) return { created: true, agent: presentAgent(inserted) }
-  const other = await findWritten(deps, scope, run, uuid)
+  const other = await findWritten(deps, actor, attempt, uuid)
   if (other) return { created: false, agent: presentAgent(other) }
-  const agent = await updateAgent(deps, scope, uuid, {
+  const agent = await updateAgent(deps, actor, uuid, {
     ...fields,
     ...(input.capabilities?.length ? { capabilities } : {}),
-    requestId: run.uuid ?? null,
+    requestId: attempt.uuid ?? null,
   })
   return { created: false, agent }
 }
 
 /** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
-export async function patchAgent(deps: Deps, scope: Scope, id: string, input: UpdateAgentRequest): Promise<Agent> {
-  await requireAgent(deps, scope, id)
+export async function patchAgent(deps: Deps, actor: Actor, id: string, input: UpdateAgentRequest): Promise<Agent> {
+  await requireAgent(deps, actor, id)
   await checkAgent(deps, input)
-  return updateAgent(deps, scope, toUuid(id), {
+  return updateAgent(deps, actor, toUuid(id), {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
@@ -71,14 +72,14 @@ export async function patchAgent(deps: Deps, scope: Scope, id: string, input: Up
 }
 
 /** May be repeated. Throws `not_found`. */
-export async function archiveAgent(deps: Deps, scope: Scope, id: string): Promise<void> {
-  await updateAgent(deps, scope, toUuid(id), { status: 'archived' })
+export async function archiveAgent(deps: Deps, actor: Actor, id: string): Promise<void> {
+  await updateAgent(deps, actor, toUuid(id), { status: 'archived' })
 }
 
 /** Throws `not_found`. */
-export function copyAgent(deps: Deps, scope: Scope, id: string, run: Run): Promise<Agent> {
-  return createNew(deps, scope, run, async () => {
-    const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, scope, id)
+export function copyAgent(deps: Deps, actor: Actor, id: string, attempt: CreationAttempt): Promise<Agent> {
+  return createNew(deps, actor, attempt, async () => {
+    const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
     // As another agent has them already.
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
@@ -96,14 +97,19 @@ function nameOfCopy(name: string): string {
 }
 
 /** Throws `conflict` when the document's id exists, and as createAgent. */
-export async function importAgent(deps: Deps, scope: Scope, input: CreateAgentRequest, run: Run): Promise<Agent> {
-  if (!input.id) return (await createAgent(deps, scope, input, run)).agent
+export async function importAgent(
+  deps: Deps,
+  actor: Actor,
+  input: CreateAgentRequest,
+  attempt: CreationAttempt,
+): Promise<Agent> {
+  if (!input.id) return (await createAgent(deps, actor, input, attempt)).agent
   const uuid = toUuid(input.id)
-  const earlier = await findWritten(deps, scope, run, uuid)
+  const earlier = await findWritten(deps, actor, attempt, uuid)
   if (earlier) return presentAgent(earlier)
   await checkAgent(deps, input)
-  const inserted = await insertAgent(deps, scope, uuid, writableFields(input), run)
-  const row = inserted ?? (await findWritten(deps, scope, run, uuid))
+  const inserted = await insertAgent(deps, actor, uuid, writableFields(input), attempt)
+  const row = inserted ?? (await findWritten(deps, actor, attempt, uuid))
   if (!row) throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
   return presentAgent(row)
 }
@@ -122,30 +128,40 @@ const writableFields = (input: CreateAgentRequest) => ({
 })
 
 /** An agent with a new id; the one that another run of the request has created, if there is one. */
-async function createNew(deps: Deps, scope: Scope, run: Run, prepare: () => Promise<Fields>): Promise<Agent> {
-  const uuid = run.uuid ?? newUuid()
+async function createNew(
+  deps: Deps,
+  actor: Actor,
+  attempt: CreationAttempt,
+  prepare: () => Promise<Fields>,
+): Promise<Agent> {
+  const uuid = attempt.uuid ?? newUuid()
   const row =
-    (await findWritten(deps, scope, run, uuid)) ??
-    (await insertAgent(deps, scope, uuid, await prepare(), run)) ??
-    (await findWritten(deps, scope, run, uuid))
+    (await findWritten(deps, actor, attempt, uuid)) ??
+    (await insertAgent(deps, actor, uuid, await prepare(), attempt)) ??
+    (await findWritten(deps, actor, attempt, uuid))
   if (!row) throw new Error('An agent was neither created nor found.')
   return presentAgent(row)
 }
 
 /** The agent, if it was another run of this request that wrote it last but for PATCH. */
-async function findWritten(deps: Deps, scope: Scope, run: Run, id: string): Promise<AgentRow | undefined> {
-  if (run.uuid === undefined) return undefined
-  const row = await findAgent(deps, scope, id)
-  return row?.requestId === run.uuid ? row : undefined
+async function findWritten(
+  deps: Deps,
+  actor: Actor,
+  attempt: CreationAttempt,
+  id: string,
+): Promise<AgentRow | undefined> {
+  if (attempt.uuid === undefined) return undefined
+  const row = await findAgent(deps, actor, id)
+  return row?.requestId === attempt.uuid ? row : undefined
 }
 
 /** Undefined when the organization has an agent with that id. */
 async function insertAgent(
   deps: Deps,
-  { organizationId }: Scope,
+  { organizationId }: Actor,
   id: string,
   fields: Fields,
-  { uuid }: Run,
+  { uuid }: CreationAttempt,
 ): Promise<AgentRow | undefined> {
   const [row] = await deps.db.agent.createManyAndReturn({
     data: [{ ...fields, id, organizationId, requestId: uuid ?? null }],
@@ -156,7 +172,7 @@ async function insertAgent(
 
 async function updateAgent(
   deps: Deps,
-  { organizationId }: Scope,
+  { organizationId }: Actor,
   id: string,
   data: Prisma.AgentUpdateManyMutationInput,
 ): Promise<Agent> {

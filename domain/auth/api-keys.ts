@@ -1,9 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../contract/auth.ts'
 import type { ApiKey as ApiKeyRow } from '../../prisma/generated/client.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
-import type { Run } from '../idempotency.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import { checkScopes } from './scopes.ts'
 
@@ -18,7 +19,7 @@ export const hashApiKey = (key: string): Uint8Array<ArrayBuffer> =>
   new Uint8Array(createHash('sha256').update(key).digest())
 
 /** The caller's in the organization, newest first. */
-export async function listApiKeys(deps: Deps, { userId, organizationId }: Scope): Promise<ApiKey[]> {
+export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor): Promise<ApiKey[]> {
   const rows = await deps.db.apiKey.findMany({
     where: { userId, organizationId },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
@@ -36,12 +37,12 @@ export type MadeApiKey = { apiKey: ApiKey; seed: string }
  */
 export async function createApiKey(
   deps: Deps,
-  { userId, organizationId }: Scope,
+  { userId, organizationId }: Actor,
   { name, scopes, expires_in_days }: CreateApiKeyRequest,
-  { loginId, ...run }: Run & { loginId: string | undefined },
+  { loginId, ...attempt }: CreationAttempt & { loginId: string | undefined },
 ): Promise<MadeApiKey> {
   checkScopes(scopes ?? [])
-  const seed = run.uuid ?? randomBytes(32).toString('hex')
+  const seed = attempt.uuid ?? randomBytes(32).toString('hex')
   const key = keyOf(deps, seed)
   const row = await deps.db.$transaction(async (tx) => {
     // One after the other, so that the limit holds and a request that runs twice finds its key.
@@ -52,12 +53,13 @@ export async function createApiKey(
         WHERE id = ${loginId}::uuid AND user_id = ${userId}::uuid AND expires_at > now() FOR SHARE`
       if (isOpen.length === 0) throw unauthenticated('Authentication required')
     }
-    const made = run.uuid && (await tx.apiKey.findFirst({ where: { requestId: run.uuid, userId, organizationId } }))
+    const made =
+      attempt.uuid && (await tx.apiKey.findFirst({ where: { requestId: attempt.uuid, userId, organizationId } }))
     if (made) return made
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
       throw invalid(`You have ${MAX_API_KEYS} API keys in this organization; revoke one of them first`)
     }
-    const data = { userId, organizationId, requestId: run.uuid ?? null, name, scopes: scopes ?? [] }
+    const data = { userId, organizationId, requestId: attempt.uuid ?? null, name, scopes: scopes ?? [] }
     const expiresAt = expires_in_days ? new Date(Date.now() + expires_in_days * 24 * 60 * 60 * 1000) : null
     const prefix = key.slice(0, SHOWN_CHARACTERS)
     return tx.apiKey.create({ data: { id: newUuid(), ...data, prefix, hash: hashApiKey(key), expiresAt } })
@@ -84,7 +86,7 @@ export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void
 }
 
 /** Throws `not_found`. */
-export async function revokeApiKey(deps: Deps, { userId, organizationId }: Scope, id: string): Promise<void> {
+export async function revokeApiKey(deps: Deps, { userId, organizationId }: Actor, id: string): Promise<void> {
   const { count } = await deps.db.apiKey.deleteMany({ where: { id, userId, organizationId } })
   if (count === 0) throw notFound('API key')
 }

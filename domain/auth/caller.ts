@@ -1,5 +1,6 @@
 import type { Role } from '../../contract/auth.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
 import { API_KEY, hashApiKey } from './api-keys.ts'
@@ -9,7 +10,7 @@ import { onlyEmail } from './settings.ts'
 export type Credential = { id: string; organizationId: string; expiresAt: Date | undefined; scopes: string[] }
 
 /** `credential` is undefined where none is needed. */
-export type Caller = { scope: Scope; credential: Credential | undefined }
+export type Caller = { actor: Actor; credential: Credential | undefined }
 
 /** Which organization the caller asks for, by uuid; without `isStrict` another of the caller's will do. */
 export type Wanted = { organizationId: string | undefined; isStrict: boolean }
@@ -22,11 +23,11 @@ export async function anonymousCaller(deps: Deps, wanted: Wanted): Promise<Calle
   const members = await deps.db.$queryRaw<Membership[]>`
     SELECT organization_id AS "organizationId", role FROM members WHERE user_id = ${ANONYMOUS_USER_UUID}::uuid
     ORDER BY organization_id = ${wanted.organizationId}::uuid DESC, created_at, organization_id LIMIT 1`
-  return { scope: choose(members[0], ANONYMOUS_USER_UUID, wanted), credential: undefined }
+  return { actor: choose(members[0], ANONYMOUS_USER_UUID, wanted), credential: undefined }
 }
 
 const ANYBODY: Caller = {
-  scope: { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID, role: 'admin', isApiKey: false },
+  actor: { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID, role: 'admin', isApiKey: false },
   credential: undefined,
 }
 
@@ -54,12 +55,12 @@ async function identifyLogin(deps: Deps, token: string, wanted: Wanted): Promise
     WHERE token.id = ${loginId}::uuid AND token.user_id = ${userId}::uuid AND token.expires_at > now()
       AND (${only}::text IS NULL OR users.email = ${only}::text)`
   if (member === undefined) return undefined
-  const scope = choose(member, userId, wanted)
-  return { scope, credential: { id: loginId, organizationId: scope.organizationId, expiresAt, scopes: [] } }
+  const actor = choose(member, userId, wanted)
+  return { actor, credential: { id: loginId, organizationId: actor.organizationId, expiresAt, scopes: [] } }
 }
 
 /** Throws `not_found` when the membership is not in the organization that is wanted. */
-function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Scope {
+function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Actor {
   const isOther = isStrict && organizationId !== undefined && member?.organizationId !== organizationId
   if (!member?.organizationId || isOther) throw notFound('Organization')
   return { organizationId: member.organizationId, userId, role: member.role, isApiKey: false }
@@ -97,7 +98,7 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
   }
   const { id, userId, organizationId, role, scopes } = row
   return {
-    scope: { organizationId, userId, role, isApiKey: true },
+    actor: { organizationId, userId, role, isApiKey: true },
     credential: { id, organizationId, expiresAt: row.expiresAt ?? undefined, scopes },
   }
 }

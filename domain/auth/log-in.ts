@@ -1,10 +1,10 @@
 import type { LoginRequest, RegisterRequest, TokenResponse } from '../../contract/auth.ts'
+import { deleteInBatches } from '../../lib/delete-in-batches.ts'
+import { normalizeEmail } from '../../lib/email.ts'
 import type { Prisma, User } from '../../prisma/generated/client.ts'
-import { deleteInBatches } from '../batches.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, forbidden, unauthenticated } from '../errors.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
-import { normalizeEmail } from './email.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 import { onlyEmail } from './settings.ts'
 

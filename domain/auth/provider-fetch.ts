@@ -1,6 +1,6 @@
 import type { CustomFetch } from 'openid-client'
+import { isLoopback } from '../../lib/loopback.ts'
 import { badGateway, DomainError } from '../errors.ts'
-import { isLoopback } from '../loopback.ts'
 import type { ClientOptions } from './identity-provider.ts'
 
 const DEFAULT_TIMEOUT_MS = 10_000

@@ -2,7 +2,7 @@ import type { AuthMode, IdentityProviderName } from '../../contract/auth.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import type { Tokens } from './tokens.ts'
 
-/** How callers prove who they are; made of the environment, in platform/auth.ts. */
+/** How callers prove who they are; made of the environment, in platform/wiring/auth.ts. */
 export type AuthSettings = {
   mode: AuthMode
   /** Whether one can log in with e-mail and password. */

@@ -1,10 +1,10 @@
 import { IDENTITY_PROVIDERS, type TokenResponse } from '../../contract/auth.ts'
+import { normalizeEmail } from '../../lib/email.ts'
 import type { User } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { forbidden, invalid, notFound, unauthenticated } from '../errors.ts'
 import { appointAdministrator } from './administrator.ts'
 import { checkCallback, readSecrets } from './callback.ts'
-import { normalizeEmail } from './email.ts'
 import type { Identity, IdentityProvider } from './identity-provider.ts'
 import { createUser, emailTaken, type NewUser, startLogin } from './log-in.ts'
 

@@ -1,9 +1,9 @@
 import type { ContentPart } from '../../contract/messages.ts'
-import type { Deps } from '../deps.ts'
 
 /** What a run of a tool gets besides its arguments; all ids are plain uuids but for `callId`, which is the model's. */
-export type ToolRun = {
-  deps: Deps
+export type ToolContext = {
+  /** What `fetchSafely` may reach. */
+  outgoing: { allowPrivateNetwork: boolean }
   organizationId: string
   sessionId: string
   turnId: string
@@ -30,7 +30,7 @@ export type Tool = {
   /** Whether a call that may have had its effect already may be run once more. */
   mayRunAgain: boolean
   /** Throws `ToolError` for what the model should know; anything else it throws is logged and told in general words. */
-  run(args: Record<string, unknown>, run: ToolRun): Promise<ToolOutput>
+  run(args: Record<string, unknown>, run: ToolContext): Promise<ToolOutput>
 }
 
 /** A failure that goes back to the model: a sentence that helps it to do better. */

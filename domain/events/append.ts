@@ -1,8 +1,8 @@
 import type { EventType, WireEvent } from '../../contract/events.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { publishEvents } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
-import { publishEvents } from './relay.ts'
 
 /** `parts` goes to live readers only; a later reader computes it. */
 export type NewEvent = {
@@ -107,6 +107,6 @@ function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Ro
       execId: event.execId ?? null,
       data: event.data,
     }
-    return [presentEvent(deps.eventIds, stored, event.parts ?? {})]
+    return [presentEvent(deps.events.ids, stored, event.parts ?? {})]
   })
 }

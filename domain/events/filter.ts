@@ -15,7 +15,7 @@ export const wantedTypes = ({ types = eventTypes, exclude = [] }: EventFilter): 
 const ALL = new Set<string>(eventTypes)
 
 /** Tells of an entry of the relay what the record is asked for in SQL. */
-export function createSieve(filter: EventFilter): (event: { type: string; turnId: string }) => boolean {
+export function createEventMatcher(filter: EventFilter): (event: { type: string; turnId: string }) => boolean {
   const types = filter.types || filter.exclude ? new Set<string>(wantedTypes(filter)) : ALL
   return ({ type, turnId }) => types.has(type) && (filter.turnId === undefined || turnId === filter.turnId)
 }

@@ -1,6 +1,6 @@
+import { sleep } from '../../lib/sleep.ts'
 import type { Deps } from '../deps.ts'
-import { pause } from '../pause.ts'
-import { createSieve, type EventFilter } from './filter.ts'
+import { createEventMatcher, type EventFilter } from './filter.ts'
 import { createEventReader, type EventLine, type EventPage, type EventReader } from './read.ts'
 
 export const REPLAY_BATCH = 200
@@ -26,8 +26,8 @@ export async function* follow(
   let behind = true
   /** Only while there is something to read: most streams are up to date, and a reader is a tenth of what one takes. */
   let read: EventReader | undefined
-  const isWanted = createSieve(filter)
-  const inbox = deps.hub.subscribe(sessionId, () => cursor)
+  const matches = createEventMatcher(filter)
+  const inbox = deps.events.broker.subscribe(sessionId, () => cursor)
   // Who is behind reads the record: nothing is lost with what its inbox held.
   inbox.onOverflow = () => {
     if (!behind) onOverflow()
@@ -56,7 +56,7 @@ export async function* follow(
           break
         }
         cursor = entry.sequence
-        if (isWanted(entry)) ready.push(entry)
+        if (matches(entry)) ready.push(entry)
       }
       if (ready.length > 0) yield ready
       else if (!behind) await inbox.wait(signal)
@@ -69,13 +69,13 @@ export async function* follow(
 
 /** While the record cannot be read a stream waits: its client would come back sooner, and make it worse. */
 async function readPatiently(deps: Deps, read: EventReader, cursor: number, signal: AbortSignal): Promise<EventPage> {
-  for (let told = false; ; told = true) {
+  for (let hasLogged = false; ; hasLogged = true) {
     try {
       return await read(cursor)
     } catch (error) {
       if (signal.aborted) throw error
-      if (!told) deps.log.warn({ err: (error as Error).message }, 'a stream waits for the record')
-      await pause(RETRY_MS * (0.5 + Math.random()), signal)
+      if (!hasLogged) deps.log.warn({ err: (error as Error).message }, 'a stream waits for the record')
+      await sleep(RETRY_MS * (0.5 + Math.random()), signal)
     }
   }
 }

@@ -1,4 +1,5 @@
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
 import { requireSession } from '../sessions/read.ts'
 import type { EventFilter } from './filter.ts'
@@ -9,13 +10,13 @@ const BATCH = 500
 /** The session and the sequence after which a client wants to go on: 0 without a cursor. */
 export async function openCursor(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   sessionId: string,
   sinceId: string | undefined,
 ): Promise<{ sessionUuid: string; after: number }> {
-  const session = await requireSession(deps, scope, sessionId)
+  const session = await requireSession(deps, actor, sessionId)
   if (sinceId === undefined) return { sessionUuid: session.id, after: 0 }
-  const after = deps.eventIds.decode(session.id, sinceId)
+  const after = deps.events.ids.decode(session.id, sinceId)
   // A genuine id of an event that is not there: the record was set back to an earlier state.
   if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
   return { sessionUuid: session.id, after }

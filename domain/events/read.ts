@@ -1,8 +1,8 @@
 import type { Deps } from '../deps.ts'
+import { type EventRows, readEventRows, textBefore } from './event-queries.ts'
 import type { EventFilter } from './filter.ts'
+import { MAX_LINE_LENGTH } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
-import { type Look, lookAtRecord, textBefore } from './record.ts'
-import { MAX_LINE_LENGTH } from './relay.ts'
 
 /** An event on its way to a client: `line` is the whole event as one line of JSON, `turnId` a uuid. */
 export type EventLine = { id: string; type: string; sequence: number; turnId: string; line: string }
@@ -41,21 +41,21 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
   let textsOf: string | null = null
   let wanted = batch
   let position: number | undefined
-  let current: (Look & { taken: number }) | undefined
-  let next: Promise<Look> | undefined
+  let current: (EventRows & { taken: number }) | undefined
+  let next: Promise<EventRows> | undefined
 
   const forget = () => {
     texts.clear()
     current = undefined
     next = undefined
   }
-  const look = (after: number) => lookAtRecord(deps, sessionId, after, wanted, filter)
+  const look = (after: number) => readEventRows(deps, sessionId, after, wanted, filter)
   const takeNext = async (after: number) => {
     // One that failed while nobody waited for it says nothing about now.
     const taken = { ...((await next?.catch(() => undefined)) ?? (await look(after))), taken: 0 }
     const last = taken.rows.at(-1)
     // Large rows are looked for in small numbers.
-    wanted = Math.max(1, Math.min(batch, 2 * (taken.isCut ? taken.rows.length : wanted)))
+    wanted = Math.max(1, Math.min(batch, 2 * (taken.isFull ? taken.rows.length : wanted)))
     next = ahead && taken.hasMore && last !== undefined ? look(last.sequence) : undefined
     next?.catch(() => {})
     return taken
@@ -105,7 +105,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     const { rows, through, inputOf } = current
     const events: EventLine[] = []
     for (let bytes = 0; bytes <= PAGE_BYTES && current.taken < rows.length; current.taken++) {
-      const event = { ...(rows[current.taken] as Look['rows'][number]), sessionId }
+      const event = { ...(rows[current.taken] as EventRows['rows'][number]), sessionId }
       if (isDelta(event)) enterMessage(event)
       if (isDelta(event) && !texts.has(textKey(event)) && !(await findTextBefore(event))) {
         // Without what has gone, what comes is another page.
@@ -131,7 +131,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
 
 /** `input`: the messages of a model call, as they go into its data, which stands last in the line. */
 function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string | undefined): EventLine {
-  const presented = presentEvent(deps.eventIds, event, parts)
+  const presented = presentEvent(deps.events.ids, event, parts)
   const line = JSON.stringify(presented)
   return {
     id: presented.id,

@@ -2,7 +2,7 @@ import type { WireEvent } from '../../contract/events.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Appended, type NewEvent, recordEvents, recordEventsOf } from './append.ts'
-import { publishEvents } from './relay.ts'
+import { publishEvents } from './live-stream.ts'
 
 /** A session whose record nobody else writes until the transaction ends. */
 export type LockedSession = {

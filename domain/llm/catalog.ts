@@ -1,6 +1,6 @@
-import { llmsim } from './llmsim.ts'
 import type { Model } from './model.ts'
-import { openaiCompletions } from './openai-completions.ts'
+import { openaiCompletions } from './providers/openai-completions.ts'
+import { llmsim } from './simulator/llmsim.ts'
 
 /** What the service was started with; an empty string is the same as nothing. */
 export type ModelEnvironment = {

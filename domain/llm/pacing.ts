@@ -1,14 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleep } from '../../lib/sleep.ts'
 
-/** Waits, or throws `signal.reason` as soon as the signal is aborted. */
-export async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
+/** Waits `delayMs`; throws the signal's reason as soon as it aborts. */
+export async function delay(delayMs: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  if (delayMs <= 0) return
-  await sleep(delayMs, undefined, { signal }).catch((error: unknown) => {
-    // Node rejects with its own AbortError; callers look for the reason they gave.
-    signal.throwIfAborted()
-    throw error
-  })
+  if (delayMs > 0) await sleep(delayMs, signal)
+  signal.throwIfAborted()
 }
 
 /**
@@ -21,7 +17,7 @@ export async function* paced(tokens: Iterable<string>, intervalMs: number, signa
   for (const token of tokens) {
     dueMs += intervalMs
     const waitMs = dueMs - performance.now()
-    if (intervalMs > 0 && waitMs >= 1) await pause(waitMs, signal)
+    if (intervalMs > 0 && waitMs >= 1) await delay(waitMs, signal)
     else signal.throwIfAborted()
     yield token
   }

@@ -1,5 +1,6 @@
 import type { Session } from '../../contract/sessions.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { toUuid } from '../ids.ts'
 import { readSessions } from './read.ts'
 
@@ -19,26 +20,26 @@ const READ_AT_ONCE = 20
  * A page of the organization's sessions, or of one agent's: those that the caller has pinned first, each part newest
  * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
  */
-export async function listSessions(deps: Deps, scope: Scope, query: PageQuery): Promise<SessionPage> {
+export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<SessionPage> {
   const { limit, offset } = query
   const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
-  const place = await findPlace(deps, scope, agentId ?? ALL_AGENTS, offset)
+  const place = await findPlace(deps, actor, agentId ?? ALL_AGENTS, offset)
   const pinned = place.pinned.slice(offset, offset + limit)
-  const others = await findOthers(deps, scope, agentId, place, limit - pinned.length)
-  return { pages: readPages(deps, scope, [...pinned, ...others]), total: place.total, offset, limit }
+  const others = await findOthers(deps, actor, agentId, place, limit - pinned.length)
+  return { pages: readPages(deps, actor, [...pinned, ...others]), total: place.total, offset, limit }
 }
 
-async function* readPages(deps: Deps, scope: Scope, ids: string[]): AsyncGenerator<Session[]> {
+async function* readPages(deps: Deps, actor: Actor, ids: string[]): AsyncGenerator<Session[]> {
   for (let start = 0; start < ids.length; start += READ_AT_ONCE) {
     const some = ids.slice(start, start + READ_AT_ONCE)
-    const sessions = await readSessions(deps, scope, some)
+    const sessions = await readSessions(deps, actor, some)
     if (sessions.length > 0) yield sessions
   }
 }
 
 async function findOthers(
   deps: Deps,
-  { organizationId }: Scope,
+  { organizationId }: Actor,
   agentId: string | undefined,
   { before, skip, pinned }: Place,
   take: number,
@@ -57,7 +58,7 @@ async function findOthers(
 /** A statement of its own: one whose limit is known when it is planned is planned for it. */
 async function findPlace(
   deps: Deps,
-  { organizationId, userId }: Scope,
+  { organizationId, userId }: Actor,
   agentId: string,
   offset: number,
 ): Promise<Place> {

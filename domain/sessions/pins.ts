@@ -1,4 +1,5 @@
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { requireSession } from './read.ts'
 
@@ -6,9 +7,9 @@ import { requireSession } from './read.ts'
 const MAX_PINS = 1000
 
 /** Pins the session for the caller. May be repeated. Throws `not_found`, and `invalid` for one pin too many. */
-export async function pinSession(deps: Deps, scope: Scope, id: string): Promise<void> {
-  const { organizationId, userId } = scope
-  const session = await requireSession(deps, scope, id)
+export async function pinSession(deps: Deps, actor: Actor, id: string): Promise<void> {
+  const { organizationId, userId } = actor
+  const session = await requireSession(deps, actor, id)
   const pinned = await deps.db.sessionPin.findMany({
     where: { userId, session: { organizationId } },
     select: { sessionId: true },
@@ -20,11 +21,11 @@ export async function pinSession(deps: Deps, scope: Scope, id: string): Promise<
     INSERT INTO session_pins (user_id, session_id)
     SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid FOR KEY SHARE
     ON CONFLICT DO NOTHING`
-  if (inserted === 0) await requireSession(deps, scope, id)
+  if (inserted === 0) await requireSession(deps, actor, id)
 }
 
 /** May be repeated. Throws `not_found`. */
-export async function unpinSession(deps: Deps, scope: Scope, id: string): Promise<void> {
-  const session = await requireSession(deps, scope, id)
-  await deps.db.sessionPin.deleteMany({ where: { userId: scope.userId, sessionId: session.id } })
+export async function unpinSession(deps: Deps, actor: Actor, id: string): Promise<void> {
+  const session = await requireSession(deps, actor, id)
+  await deps.db.sessionPin.deleteMany({ where: { userId: actor.userId, sessionId: session.id } })
 }

@@ -1,25 +1,26 @@
 import type { Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
 import { presentUsage } from '../usage.ts'
-import { countActiveSchedules } from './parts.ts'
+import { countActiveSchedules } from './active-schedules.ts'
 
 /** Throws `not_found`. */
-export async function getSession(deps: Deps, scope: Scope, id: string): Promise<Session> {
-  const [session] = await readSessions(deps, scope, [toUuid(id)])
+export async function getSession(deps: Deps, actor: Actor, id: string): Promise<Session> {
+  const [session] = await readSessions(deps, actor, [toUuid(id)])
   if (session === undefined) throw notFound('Session')
   return session
 }
 
 /** Those of the uuids that are sessions of the organization, in their order. */
-export async function readSessions(deps: Deps, scope: Scope, ids: string[]): Promise<Session[]> {
-  const { organizationId } = scope
+export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Promise<Session[]> {
+  const { organizationId } = actor
   const [rows, schedules] = await Promise.all([
-    deps.db.session.findMany({ where: { id: { in: ids }, organizationId }, include: relations(scope) }),
+    deps.db.session.findMany({ where: { id: { in: ids }, organizationId }, include: relations(actor) }),
     countActiveSchedules(deps, ids),
   ])
   const byId = new Map(rows.map((row) => [row.id, row]))
@@ -32,11 +33,11 @@ export async function readSessions(deps: Deps, scope: Scope, ids: string[]): Pro
 /** The uuid of a session that the caller may see. Throws `not_found` for any other. */
 export async function requireSession(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   id: string,
 ): Promise<{ id: string; lastSequence: number }> {
   const row = await deps.db.session.findFirst({
-    where: { id: toUuid(id), organizationId: scope.organizationId },
+    where: { id: toUuid(id), organizationId: actor.organizationId },
     select: { id: true, lastSequence: true },
   })
   if (!row) throw notFound('Session')
@@ -44,7 +45,7 @@ export async function requireSession(
 }
 
 /** What belongs to a session in other tables; of the pins only the caller's. */
-const relations = ({ userId }: Scope) =>
+const relations = ({ userId }: Actor) =>
   ({
     agent: { select: { capabilities: true } },
     pins: { where: { userId }, select: { userId: true } },

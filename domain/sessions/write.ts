@@ -1,10 +1,11 @@
 import type { CreateSessionRequest, Session, UpdateSessionRequest } from '../../contract/sessions.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
 import { checkCapabilities, checkModel, checkTools } from '../agents/check.ts'
 import { findAgent } from '../agents/read.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
-import type { Run } from '../idempotency.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
 import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
@@ -14,24 +15,24 @@ import { getSession, readSessions } from './read.ts'
  */
 export async function createSession(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   input: CreateSessionRequest,
-  run: Run = {},
+  attempt: CreationAttempt = {},
 ): Promise<Session> {
-  if (run.uuid !== undefined) {
-    const [earlier] = await readSessions(deps, scope, [run.uuid])
+  if (attempt.uuid !== undefined) {
+    const [earlier] = await readSessions(deps, actor, [attempt.uuid])
     if (earlier !== undefined) return earlier
   }
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
   await checkTools(input.tools)
-  if (input.agent_id) await checkAgentOfSession(deps, scope, input.agent_id)
-  const id = run.uuid ?? newUuid()
+  if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)
+  const id = attempt.uuid ?? newUuid()
   await deps.db.session.createMany({
     data: [
       {
         id,
-        organizationId: scope.organizationId,
+        organizationId: actor.organizationId,
         agentId: input.agent_id ? toUuid(input.agent_id) : null,
         harnessId: toUuid(input.harness_id ?? DEFAULT_HARNESS_ID),
         modelId: input.model_id ? toUuid(input.model_id) : null,
@@ -45,11 +46,11 @@ export async function createSession(
     // Another run of the request may have been here meanwhile.
     skipDuplicates: true,
   })
-  return getSession(deps, scope, toId('session', id))
+  return getSession(deps, actor, toId('session', id))
 }
 
-async function checkAgentOfSession(deps: Deps, scope: Scope, agentId: string): Promise<void> {
-  const agent = await findAgent(deps, scope, toUuid(agentId))
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: string): Promise<void> {
+  const agent = await findAgent(deps, actor, toUuid(agentId))
   if (!agent) throw invalid(`agent_id: there is no agent ${agentId}`)
   if (agent.status === 'archived') {
     throw invalid(`agent_id: ${agentId} is archived; PATCH its status to "active" to use it again`)
@@ -59,14 +60,14 @@ async function checkAgentOfSession(deps: Deps, scope: Scope, agentId: string): P
 /** One statement, so that of several changes at once none is lost. Throws `not_found`. */
 export async function patchSession(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   id: string,
   input: UpdateSessionRequest,
 ): Promise<Session> {
   const { count } = await deps.db.session.updateMany({
-    where: { id: toUuid(id), organizationId: scope.organizationId },
+    where: { id: toUuid(id), organizationId: actor.organizationId },
     data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
   })
   if (count === 0) throw notFound('Session')
-  return getSession(deps, scope, id)
+  return getSession(deps, actor, id)
 }

@@ -1,7 +1,7 @@
 import type { ContentPart } from '../../contract/messages.ts'
 import type { ToolPolicy } from '../../contract/tools.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { ToolRun } from '../../workflows/messages.ts'
+import type { PlannedTool } from '../../workflows/messages.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 
@@ -75,14 +75,14 @@ function toCalls({ iteration, execId, summaries, content, started, completed }: 
 }
 
 /** The calls that the service runs now; `asks`: others wait for the client first. */
-export type ActPlan = { runs: ToolRun[]; asks: boolean }
+export type ActPlan = { runs: PlannedTool[]; asks: boolean }
 
 export const planAct = (toolset: Toolset, calls: PlannedCall[]): ActPlan => ({
   runs: planRuns(toolset, calls),
   asks: calls.some(awaitsClient),
 })
 
-export function planRuns(toolset: Toolset, calls: PlannedCall[]): ToolRun[] {
+export function planRuns(toolset: Toolset, calls: PlannedCall[]): PlannedTool[] {
   const isDue = ({ policy, state }: PlannedCall) =>
     policy === 'auto' ? state !== 'completed' : policy === 'requires_approval' && state === 'started'
   return calls.filter(isDue).map(({ position, name }) => {

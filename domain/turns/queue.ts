@@ -12,35 +12,13 @@ export async function nextTurn(db: Prisma.TransactionClient, sessionId: string):
   return head?.status === 'queued' ? head.id : null
 }
 
-type Sweep = { graceMs: number; repeatMs: number; limit: number }
-const DEFAULT_SWEEP: Sweep = { graceMs: 2000, repeatMs: 10_000, limit: 200 }
+/** Whoever ends a turn starts the next in the queue. */
+export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null): void {
+  const { organizationId, sessionId, agentId } = ended
+  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId })
+}
 
-/**
- * Starts the turns whose own start was lost: Temporal was away when the message was posted, or the process died
- * between the transaction and the start, or between a turn's end and the start of the next.
- * Call it again and again; `swept` remembers when each turn was tried, so that a busy worker is not asked each time.
- */
-export async function sweepTurns(
-  deps: Deps,
-  swept: Map<string, number>,
-  { graceMs, repeatMs, limit }: Sweep = DEFAULT_SWEEP,
-): Promise<number> {
-  const now = Date.now()
-  for (const [id, at] of swept) if (now - at > repeatMs) swept.delete(id)
-  const heads = await deps.db.$queryRaw<StartedTurn[]>`
-    SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", s.agent_id AS "agentId"
-    FROM turns t JOIN sessions s ON s.id = t.session_id
-    WHERE t.status = 'queued' AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND t.id <> ALL (${[...swept.keys()]}::uuid[])
-      AND NOT EXISTS (
-        SELECT FROM turns earlier
-        WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
-          AND earlier.input_sequence < t.input_sequence
-      )
-    ORDER BY t.created_at LIMIT ${limit}`
-  for (const turn of heads) {
-    swept.set(turn.turnId, now)
-    startTurnSoon(deps, turn)
-  }
-  return heads.length
+/** For a turn that an attempt ended which may have died before it could start the next. */
+export async function startNextOf(deps: Deps, ended: StartedTurn): Promise<void> {
+  startNext(deps, ended, await nextTurn(deps.db, ended.sessionId))
 }

@@ -1,6 +1,7 @@
 import type { Turn } from '../../contract/turns.ts'
 import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.ts'
-import type { Deps, Scope } from '../deps.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
 import { requireSession } from '../sessions/read.ts'
@@ -9,11 +10,11 @@ import { awaitsClient, presentCall, readAct } from './calls.ts'
 
 export async function listTurns(
   deps: Deps,
-  scope: Scope,
+  actor: Actor,
   sessionId: string,
   page: { status?: TurnStatus | undefined; limit: number; offset: number },
 ): Promise<Turn[]> {
-  const session = await requireSession(deps, scope, sessionId)
+  const session = await requireSession(deps, actor, sessionId)
   const rows = await deps.db.turn.findMany({
     where: { sessionId: session.id, ...(page.status === undefined ? {} : { status: page.status }) },
     orderBy: { inputSequence: 'desc' },
@@ -23,9 +24,9 @@ export async function listTurns(
   return Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row))))
 }
 
-export async function getTurn(deps: Deps, scope: Scope, sessionId: string, turnId: string): Promise<Turn> {
+export async function getTurn(deps: Deps, actor: Actor, sessionId: string, turnId: string): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
-    where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: scope.organizationId },
+    where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
   return presentTurn(row, await pendingCalls(deps, row))

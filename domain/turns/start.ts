@@ -20,7 +20,7 @@ export type TurnControl = {
 
 /** For callers that must not wait for Temporal: a turn whose start fails here is started by the sweeper. */
 export function startTurnSoon(deps: Deps, turn: StartedTurn): void {
-  deps.startTurn(turn).catch((error: Error) => {
+  deps.workflows.startTurn(turn).catch((error: Error) => {
     deps.log.warn({ turn: toId('turn', turn.turnId), err: error.message }, 'turn not started; the sweeper will')
   })
 }

@@ -235,13 +235,13 @@ describe('a credential that ends while a request is on its way', () => {
     const { db, auth } = service.platform.deps
     const leaving = await registerUser(service.url)
     const { loginId = '' } = (await auth.tokens.readAccess(leaving.accessToken)) ?? {}
-    const scope = {
+    const actor = {
       userId: leaving.id,
       organizationId: DEFAULT_ORGANIZATION_UUID,
       role: 'member',
       isApiKey: false,
     } as const
-    const make = () => makeApiKey(service.platform.deps, scope, { name: 'X' }, { loginId })
+    const make = () => makeApiKey(service.platform.deps, actor, { name: 'X' }, { loginId })
     expect((await make()).apiKey.name).toBe('X')
     await db.refreshToken.deleteMany({ where: { userId: leaving.id } })
     await expect(make()).rejects.toThrow('Authentication required')

@@ -17,8 +17,8 @@ afterAll(() => service.stop())
 /** The turns that are started from now on, as they are. */
 function watchStarts({ platform: { deps } }: TestService): string[] {
   const started: string[] = []
-  const { startTurn } = deps
-  deps.startTurn = (turn) => {
+  const { startTurn } = deps.workflows
+  deps.workflows.startTurn = (turn) => {
     started.push(toId('turn', turn.turnId))
     return startTurn(turn)
   }

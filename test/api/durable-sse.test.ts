@@ -1,6 +1,6 @@
 import { EventSource } from 'eventsource'
 import { DurableSnapshot } from '../../contract/durable.ts'
-import type { TemporalHealth } from '../../domain/monitoring/health.ts'
+import type { TemporalHealth } from '../../domain/durable/health.ts'
 import { call, createScriptedSession, expectError, type Json, waitFor } from '../support/http.ts'
 import { startProxy } from '../support/proxy.ts'
 import { exchange, head } from '../support/raw.ts'
@@ -28,11 +28,11 @@ const untilHealthy = (stream: OpenStream) => untilHealth(stream, ({ status }) =>
 /** Counts what is asked of Temporal for the streams of one service. */
 function countReads({ platform }: Pick<TestService, 'platform'>) {
   const counter = { reads: 0, underWay: 0, mostUnderWay: 0 }
-  const { readTemporalHealth } = platform.deps
-  platform.deps.readTemporalHealth = async () => {
+  const { readHealth } = platform.deps.workflows
+  platform.deps.workflows.readHealth = async () => {
     counter.reads++
     counter.mostUnderWay = Math.max(counter.mostUnderWay, ++counter.underWay)
-    return readTemporalHealth().finally(() => counter.underWay--)
+    return readHealth().finally(() => counter.underWay--)
   }
   const more = (times: number) => {
     const reads = counter.reads + times
@@ -51,7 +51,7 @@ async function expectQuiet({ counter }: ReturnType<typeof countReads>): Promise<
 
 /** What Temporal has to say comes at once. */
 function answerAtOnce({ platform }: TestService): void {
-  platform.deps.readTemporalHealth = async () => QUIET
+  platform.deps.workflows.readHealth = async () => QUIET
 }
 
 const CONNECTED: Frame = { event: 'connected', data: { status: 'connected' }, retry: 1000 }

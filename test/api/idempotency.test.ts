@@ -1,4 +1,4 @@
-import { runOnce } from '../../domain/idempotency.ts'
+import { runOnce } from '../../domain/idempotency-keys.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { deleteExpired } from '../../domain/retention.ts'
 import { ANYBODY } from '../support/by-hand.ts'
@@ -178,14 +178,14 @@ describe('a key', () => {
   })
 
   it('is its user’s and organization’s own', async () => {
-    const scope = ANYBODY
+    const actor = ANYBODY
     const scopes = [
-      scope,
-      { ...scope, userId: await addUser(db()) },
-      { ...scope, organizationId: await addOrganization(db()) },
+      actor,
+      { ...actor, userId: await addUser(db()) },
+      { ...actor, organizationId: await addOrganization(db()) },
     ]
     const request = { key: newUuid(), request: ['POST', '/x', {}] }
-    const run = (of: typeof scope) => runOnce(service.platform.deps, of, request, async ({ uuid }) => uuid)
+    const run = (of: typeof actor) => runOnce(service.platform.deps, of, request, async ({ uuid }) => uuid)
     const uuids = await Promise.all(scopes.map(run))
     expect(new Set(uuids).size).toBe(3)
     expect(await Promise.all(scopes.map(run))).toEqual(uuids)

@@ -1,5 +1,5 @@
 import { newUuid, toUuid } from '../../domain/ids.ts'
-import { sweepDeletedSessions } from '../../domain/sessions/delete.ts'
+import { sweepDeletedSessions } from '../../domain/session-deletion/delete-session.ts'
 import {
   call,
   createScriptedSession,
@@ -137,13 +137,13 @@ describe('a deletion that was not finished', () => {
     })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     const turnId = await turnOf(id)
-    const { turns } = deps
-    deps.turns = { ...turns, cancelTurn: () => Promise.reject(new Error('away')) }
+    const { workflows } = deps
+    deps.workflows = { ...workflows, cancelTurn: () => Promise.reject(new Error('away')) }
     expect((await ask('DELETE', `/${id}`)).status).toBe(204)
     expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
     await expect(sweepDeletedSessions(deps, ALWAYS, 0)).rejects.toThrow('away')
     expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
-    deps.turns = turns
+    deps.workflows = workflows
     await sweepDeletedSessions(deps, ALWAYS, 0)
     expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
     await untilGone(id)

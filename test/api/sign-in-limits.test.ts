@@ -5,7 +5,7 @@ import { startService, type TestService, withService } from '../support/service.
 
 /** Until Redis is ready, each process counts for itself. */
 const waitForRedis = ({ platform }: Pick<TestService, 'platform'>): Promise<boolean> =>
-  waitFor(async () => platform.deps.redis.status === 'ready', 'Redis')
+  waitFor(async () => platform.deps.redis.client.status === 'ready', 'Redis')
 
 let service: TestService
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { EventHub } from '../../domain/events/hub.ts'
+import type { EventBroker } from '../../domain/events/event-broker.ts'
 import {
   call,
   createScriptedSession,
@@ -24,7 +24,7 @@ afterAll(() => service.stop())
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
 /** How many follow any session. */
-function countFollowers(hub: EventHub): { now(): number; stop(): void } {
+function countFollowers(hub: EventBroker): { now(): number; stop(): void } {
   const { subscribe } = hub
   let followers = 0
   hub.subscribe = (...of) => {
@@ -104,7 +104,7 @@ describe('waiting for the answer to a message', () => {
   it('ends for a client that leaves while its message is being accepted', async () => {
     const { url, platform } = service
     const id = await createScriptedSession(url, [{ text: 'Slow.', delay_ms: 8000 }])
-    const followers = countFollowers(platform.deps.hub)
+    const followers = countFollowers(platform.deps.events.broker)
     const lock = new pg.Client({ connectionString: service.config.DATABASE_URL })
     await lock.connect()
     await lock.query('BEGIN')

@@ -53,13 +53,13 @@ const untilAsked = (count = 1) => waitFor(async () => provider.requests[count - 
 
 /** What Temporal says to the news of a turn's end is told only after `work`: who waited for it would wait for ever. */
 async function beforeTemporalAnswers<T>({ platform: { deps } }: TestService, work: () => Promise<T>): Promise<T> {
-  const { turns } = deps
+  const { workflows } = deps
   const isDone = Promise.withResolvers<void>()
-  deps.turns = { ...turns, cancelTurn: (turnId) => turns.cancelTurn(turnId).finally(() => isDone.promise) }
+  deps.workflows = { ...workflows, cancelTurn: (turnId) => workflows.cancelTurn(turnId).finally(() => isDone.promise) }
   try {
     return await work()
   } finally {
-    deps.turns = turns
+    deps.workflows = workflows
     isDone.resolve()
   }
 }

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { EventType } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { NewEvent, Writer } from '../../domain/events/append.ts'
-import { relayIndex, relayKey } from '../../domain/events/relay.ts'
+import { relayIndex, relayKey } from '../../domain/events/live-stream.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { append, createAnswer, createOpenTurn, postUnanswered, toolEvents } from '../support/by-hand.ts'
 import { call, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
@@ -83,10 +83,10 @@ function withRelay(deps: Deps, fate: Relay): Deps {
     if (fate === 'dropped') return null
     if (fate === 'failed') throw new Error('the relay failed as asked')
     if (fate === 'late') await sleep(30)
-    if (fate === 'twice') await deps.redis.xadd(...args)
-    return deps.redis.xadd(...args)
+    if (fate === 'twice') await deps.redis.client.xadd(...args)
+    return deps.redis.client.xadd(...args)
   }
-  return { ...deps, redis: Object.create(deps.redis, { xadd: { value: xadd } }) }
+  return { ...deps, redis: Object.create(deps.redis.client, { xadd: { value: xadd } }) }
 }
 
 const drawFate = (random: Random): Relay =>
@@ -274,10 +274,10 @@ function countAppend(): void {
 async function untilRelayed(): Promise<void> {
   const { deps } = service.platform
   const [session, turn] = [newUuid(), newUuid()]
-  const inbox = deps.hub.subscribe(session, () => Number.POSITIVE_INFINITY)
-  const key = relayKey(deps.redisPrefix, relayIndex(session))
+  const inbox = deps.events.broker.subscribe(session, () => Number.POSITIVE_INFINITY)
+  const key = relayKey(deps.redis.prefix, relayIndex(session))
   await waitFor(async () => {
-    await deps.redis.xadd(key, '*', session, turn, '1', 'turn.started', '', '').catch(() => {})
+    await deps.redis.client.xadd(key, '*', session, turn, '1', 'turn.started', '', '').catch(() => {})
     return inbox.take().entries.length > 0
   }, 'events to come over Redis')
   inbox.close()

@@ -36,13 +36,13 @@ afterAll(() => service.stop())
 
 /** A session of finished turns: a message, an answer in deltas, and what surrounds them. */
 async function createHistory(deps: Deps, length: number): Promise<string> {
-  const scope = ANYBODY
-  const { id } = await createSession(deps, scope, {})
+  const actor = ANYBODY
+  const { id } = await createSession(deps, actor, {})
   const uuid = toUuid(id)
   const turns = Array.from({ length: length / TURN_EVENTS }, newUuid)
   await deps.db.$executeRaw`
     INSERT INTO turns (id, organization_id, session_id, input_sequence, status, started_at, finished_at)
-    SELECT turn.id, ${scope.organizationId}::uuid, ${uuid}::uuid, (turn.place - 1) * ${TURN_EVENTS}::int + 1,
+    SELECT turn.id, ${actor.organizationId}::uuid, ${uuid}::uuid, (turn.place - 1) * ${TURN_EVENTS}::int + 1,
       'completed', now(), now()
     FROM unnest(${turns}::uuid[]) WITH ORDINALITY AS turn (id, place)`
   await deps.db.$executeRaw`

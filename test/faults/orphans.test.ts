@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { reconcileTurns } from '../../domain/turns/reconcile.ts'
+import { failOrphans } from '../../domain/turns/sweep/orphans.ts'
 import {
   call,
   createScriptedSession,
@@ -60,7 +60,7 @@ const untilEnded = ({ url }: TestService, { id, turnId }: Started): Promise<Json
   }, `${turnId} to end`)
 
 /** A look at all turns, also at those that have only just begun; returns when what it found has ended. */
-const reconcile = ({ platform }: TestService) => reconcileTurns(platform.deps, null, { graceMs: 0 })
+const reconcile = ({ platform }: TestService) => failOrphans(platform.deps, null, { graceMs: 0 })
 
 const untilIdle = ({ url }: TestService, { id }: Started): Promise<Json[]> => waitUntilIdle(url, id)
 
@@ -182,9 +182,9 @@ describe('a turn that only takes its time is not ended', () => {
       proxy.cut()
       await expectNoneEnded()
       proxy.mend()
-      const { db, turns } = noTemporal.platform.deps
+      const { db, workflows } = noTemporal.platform.deps
       const { id } = await db.turn.findFirstOrThrow({ select: { id: true } })
-      await waitFor(() => turns.isTurnRunning(id).catch(() => false), 'Temporal to answer again')
+      await waitFor(() => workflows.isTurnRunning(id).catch(() => false), 'Temporal to answer again')
       await expectNoneEnded()
     } finally {
       await Promise.all(services.map((service) => service.stop()))

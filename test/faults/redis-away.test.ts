@@ -118,7 +118,7 @@ describe('when Redis is back', () => {
     const relayed = async () => {
       const id = await createSession(service.url)
       // A look at the record has nothing to say to one who is ahead of it.
-      const inbox = service.platform.deps.hub.subscribe(toUuid(id), () => Number.POSITIVE_INFINITY)
+      const inbox = service.platform.deps.events.broker.subscribe(toUuid(id), () => Number.POSITIVE_INFINITY)
       await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
       await waitUntilIdle(service.url, id)
       const { entries } = inbox.take()

@@ -1,4 +1,4 @@
-import type { TemporalService } from '../../scripts/services.ts'
+import type { TemporalService } from '../../dev/services/all.ts'
 import { call, createScriptedSession, createSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { privateTemporal } from '../support/private-services.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf } from '../support/record.ts'
@@ -37,11 +37,11 @@ async function post(id: string): Promise<void> {
 /** What comes of starting a turn is told only after `work`: who waited for it would wait for ever. */
 async function beforeAnyStart(work: () => Promise<void>): Promise<void> {
   const { deps } = service.platform
-  const { startTurn } = deps
+  const { startTurn } = deps.workflows
   const isDone = Promise.withResolvers<void>()
-  deps.startTurn = (turn) => startTurn(turn).finally(() => isDone.promise)
+  deps.workflows.startTurn = (turn) => startTurn(turn).finally(() => isDone.promise)
   await work()
-  deps.startTurn = startTurn
+  deps.workflows.startTurn = startTurn
   isDone.resolve()
 }
 

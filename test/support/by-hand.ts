@@ -1,12 +1,13 @@
 import type { WireEvent } from '../../contract/events.ts'
-import type { Deps, Scope } from '../../domain/deps.ts'
+import type { Actor } from '../../domain/actor.ts'
+import type { Deps } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
-import { createMessage } from '../../domain/messages.ts'
+import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/write.ts'
 
 /** Who asks when nobody has to say who they are. */
-export const ANYBODY: Scope = {
+export const ANYBODY: Actor = {
   organizationId: DEFAULT_ORGANIZATION_UUID,
   userId: ANONYMOUS_USER_UUID,
   role: 'admin',
@@ -20,9 +21,15 @@ export async function createOpenTurn(deps: Deps): Promise<{ id: string; writer: 
   return { id, writer: { sessionId: toUuid(id), turnId: turnUuid } }
 }
 
+/** The same dependencies, with some calls to Temporal replaced. */
+export const withWorkflows = (deps: Deps, workflows: Partial<Deps['workflows']>): Deps => ({
+  ...deps,
+  workflows: { ...deps.workflows, ...workflows },
+})
+
 /** Posts a message whose workflow is never started. */
 export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
-  createMessage({ ...deps, startTurn: async () => {} }, ANYBODY, sessionId, {
+  createMessage(withWorkflows(deps, { startTurn: async () => {} }), ANYBODY, sessionId, {
     message: { content: [{ type: 'text', text }] },
   })
 

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { guardAgainstLeak } from '../../scripts/services/process.ts'
-import { freePorts } from '../../scripts/services.ts'
+import { freePorts } from '../../dev/services/all.ts'
+import { guardAgainstLeak } from '../../dev/services/process.ts'
 import { type Browser, beginSignIn, callbackOf, type Page } from './browser.ts'
 import { PATIENCE_MS } from './http.ts'
 
@@ -14,7 +14,7 @@ export const REDIRECT_URI = callbackOf('idpa')
 
 export type TestIdentityProvider = { issuer: string; stop(): Promise<void> }
 
-/** scripts/identity-provider.ts, as a process of its own. */
+/** dev/identity-provider.ts, as a process of its own. */
 export async function startIdentityProvider(
   claims: 'id_token' | 'userinfo' = 'id_token',
 ): Promise<TestIdentityProvider> {

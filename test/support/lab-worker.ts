@@ -1,6 +1,6 @@
 /** A worker process that has the lab's tools besides the service's own. */
 import { flushCompileCache } from 'node:module'
-import { run } from '../../platform/run.ts'
+import { run } from '../../platform/wiring/run.ts'
 import { workerRole } from '../../worker/main.ts'
 import { createLab } from './lab.ts'
 

@@ -1,5 +1,5 @@
-import { type Capability, type Tool, ToolError, type ToolRun } from '../../domain/capabilities/capability.ts'
-import { pause } from '../../domain/llm/pacing.ts'
+import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/capabilities/capability.ts'
+import { sleep } from '../../lib/sleep.ts'
 
 /** Every run of a lab tool in this process, oldest first. */
 export type LabRun = {
@@ -22,7 +22,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
   const runs: LabRun[] = []
   const tool = (
     name: string,
-    run: (args: Record<string, unknown>, run: ToolRun) => Promise<unknown>,
+    run: (args: Record<string, unknown>, run: ToolContext) => Promise<unknown>,
     more: Partial<Tool> = {},
   ): Tool => ({
     name,
@@ -42,7 +42,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     },
     ...more,
   })
-  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolRun) => pause(Number(ms ?? 50), signal)
+  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolContext) => sleep(Number(ms ?? 50), signal)
   const tools = [
     tool('echo', async (args) => args),
     tool('picture', async () => 'see the image'),
@@ -52,7 +52,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       return { waited: args.ms }
     }),
     tool('meet', async ({ times }, { signal }) => {
-      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) await pause(10, signal)
+      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) await sleep(10, signal)
     }),
     tool('fail', async ({ text }) => {
       throw new ToolError(`failed as asked: ${text}`)

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { guardAgainstLeak } from '../../scripts/services/process.ts'
+import { guardAgainstLeak } from '../../dev/services/process.ts'
 import { PATIENCE_MS } from './http.ts'
 import type { TestService } from './service.ts'
 

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { parse as parseYaml } from 'yaml'
-import { parseAgentDocument } from '../../../domain/agents/parse-document.ts'
-import { documentFileName, type RenderedAgent, renderAgentDocument } from '../../../domain/agents/render-document.ts'
+import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
+import { documentFileName, type RenderedAgent, renderAgentDocument } from '../../../domain/agents/document/render.ts'
 import { DomainError } from '../../../domain/errors.ts'
 import { createRandom } from '../../support/random.ts'
 

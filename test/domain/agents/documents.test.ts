@@ -1,4 +1,4 @@
-import { parseAgentDocument } from '../../../domain/agents/parse-document.ts'
+import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 const FRONT_MATTER = `---

@@ -1,4 +1,4 @@
-import { checkArguments, checkSchemas } from '../../../domain/capabilities/arguments.ts'
+import { checkArguments, checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 type Schema = Record<string, unknown>

@@ -1,6 +1,6 @@
-import { checkSchemas } from '../../../domain/capabilities/arguments.ts'
+import { checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
+import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
 import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { builtinCapabilities } from '../../../domain/capabilities/registry.ts'
 import { runTool } from './run-tool.ts'
 
 describe('the registry', () => {

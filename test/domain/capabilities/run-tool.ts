@@ -1,9 +1,8 @@
-import { checkArguments } from '../../../domain/capabilities/arguments.ts'
-import type { ToolRun } from '../../../domain/capabilities/capability.ts'
-import { builtinCapabilities } from '../../../domain/capabilities/registry.ts'
-import type { Deps } from '../../../domain/deps.ts'
+import { checkArguments } from '../../../domain/capabilities/arguments/check.ts'
+import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
+import type { ToolContext } from '../../../domain/capabilities/capability.ts'
 
-type Options = Partial<Pick<ToolRun, 'callId' | 'signal'>> & { allowPrivateNetwork?: boolean }
+type Options = Partial<Pick<ToolContext, 'callId' | 'signal'>> & { allowPrivateNetwork?: boolean }
 
 /** Runs a tool of the service's own as a turn does: arguments that its schema refuses are an error. Returns its value. */
 export async function runTool(name: string, args: Record<string, unknown>, options: Options = {}): Promise<unknown> {
@@ -12,9 +11,13 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const [problem] = await checkArguments([{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
-  // All that the tools here use of it.
-  const deps = { allowPrivateNetwork } as Deps
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
-  const { value } = await tool.run(args, { deps, ...ids, mayHaveRun: false, config: undefined, signal })
+  const { value } = await tool.run(args, {
+    outgoing: { allowPrivateNetwork },
+    ...ids,
+    mayHaveRun: false,
+    config: undefined,
+    signal,
+  })
   return value
 }

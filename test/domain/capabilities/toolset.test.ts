@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../../../contract/tools.ts'
+import { testMath } from '../../../domain/capabilities/builtin/test-math.ts'
 import type { Capability, Tool } from '../../../domain/capabilities/capability.ts'
-import { testMath } from '../../../domain/capabilities/test-math.ts'
 import { buildToolset } from '../../../domain/capabilities/toolset.ts'
 
 const [add] = testMath.tools as [Tool]

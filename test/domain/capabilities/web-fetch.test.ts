@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
+import { convertWebPage, WebPageError } from '../../../domain/capabilities/builtin/web-page.ts'
 import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { convertWebPage, WebPageError } from '../../../domain/capabilities/web-page.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 import { startWebServer, type WebServer } from '../outgoing/web-server.ts'
 import { runTool } from './run-tool.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { readConversation } from '../../../domain/conversation/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
-import { readConversation } from '../../../domain/events/conversation.ts'
 import { newUuid, toId, toUuid } from '../../../domain/ids.ts'
 import { call, createSession, textMessage } from '../../support/http.ts'
 import { textOf } from '../../support/record.ts'

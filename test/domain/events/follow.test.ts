@@ -2,8 +2,8 @@ import type { WireEvent } from '../../../contract/events.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
 import { follow } from '../../../domain/events/follow.ts'
+import { publishEvents } from '../../../domain/events/live-stream.ts'
 import type { EventLine } from '../../../domain/events/read.ts'
-import { publishEvents } from '../../../domain/events/relay.ts'
 import { newUuid, toUuid } from '../../../domain/ids.ts'
 import { append, createAnswer, toolEvents } from '../../support/by-hand.ts'
 import { call, createSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
@@ -16,7 +16,7 @@ let quiet: Deps
 beforeAll(async () => {
   service = await startService({ worker: false })
   deps = service.platform.deps
-  const silentRedis = Object.create(deps.redis, { xadd: { value: async () => null } })
+  const silentRedis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
   quiet = { ...deps, redis: silentRedis }
 })
 afterAll(() => service.stop())
@@ -206,7 +206,7 @@ describe('following a session', () => {
     const all = reader.until(41)
     await asked.promise
     // Another inbox shows when it was too much.
-    const inbox = deps.hub.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
+    const inbox = deps.events.broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
     const calls = Array.from({ length: 20 }, (_, index) => toolEvents(`call_${index}`, 'x'.repeat(60_000)))
     ring(writer, await append(quiet, writer, calls.flat()))
     await waitFor(async () => inbox.take().missed, 'too much to come')

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
-import { createEventHub } from '../../../domain/events/hub.ts'
-import { relayIndex, relayKey } from '../../../domain/events/relay.ts'
+import { createEventBroker } from '../../../domain/events/event-broker.ts'
+import { relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
@@ -30,7 +30,7 @@ function startHub(recorded: Map<string, number>, { checkMs = 20, checkWithoutRed
   const log = createLog('silent', 'hub')
   const reader = connectBlockingRedis(process.env.REDIS_URL ?? '', log)
   const prefix = `hub-${newUuid()}`
-  const hub = createEventHub({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
+  const hub = createEventBroker({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
   return { hub, reader, looks, prefix }
 }
 

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { WireEvent } from '../../../contract/events.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Writer } from '../../../domain/events/append.ts'
+import { createEventBroker, type EventBroker } from '../../../domain/events/event-broker.ts'
 import { follow } from '../../../domain/events/follow.ts'
-import { createEventHub, type EventHub } from '../../../domain/events/hub.ts'
-import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/relay.ts'
+import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { append, createAnswer, createOpenTurn, toolEvents } from '../../support/by-hand.ts'
@@ -23,15 +23,15 @@ const SESSIONS = 30
 let site: RedisSite
 let deps: Deps
 /** The only one that streams have: its look at the record finds nothing, so what is new comes over Redis or not at all. */
-let hub: EventHub
+let hub: EventBroker
 beforeAll(async () => {
   site = await startRedisSite({ worker: false })
   deps = site.service.platform.deps
   const reader = connectBlockingRedis(site.service.environment.REDIS_URL ?? '', deps.log)
   const db = { $queryRaw: async (_: unknown, ids: string[]) => ids.map((id) => ({ id, last: 0 })) }
-  const options = { reader, log: deps.log, prefix: deps.redisPrefix, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
-  hub = createEventHub({ ...options, db: db as unknown as PrismaClient })
-  deps.hub = hub
+  const options = { reader, log: deps.log, prefix: deps.redis.prefix, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
+  hub = createEventBroker({ ...options, db: db as unknown as PrismaClient })
+  deps.events.broker = hub
   await untilRelayed(await createOpenTurn(deps), hub)
 })
 afterAll(async () => {
@@ -42,7 +42,7 @@ afterAll(async () => {
 type Turn = { id: string; writer: Writer }
 
 /** Appends until the hub has told of it. */
-async function untilRelayed({ writer }: Turn, by: EventHub): Promise<void> {
+async function untilRelayed({ writer }: Turn, by: EventBroker): Promise<void> {
   const inbox = by.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   await waitFor(async () => {
     await append(deps, writer, [createAnswer().start()])
@@ -110,9 +110,9 @@ describe('an event that is rung', () => {
     await batches.next()
     record.stop()
     const lines = ['{ "is": "spaced" }', 'not even JSON', '{"last":1.0}']
-    const key = relayKey(deps.redisPrefix, relayIndex(writer.sessionId))
+    const key = relayKey(deps.redis.prefix, relayIndex(writer.sessionId))
     const fields = lines.flatMap((line, index) => [index + 2, 'turn.started', `event_${index}`, line])
-    await deps.redis.xadd(key, '*', writer.sessionId, writer.turnId, ...fields)
+    await deps.redis.client.xadd(key, '*', writer.sessionId, writer.turnId, ...fields)
     const given = batches.next().then(({ value }) => value)
     expect(await Promise.race([given, record.asked])).toMatchObject(lines.map((line) => ({ line })))
     left.abort()
@@ -126,8 +126,8 @@ describe('the relay', () => {
     const answer = createAnswer()
     const events = await append(deps, writer, [answer.start(), answer.delta('long '.repeat(20_000))])
     const newest = async () => {
-      const key = relayKey(deps.redisPrefix, relayIndex(writer.sessionId))
-      const [[, fields] = ['', []]] = await deps.redis.xrevrange(key, '+', '-', 'COUNT', 1)
+      const key = relayKey(deps.redis.prefix, relayIndex(writer.sessionId))
+      const [[, fields] = ['', []]] = await deps.redis.client.xrevrange(key, '+', '-', 'COUNT', 1)
       return [...readRelayFields(fields)].filter(
         ({ sequence }) => sequence === events.at(-1)?.sequence || sequence === 2,
       )
@@ -174,7 +174,7 @@ describe('more events at once than may wait for a client', () => {
 describe('streams', () => {
   it(`take no connection of Redis: ${STREAMS} have as many as none`, async () => {
     const connections = async () => {
-      const list = String(await deps.redis.call('CLIENT', 'LIST', 'TYPE', 'NORMAL'))
+      const list = String(await deps.redis.client.call('CLIENT', 'LIST', 'TYPE', 'NORMAL'))
       return list
         .trim()
         .split('\n')

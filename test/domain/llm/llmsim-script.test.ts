@@ -1,5 +1,5 @@
-import { llmsim } from '../../../domain/llm/llmsim.ts'
-import { checkScript, parseScript } from '../../../domain/llm/llmsim-script.ts'
+import { llmsim } from '../../../domain/llm/simulator/llmsim.ts'
+import { checkScript, parseScript } from '../../../domain/llm/simulator/llmsim-script.ts'
 import { ask, failureOf } from './ask.ts'
 
 const model = llmsim('llmsim-script')

@@ -1,4 +1,4 @@
-import { llmsim } from '../../../domain/llm/llmsim.ts'
+import { llmsim } from '../../../domain/llm/simulator/llmsim.ts'
 import { estimateTokens } from '../../../domain/llm/token-estimate.ts'
 import { ask, messageOf, requestOf, userSays } from './ask.ts'
 

@@ -1,4 +1,4 @@
-import { openaiCompletions } from '../../../domain/llm/openai-completions.ts'
+import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
 import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
 import { ask, messageOf, requestOf, userSays } from './ask.ts'
 

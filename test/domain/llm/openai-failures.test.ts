@@ -1,5 +1,5 @@
-import { openaiCompletions } from '../../../domain/llm/openai-completions.ts'
-import { readRetryAfter } from '../../../domain/llm/openai-failure.ts'
+import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
+import { readRetryAfter } from '../../../domain/llm/providers/openai-failure.ts'
 import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
 import { ask, failureOf, userSays } from './ask.ts'
 

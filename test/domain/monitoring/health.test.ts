@@ -1,5 +1,5 @@
 import { DurableHealth } from '../../../contract/durable.ts'
-import { judgeHealth, type TemporalHealth } from '../../../domain/monitoring/health.ts'
+import { judgeHealth, type TemporalHealth } from '../../../domain/durable/health.ts'
 
 const FINE: TemporalHealth = {
   workers: 2,

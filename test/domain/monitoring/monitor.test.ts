@@ -1,6 +1,6 @@
 import type { DurableSnapshot } from '../../../contract/durable.ts'
-import type { TemporalHealth } from '../../../domain/monitoring/health.ts'
-import { createMonitor } from '../../../domain/monitoring/monitor.ts'
+import type { TemporalHealth } from '../../../domain/durable/health.ts'
+import { createMonitor } from '../../../domain/durable/monitor.ts'
 import { waitFor } from '../../support/http.ts'
 
 const POLL_MS = 20

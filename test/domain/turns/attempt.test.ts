@@ -1,5 +1,5 @@
-import { pause } from '../../../domain/pause.ts'
-import { whileTurnRuns } from '../../../domain/turns/attempt.ts'
+import { whileTurnRuns } from '../../../domain/turns/run/attempt.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import { createSession } from '../../support/http.ts'
 import { startService, type TestService } from '../../support/service.ts'
 import { cancel, listTurns, post } from '../../support/turns.ts'
@@ -23,7 +23,7 @@ async function startStep(signal = new AbortController().signal) {
   })
   const turn = { turnId, sessionId, organizationId }
   const ended = whileTurnRuns(service.platform.deps, turn, { fence: 1, signal }, async (live) => {
-    await pause(20_000, live.signal)
+    await sleep(20_000, live.signal)
     live.signal.throwIfAborted()
     return 'ran to its end'
   })

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto'
 import type { ContentPart, Message } from '../../../contract/messages.ts'
+import { applyCompaction, patchDanglingCalls, planCompaction } from '../../../domain/conversation/compaction.ts'
 import { toId } from '../../../domain/ids.ts'
 import { estimateInputTokens, estimateMessageTokens } from '../../../domain/llm/token-estimate.ts'
-import { applyCompaction, patchDanglingCalls, planCompaction } from '../../../domain/turns/context.ts'
 
 const SEED = Number(process.env.CONTEXT_SEED ?? randomInt(2 ** 31))
 

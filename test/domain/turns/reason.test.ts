@@ -1,9 +1,10 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { newUuid, toUuid } from '../../../domain/ids.ts'
-import { cancelOwnTurn } from '../../../domain/turns/cancel.ts'
-import { failTurn } from '../../../domain/turns/lifecycle.ts'
-import { type Reasoned, reason } from '../../../domain/turns/reason.ts'
+import { cancelOwnTurn } from '../../../domain/turns/control/cancel.ts'
+import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { type Reasoned, reason } from '../../../domain/turns/run/reason.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
+import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { compactTypes, expectSoundRecord, firstTurnTypes, typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
@@ -13,7 +14,7 @@ let deps: Deps
 let started: TurnInput[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
-  deps = { ...service.platform.deps, startTurn: async (turn) => void started.push(turn) }
+  deps = withWorkflows(service.platform.deps, { startTurn: async (turn) => void started.push(turn) })
 })
 beforeEach(() => {
   started = []

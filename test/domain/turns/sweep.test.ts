@@ -1,15 +1,15 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../../../domain/ids.ts'
-import { createMessage } from '../../../domain/messages.ts'
-import { failTurn } from '../../../domain/turns/lifecycle.ts'
-import { sweepTurns } from '../../../domain/turns/queue.ts'
+import { createMessage } from '../../../domain/messages/create.ts'
+import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
-import { ANYBODY } from '../../support/by-hand.ts'
+import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { createSession, textMessage } from '../../support/http.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 const AT_ONCE = { graceMs: 0, repeatMs: 60_000, limit: 100 }
-const scope = ANYBODY
+const actor = ANYBODY
 
 let service: TestService
 let deps: Deps
@@ -22,7 +22,7 @@ beforeEach(async () => {
     started.push(turnId)
     throw new Error('Temporal is away')
   }
-  deps = { ...service.platform.deps, startTurn }
+  deps = withWorkflows(service.platform.deps, { startTurn })
 })
 afterEach(() => service.stop())
 
@@ -32,7 +32,7 @@ async function createTurns(count: number): Promise<TurnInput[]> {
   for (let turn = 0; turn < count; turn++) {
     const { turnUuid } = await createMessage(
       deps,
-      scope,
+      actor,
       id,
       textMessage('Hello') as Parameters<typeof createMessage>[3],
     )
@@ -43,7 +43,7 @@ async function createTurns(count: number): Promise<TurnInput[]> {
 
 async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Promise<string[]> {
   started = []
-  await sweepTurns(deps, swept, options)
+  await startLostTurns(deps, swept, options)
   return started.sort()
 }
 

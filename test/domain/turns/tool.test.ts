@@ -1,11 +1,11 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { toUuid } from '../../../domain/ids.ts'
-import { cancelTurns } from '../../../domain/turns/cancel.ts'
-import { failTurn } from '../../../domain/turns/lifecycle.ts'
-import { reason } from '../../../domain/turns/reason.ts'
-import { failTool, runTool } from '../../../domain/turns/tool.ts'
+import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
+import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { reason } from '../../../domain/turns/run/reason.ts'
+import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
-import { ANYBODY } from '../../support/by-hand.ts'
+import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { createLab, type LabRun } from '../../support/lab.ts'
 import { expectSoundRecord, typesOf } from '../../support/record.ts'
@@ -16,8 +16,13 @@ let service: TestService
 let deps: Deps
 beforeAll(async () => {
   service = await startService({ worker: false, capabilities: [lab.capability] })
-  const turns = { resumeTurn: async () => {}, cancelTurn: async () => {}, isTurnRunning: async () => true }
-  deps = { ...service.platform.deps, startTurn: async () => {}, turns }
+  const workflows = {
+    startTurn: async () => {},
+    resumeTurn: async () => {},
+    cancelTurn: async () => {},
+    isTurnRunning: async () => true,
+  }
+  deps = withWorkflows(service.platform.deps, workflows)
 })
 beforeEach(() => {
   lab.runs.length = 0
@@ -133,8 +138,8 @@ describe('a turn that ends while a tool runs', () => {
     const { id, turn } = await createCall('wait', { ms: 20_000 })
     const running = run(turn, 1)
     await untilRuns(1)
-    const scope = { ...ANYBODY, organizationId: turn.organizationId }
-    await cancelTurns(deps, scope, id)
+    const actor = { ...ANYBODY, organizationId: turn.organizationId }
+    await cancelTurns(deps, actor, id)
     expect(await running).toEqual({ outcome: 'ended' })
     expect(lab.runs).toMatchObject([{ aborted: true }])
     expect(await results(id)).toMatchObject([{ status: 'cancelled' }])

@@ -1,8 +1,9 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { toUuid } from '../../../domain/ids.ts'
-import { failTurn } from '../../../domain/turns/lifecycle.ts'
-import { reason } from '../../../domain/turns/reason.ts'
+import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { reason } from '../../../domain/turns/run/reason.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
+import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage } from '../../support/http.ts'
 import { expectSoundRecord, typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
@@ -12,7 +13,7 @@ let deps: Deps
 let started: string[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
-  deps = { ...service.platform.deps, startTurn: async ({ turnId }) => void started.push(turnId) }
+  deps = withWorkflows(service.platform.deps, { startTurn: async ({ turnId }) => void started.push(turnId) })
 })
 beforeEach(() => {
   started = []

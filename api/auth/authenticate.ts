@@ -1,0 +1,107 @@
+import type { Context } from 'koa'
+import type { Endpoint } from '../../contract/endpoint.ts'
+import { OrganizationId } from '../../contract/ids.ts'
+import { anonymousCaller, type Caller, identify, type Wanted } from '../../domain/auth/caller.ts'
+import { allows } from '../../domain/auth/scopes.ts'
+import type { Login } from '../../domain/auth/tokens.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { forbidden, invalid, notFound } from '../../domain/errors.ts'
+import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../../domain/ids.ts'
+import { RequestError } from '../http/errors.ts'
+import { ACCESS_TOKEN, ORGANIZATION, REFRESH_TOKEN, readCookie } from './cookies.ts'
+
+/** Undefined for an endpoint that is for everybody. */
+export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller | undefined>
+
+/** Who calls, and whether they may; the first thing that is looked at. */
+export function createAuthenticate(deps: Deps): Authenticate {
+  return async (ctx, endpoint) => {
+    if (endpoint.access === 'public') return undefined
+    if (endpoint.access === 'login') return requireLogin(deps, ctx)
+    const choice = wanted(deps, ctx, endpoint)
+    const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
+    if (choice.problem !== undefined && !caller.actor.isApiKey) throw choice.problem
+    authorize(caller, endpoint)
+    return caller
+  }
+}
+
+/** An API key is a credential as well, though there is no login to it. */
+async function requireLogin(deps: Deps, ctx: Context): Promise<undefined> {
+  if (deps.auth.mode === 'none') return
+  const { isCookie, logins } = await presentedLogins(deps, ctx)
+  const presented = presentedCredential(deps, ctx)
+  const isKnown = logins.length > 0 || (presented && (await identify(deps, presented.text, ANY_ORGANIZATION)))
+  if (!isKnown) throw authenticationRequired()
+  if (isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+}
+
+const ANY_ORGANIZATION: Wanted = { organizationId: undefined, isStrict: false }
+
+/** Whose tokens came along, valid or not any more: by the header, or else by the cookies. */
+export async function presentedLogins(deps: Deps, ctx: Context): Promise<{ isCookie: boolean; logins: Login[] }> {
+  const { auth } = deps
+  const presented = presentedCredential(deps, ctx)
+  const isCookie = presented === undefined || presented.isCookie
+  const texts = isCookie ? [presented?.text, readCookie(ctx, auth, REFRESH_TOKEN)] : [presented.text]
+  const logins = await Promise.all(texts.map((text) => text && auth.tokens.readAny(text)))
+  return { isCookie, logins: logins.filter((login) => typeof login === 'object') }
+}
+
+async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Caller> {
+  const presented = presentedCredential(deps, ctx)
+  const caller = presented && (await identify(deps, presented.text, choice))
+  if (presented === undefined || caller === undefined) throw authenticationRequired()
+  if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+  return caller
+}
+
+export const authenticationRequired = () =>
+  new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
+
+/** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
+export function presentedCredential(deps: Deps, ctx: Context): { text: string; isCookie: boolean } | undefined {
+  const header = ctx.get('Authorization').trim()
+  if (header !== '') return { text: header.replace(/^(Bearer|ApiKey) +/i, ''), isCookie: false }
+  const cookie = readCookie(ctx, deps.auth, ACCESS_TOKEN)
+  return cookie === undefined ? undefined : { text: cookie, isCookie: true }
+}
+
+/** A browser sends cookies with whatever page asks it to; what changes something has to come from the service's own. */
+export function requireSameOrigin(ctx: Context, baseUrl: string): void {
+  if (['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) return
+  const origin = ctx.get('Origin')
+  if (origin !== '' && [new URL(baseUrl).origin, `${ctx.protocol}://${ctx.host}`].includes(origin)) return
+  throw new RequestError(403, "With cookies this needs an Origin header with the service's own origin; or send a token")
+}
+
+type Choice = Wanted & { problem?: Error }
+
+/** By the header, or by the cookie of switch-org. What is wrong with it is for those who may call at all. */
+function wanted(deps: Deps, ctx: Context, endpoint: Endpoint): Choice {
+  const header = ctx.get('X-Org-Id')
+  // A cookie that is out of date must not keep its owner from choosing anew.
+  const isStrict = endpoint.access !== 'user' || header !== ''
+  const id = header || readCookie(ctx, deps.auth, ORGANIZATION)
+  if (id === undefined) return { organizationId: undefined, isStrict }
+  if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }
+  const none = { organizationId: undefined, isStrict }
+  if (header !== '') return { ...none, problem: invalid('X-Org-Id: must be org_ followed by 32 lower-case hex digits') }
+  return isStrict ? { ...none, problem: notFound('Organization') } : none
+}
+
+function authorize({ actor, credential }: Caller, endpoint: Endpoint): void {
+  const { access } = endpoint
+  if (credential !== undefined && !allows(credential.scopes, endpoint)) {
+    throw forbidden(`The API key's scopes do not allow this; it would need ${endpoint.tag}:${need(endpoint)}`)
+  }
+  if (endpoint.login && actor.isApiKey) throw forbidden('This cannot be done with an API key; sign in')
+  if ((access === 'admin' || access === 'operator') && actor.role === 'member') {
+    throw forbidden('Only owners and administrators of the organization may do this')
+  }
+  if (access === 'operator' && actor.organizationId !== DEFAULT_ORGANIZATION_UUID) {
+    throw forbidden('Only owners and administrators of the default organization may do this')
+  }
+}
+
+const need = ({ method }: Endpoint): string => (method === 'GET' ? 'read' : 'write')

@@ -1,0 +1,75 @@
+import ipaddr from 'ipaddr.js'
+import type { Context } from 'koa'
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Deps } from '../../domain/deps.ts'
+import { RequestError } from '../http/errors.ts'
+
+/** Throws 429 for an address that has asked too often within a minute. */
+export type Limit = (ctx: Context) => Promise<void>
+
+const DURATION_SECONDS = 60
+
+/** Networks are given ten times as much as one address: whoever has many addresses has them next to one another. */
+const NETWORK_FACTOR = 10
+
+type LimitDeps = Pick<Deps, 'redis' | 'log'>
+
+/** `points` requests a minute of one address, for all processes together; each counts for itself while Redis is away. */
+export function createLimit(deps: LimitDeps, name: string, points: number): Limit {
+  const ofAddress = createCounter(deps, name, points)
+  const ofNetwork = createCounter(deps, `${name}:network`, points * NETWORK_FACTOR)
+  const warnOfProxy = createProxyWarning(deps.log)
+  return async (ctx) => {
+    warnOfProxy(ctx)
+    const { address, network } = placeOf(ctx)
+    await ofAddress(address)
+    await ofNetwork(network)
+  }
+}
+
+function createCounter({ redis }: LimitDeps, name: string, points: number): (key: string) => Promise<void> {
+  const limiter = new RateLimiterRedis({
+    storeClient: redis.client,
+    keyPrefix: `${redis.prefix}:limit:${name}`,
+    points,
+    duration: DURATION_SECONDS,
+    insuranceLimiter: new RateLimiterMemory({ points, duration: DURATION_SECONDS }),
+    rejectIfRedisNotReady: true,
+  })
+  return async (key) => {
+    try {
+      await limiter.consume(key)
+    } catch (error) {
+      if (!(error instanceof RateLimiterRes)) throw error
+      const seconds = `${Math.max(1, Math.ceil(error.msBeforeNext / 1000))}`
+      throw new RequestError(429, `Too many attempts from this address; try again in ${seconds} s`, {
+        'Retry-After': seconds,
+        'RateLimit-Limit': `${points}`,
+        'RateLimit-Remaining': '0',
+        'RateLimit-Reset': seconds,
+      })
+    }
+  }
+}
+
+/** Behind a proxy that is not believed all callers have one address, and one of them can use up everybody's attempts. */
+function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
+  let hasWarned = false
+  return (ctx) => {
+    if (hasWarned || ctx.app.proxy || ctx.get('X-Forwarded-For') === '') return
+    hasWarned = true
+    log.warn('requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share the limits of one address')
+  }
+}
+
+/** One line of IPv6 has 2^64 addresses, so that counts as one; its network is the /48, that of IPv4 the /24. */
+function placeOf(ctx: Context): { address: string; network: string } {
+  const ip = withoutPort(ctx.ip)
+  const address = ipaddr.process(ipaddr.isValid(ip) ? ip : (ctx.req.socket.remoteAddress ?? '0.0.0.0'))
+  const bytes = address.toByteArray()
+  const part = (length: number) => `${address.kind()} ${bytes.slice(0, length).join('.')}`
+  return address.kind() === 'ipv4' ? { address: part(4), network: part(3) } : { address: part(8), network: part(6) }
+}
+
+/** Some proxies write the port along. */
+const withoutPort = (ip: string): string => ip.replace(/^\[(.+)\](:\d+)?$|^(\d+(?:\.\d+){3}):\d+$/, '$1$3')

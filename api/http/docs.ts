@@ -1,0 +1,52 @@
+import { createReadStream } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import type Router from '@koa/router'
+
+const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+const TYPES: Record<string, string> = { 'swagger-ui.css': 'text/css', 'swagger-ui-bundle.js': 'text/javascript' }
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Agent Session Service API</title>
+  <link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+  <div id="docs"></div>
+  <script src="docs/swagger-ui-bundle.js"></script>
+  <script src="docs/start.js"></script>
+</body>
+</html>
+`
+const start = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#docs', deepLinking: true })`
+const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+
+/** The OpenAPI document and a page to read and try it, from this server alone. */
+export function addDocs(router: Router, document: unknown): void {
+  const json = JSON.stringify(document)
+  router.get('/openapi.json', (ctx) => {
+    ctx.type = 'application/json'
+    ctx.body = json
+  })
+  router.get('/docs', (ctx) => {
+    // The page's links count from its folder.
+    if (ctx.path.endsWith('/')) return ctx.redirect('../../docs')
+    ctx.set('Content-Security-Policy', policy)
+    ctx.type = 'text/html'
+    ctx.body = page
+  })
+  router.get('/docs/start.js', (ctx) => {
+    ctx.type = 'text/javascript'
+    ctx.body = start
+  })
+  for (const [name, type] of Object.entries(TYPES)) {
+    router.get(`/docs/${name}`, (ctx) => {
+      ctx.type = type
+      ctx.set('Cache-Control', 'public, max-age=86400')
+      ctx.body = createReadStream(join(assets, name))
+    })
+  }
+}

@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import { ErrorResponse } from '../../contract/common.ts'
+import { type Endpoint, isSchema, type ResponseBody } from '../../contract/endpoint.ts'
+import { OrganizationId } from '../../contract/ids.ts'
+
+const REASONS: Record<string, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No content',
+  302: 'Redirect',
+  400: 'The request is not valid',
+  401: 'Authentication required',
+  403: 'Not allowed',
+  404: 'Not found',
+  409: 'Conflict',
+  413: 'Too large',
+  415: 'The body is of another type',
+  422: 'Cannot be processed',
+  429: 'Too many requests',
+  500: 'Internal server error',
+  502: 'A provider failed',
+  503: 'Not ready',
+}
+
+/** The OpenAPI 3.1 document of the endpoints: what the router parses is what it says. */
+export function openapiDocument(endpoints: Endpoint[], options: { version: string; prefix: string }) {
+  const schemas: Record<string, unknown> = {}
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.startsWith('/v1/') ? options.prefix + endpoint.path : endpoint.path
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Agent Session Service',
+      version: options.version,
+      description: 'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.',
+    },
+    paths,
+    components: {
+      schemas,
+      securitySchemes: {
+        bearerAuth: { type: 'http', scheme: 'bearer', description: 'An access token or an API key.' },
+        cookieAuth: { type: 'apiKey', in: 'cookie', name: 'access_token' },
+      },
+    },
+  }
+}
+
+type Schemas = Record<string, unknown>
+
+function operation(endpoint: Endpoint, schemas: Schemas) {
+  return {
+    operationId: operationId(endpoint),
+    tags: [endpoint.tag],
+    summary: endpoint.summary,
+    ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
+    parameters: [
+      ...parameters(endpoint.params, 'path', schemas),
+      ...parameters(endpoint.query, 'query', schemas),
+      ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
+      ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
+    ],
+    ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
+    responses: responses(endpoint, schemas),
+    security: endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
+  }
+}
+
+/** `GET /v1/agents/{agent_id}` is `getV1AgentsByAgentId`. */
+const operationId = ({ method, path }: Endpoint): string =>
+  method.toLowerCase() +
+  path
+    .replace(/\{(\w+)\}/g, 'by_$1')
+    .split(/[/_-]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+
+function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', schemas: Schemas) {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => ({
+    name,
+    in: where,
+    required: where === 'path',
+    schema: jsonSchema(field as z.ZodType, 'input', schemas),
+  }))
+}
+
+const ORGANIZATION = {
+  name: 'X-Org-Id',
+  in: 'header',
+  required: false,
+  schema: jsonSchema(OrganizationId, 'input', {}),
+  description:
+    "The organization that the request is about. Default: that of the cookie of switch-org, else the user's first. An API key's " +
+    'is always its own.',
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  description:
+    'Makes the request repeatable: for 24 hours the same key with the same request gets the first answer, and with another one 409.',
+}
+
+function requestBody(endpoint: Endpoint, schemas: Schemas) {
+  const schema = jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas)
+  const types = endpoint.textTypes ?? ['application/json']
+  return {
+    required: endpoint.bodyOptional !== true,
+    content: Object.fromEntries(types.map((type) => [type, { schema }])),
+  }
+}
+
+const isOfOrganization = ({ access }: Endpoint): boolean => access !== 'public' && access !== 'login'
+
+/** No credential, or one that is not enough; then an X-Org-Id that is none, or of another organization. */
+function statusesOfCallers(endpoint: Endpoint): number[] {
+  if (endpoint.access === 'public') return []
+  return isOfOrganization(endpoint) ? [401, 403, 400, 404] : [401, 403]
+}
+
+function responses(endpoint: Endpoint, schemas: Schemas) {
+  const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
+  const ofBody = endpoint.body === undefined ? [] : [413, 415]
+  const ofAccess = statusesOfCallers(endpoint)
+  const bad = [...new Set([...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500])].map((status) => [
+    status,
+    response(`${status}`, ErrorResponse, schemas),
+  ])
+  const all: Record<string, { description: string; content?: Record<string, unknown> }> = Object.fromEntries([
+    ...good,
+    ...bad,
+  ])
+  if (endpoint.streams !== undefined) {
+    const ok = all[200] ?? { description: endpoint.streams }
+    const schema = { type: 'string', ...dataOf(endpoint, schemas) }
+    all[200] = { ...ok, content: { ...ok.content, 'text/event-stream': { schema } } }
+  }
+  return all
+}
+
+/** OpenAPI 3.1 has no words for the events of a stream; this is the JSON in their `data`. */
+const dataOf = ({ streamed }: Endpoint, schemas: Schemas) =>
+  streamed && { contentMediaType: 'application/json', contentSchema: jsonSchema(streamed, 'output', schemas) }
+
+function response(status: string, body: ResponseBody | undefined, schemas: Schemas) {
+  const description = REASONS[status] ?? status
+  if (body === null || body === undefined) return { description }
+  if (!isSchema(body)) return { description: body.description, content: { [body.contentType]: {} } }
+  return { description, content: { 'application/json': { schema: jsonSchema(body, 'output', schemas) } } }
+}
+
+/** A schema's JSON Schema; those with an id go to components once and are referred to. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): unknown {
+  const {
+    $schema: _,
+    $defs,
+    ...own
+  } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    reused: 'inline',
+    override: ({ jsonSchema }) => allowMoreFields(jsonSchema),
+  })
+  for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] ??= pointAtComponents(definition)
+  return pointAtComponents(named(own, schemas))
+}
+
+/** Answers may get new fields, and clients must ignore those they do not know. */
+function allowMoreFields(schema: { additionalProperties?: unknown }): void {
+  if (schema.additionalProperties === false) delete schema.additionalProperties
+}
+
+function named(own: Record<string, unknown>, schemas: Schemas): unknown {
+  const { id, ...rest } = own
+  if (typeof id !== 'string') return own
+  schemas[id] ??= pointAtComponents(rest)
+  return { $ref: `#/components/schemas/${id}` }
+}
+
+function pointAtComponents(schema: unknown): unknown {
+  const { id: _, ...rest } = JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
+  return rest
+}

@@ -1,0 +1,321 @@
+import type { ServerResponse } from 'node:http'
+import type { Context } from 'koa'
+import type { Logger } from 'pino'
+import { type Credential, heldKey } from '../../domain/auth/caller.ts'
+import { DomainError } from '../../domain/errors.ts'
+import type { EventLine } from '../../domain/events/read.ts'
+import { endWithin, writeInPieces } from './back-pressure.ts'
+
+/** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
+export type SseOptions = {
+  cycleMs: number
+  monitoringCycleMs: number
+  heartbeatMs: number
+  maxStreamsPerOrganization: number
+  /** How often it is asked which credentials have been revoked, in ms. Default: 10 s. */
+  credentialCheckMs?: number
+  /** Open streams of the process. Default: 10,000. */
+  maxStreams?: number
+  /** Who takes nothing for this long, in ms, is cut off. Default: 120 s. */
+  stalledMs?: number
+  /** What is left of a stream after its end is dropped after this long, in ms. Default: 5 s. */
+  flushMs?: number
+}
+
+/** Which of the credentials are worth nothing any more, by heldKey. */
+export type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
+
+/** All open streams of a process: it bounds them and ends them together. */
+export type SseStreams = {
+  /**
+   * Begins a stream: throws `too_many` at a limit, `invalid` for a connection that cannot take one, or what `open`
+   * throws, before anything is sent. The stream goes on by itself until the events end, the client goes away, or the
+   * server ends it; nothing of the request is kept for it.
+   */
+  serve(ctx: Context, request: StreamRequest): Promise<void>
+  /** Counts a request that waits as one of the organization's streams; throws `too_many`. Returns what ends that. */
+  hold(organizationId: string): () => void
+  /** Tells every client to come back and ends its stream; one that is opened later is ended at once. */
+  close(): Promise<void>
+  /** Aborts with close, for whoever else makes a client wait. */
+  readonly closing: AbortSignal
+  readonly size: number
+}
+
+export type StreamRequest = {
+  organizationId: string
+  /** The stream ends with it. */
+  credential: Credential | undefined
+  /** Undefined: a monitoring stream, which is of no session. */
+  sessionId: string | undefined
+  /** Opens the events; the signal aborts when the stream ends for any other reason. */
+  open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<SseEvent[], string>>
+}
+
+/** An event of the log, or anything of that form; `line` is its data, in one line. */
+export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
+
+/** The client needs another token before it comes back. */
+const CREDENTIAL_ENDED = 'credential_ended'
+const MAX_STREAMS = 10_000
+const MAX_STREAMS_PER_SESSION = 12
+const FLUSH_MS = 5000
+const RETRY_MS = 100
+const MONITORING_RETRY_MS = 1000
+/** Frames are joined until they pass this. */
+const CHUNK_CHARS = 64 * 1024
+const CYCLE_JITTER = 0.2
+const CREDENTIAL_CHECK_MS = 10_000
+
+export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
+  const open = new Set<OpenStream>()
+  const counts = new Map<string, number>()
+  const closing = new AbortController()
+  let held = 0
+
+  const hold = (organizationId: string) => {
+    checkLimits(open.size + held, counts, { organizationId, sessionId: undefined }, options)
+    const leave = count(counts, [organizationId])
+    held++
+    return () => {
+      held--
+      leave()
+    }
+  }
+  const serve = async (ctx: Context, request: StreamRequest) => {
+    const { organizationId, sessionId } = request
+    checkLimits(open.size + held, counts, request, options)
+    const leave = count(counts, sessionId === undefined ? [organizationId] : [organizationId, sessionId])
+    const ended = new AbortController()
+    if (closing.signal.aborted) ended.abort('shutdown')
+    const pace = paceOf(options, sessionId === undefined)
+    const { credential } = request
+    const { res } = ctx
+    const begun = begin(ctx, request, ended)
+    const release = () => {
+      open.delete(entry)
+      leave()
+    }
+    const done = begun
+      .then((events) => events && run(res, events, ended, { ...pace, expiresAt: credential?.expiresAt }, log))
+      .then(release, release)
+    const entry = { credential, end: (reason: string) => ended.abort(reason), done }
+    open.add(entry)
+    await begun
+  }
+
+  const revocation = every(options.credentialCheckMs ?? CREDENTIAL_CHECK_MS, () => endRevoked(open, findEnded, log))
+
+  return {
+    serve,
+    hold,
+    close: async () => {
+      revocation.stop()
+      closing.abort()
+      const streams = [...open]
+      for (const { end } of streams) end('shutdown')
+      await Promise.allSettled(streams.map(({ done }) => done))
+    },
+    closing: closing.signal,
+    get size() {
+      return open.size
+    },
+  }
+}
+
+type OpenStream = { credential: Credential | undefined; end: (reason: string) => void; done: Promise<void> }
+
+/** One question for all streams. While the record does not answer they go on: a client that lost Postgres keeps its stream. */
+async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logger): Promise<void> {
+  const credentials = new Map(
+    [...open].flatMap(({ credential }) => (credential ? [[heldKey(credential), credential]] : [])),
+  )
+  if (credentials.size === 0) return
+  try {
+    const ended = await findEnded([...credentials.values()])
+    for (const { credential, end } of open) if (credential && ended.has(heldKey(credential))) end(CREDENTIAL_ENDED)
+  } catch (error) {
+    log.warn({ err: error }, 'credentials of streams could not be checked')
+  }
+}
+
+/** Never twice at once. */
+function every(ms: number, work: () => Promise<void>): { stop(): void } {
+  let timer: NodeJS.Timeout | undefined
+  const wait = () => {
+    timer = setTimeout(() => void work().then(() => timer && wait()), ms).unref()
+  }
+  wait()
+  return {
+    stop: () => {
+      clearTimeout(timer)
+      timer = undefined
+    },
+  }
+}
+
+/** Returns what takes it back. */
+function count(counts: Map<string, number>, keys: string[]): () => void {
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+  return () => {
+    for (const key of keys) {
+      const left = (counts.get(key) ?? 1) - 1
+      if (left === 0) counts.delete(key)
+      else counts.set(key, left)
+    }
+  }
+}
+
+function checkLimits(
+  size: number,
+  counts: Map<string, number>,
+  { organizationId, sessionId }: Pick<StreamRequest, 'organizationId' | 'sessionId'>,
+  { maxStreams = MAX_STREAMS, maxStreamsPerOrganization }: SseOptions,
+): void {
+  const tooMany = (what: string) =>
+    new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
+  if (size >= maxStreams) throw tooMany('on this server')
+  if ((counts.get(organizationId) ?? 0) >= maxStreamsPerOrganization) throw tooMany('in this organization')
+  if (sessionId !== undefined && (counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION)
+    throw tooMany('on this session')
+}
+
+type Pace = {
+  expiresAt?: Date | undefined
+  cycleMs: number
+  heartbeatMs: number
+  stalledMs?: number
+  flushMs?: number
+  retryMs: number
+  hint: (idleMs: number) => number
+}
+
+function paceOf(options: SseOptions, isMonitoring: boolean): Pace {
+  const { cycleMs, monitoringCycleMs, ...same } = options
+  const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
+  return isMonitoring
+    ? {
+        ...same,
+        cycleMs: monitoringCycleMs * jitter,
+        retryMs: MONITORING_RETRY_MS,
+        hint: () => MONITORING_RETRY_MS,
+      }
+    : { ...same, cycleMs: cycleMs * jitter, retryMs: RETRY_MS, hint: retryHint }
+}
+
+type SseEvents = AsyncGenerator<SseEvent[], string>
+
+/** Opens the events and sends the head. Undefined when that is all that was asked for. */
+async function begin(ctx: Context, request: StreamRequest, ended: AbortController): Promise<SseEvents | undefined> {
+  const { req, res } = ctx
+  // A client that is gone already, or one that asks behind an answer that may never end.
+  if (!res.socket || res.socket.destroyed) throw new DomainError('invalid', 'A stream needs a connection of its own')
+  const gone = () => ended.abort('client_gone')
+  res.on('close', gone)
+  res.on('error', gone)
+  // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
+  const cutOff = () => {
+    if (res.writableNeedDrain) ended.abort('slow_consumer')
+  }
+  const events = await request.open(ended.signal, cutOff)
+  ctx.respond = false
+  res.writeHead(200, {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': 'no-cache, no-transform',
+    'X-Accel-Buffering': 'no',
+  })
+  if (ctx.method === 'HEAD') {
+    endWithin(res, FLUSH_MS)
+    return undefined
+  }
+  // A body is of no interest, but unread it would hide that the client has gone.
+  req.resume()
+  res.socket?.setNoDelay(true)
+  return events
+}
+
+async function run(
+  res: ServerResponse,
+  events: SseEvents,
+  ended: AbortController,
+  pace: Pace,
+  log: Logger,
+): Promise<void> {
+  const leftMs = (pace.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now()
+  const cycle =
+    leftMs < pace.cycleMs
+      ? setTimeout(() => ended.abort(CREDENTIAL_ENDED), leftMs)
+      : setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
+  const heartbeat = setInterval(() => {
+    // Whoever has not taken all that was written may have half an event of it.
+    if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
+  }, pace.heartbeatMs)
+  try {
+    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))
+    const reason = await relay(res, events, ended.signal, pace)
+    if (reason !== 'client_gone' && reason !== 'end') {
+      res.write(
+        frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: pace.retryMs }) }, pace.retryMs),
+      )
+    }
+    endWithin(res, pace.flushMs ?? FLUSH_MS)
+  } catch (error) {
+    // The client comes back with its cursor.
+    log.warn({ err: error }, 'stream broken off')
+    res.destroy()
+  } finally {
+    clearTimeout(cycle)
+    clearInterval(heartbeat)
+    ended.abort('end')
+  }
+}
+
+/** Who takes a large event slowly gets the rest of it first. It would come back for the same event, and never get past it. */
+const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
+
+/** Writes events until there are no more or the stream is ended; returns why. */
+async function relay(
+  res: ServerResponse,
+  events: SseEvents,
+  ended: AbortSignal,
+  { hint, stalledMs }: Pace,
+): Promise<string> {
+  let lastAt = Date.now()
+  try {
+    for (;;) {
+      const next = await events.next()
+      if (ended.aborted) return String(ended.reason)
+      if (next.done) return next.value
+      const now = Date.now()
+      const retryMs = hint(now - lastAt)
+      lastAt = now
+      for (const chunk of chunks(next.value, retryMs)) {
+        const isTaken = await writeInPieces(res, chunk, { stalledMs, signal: ended, isPatient })
+        if (ended.aborted) return String(ended.reason)
+        if (!isTaken) return 'slow_consumer'
+      }
+    }
+  } finally {
+    await events.return('end')
+  }
+}
+
+/** 100 ms while events flow, up to 500 ms after a pause. */
+const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
+
+const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
+  id === undefined
+    ? `event: ${type}\ndata: ${line}\nretry: ${retryMs}\n\n`
+    : `event: ${type}\nid: ${id}\ndata: ${line}\nretry: ${retryMs}\n\n`
+
+/** Frames of one batch, joined up to a size that a socket takes well. */
+function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
+  let chunk = ''
+  for (const event of events) {
+    chunk += frame(event, retryMs)
+    if (chunk.length < CHUNK_CHARS) continue
+    yield chunk
+    chunk = ''
+  }
+  if (chunk !== '') yield chunk
+}

@@ -1,5 +1,0 @@
-import { serveJobs } from '../thread-jobs.ts'
-import { readYaml, type YamlAnswer } from './read-document-yaml.ts'
-
-/** A thread's whole program: YAML that strangers wrote in, its value or what is wrong with it out. */
-serveJobs<string, YamlAnswer>((text) => [readYaml(text)])

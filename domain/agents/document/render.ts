@@ -1,0 +1,70 @@
+import type { Agent } from '../../../contract/agents.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
+import { type Json, type JsonObject, toJson, writeYamlMap } from './write-yaml.ts'
+
+export type RenderedAgent = Pick<
+  Agent,
+  'name' | 'description' | 'system_prompt' | 'default_model_id' | 'tags' | 'capabilities' | 'tools'
+>
+
+/** More would be much to read as YAML; the front matter is a line of JSON then. */
+const MAX_YAML_VALUES = 10_000
+const MAX_SLUG_LENGTH = 100
+
+/**
+ * Markdown with YAML front matter, which parseAgentDocument reads as the same agent. What has its default is left out.
+ */
+export function renderAgentDocument(fields: RenderedAgent): string {
+  // It is trimmed when it is read.
+  const isBody = fields.system_prompt !== '' && fields.system_prompt.trim() === fields.system_prompt
+  const frontMatter = listFields(fields, isBody ? undefined : fields.system_prompt)
+  const isLarge = countValues(frontMatter, MAX_YAML_VALUES) > MAX_YAML_VALUES
+  const head = isLarge ? `${toJson(frontMatter)}\n` : writeYamlMap(frontMatter)
+  return `---\n${head}---\n${isBody ? `\n${fields.system_prompt}\n` : ''}`
+}
+
+/** An agent's name in ASCII letters and digits, with hyphens between them. */
+export function documentFileName(name: string): string {
+  const words = name
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .match(/[a-z0-9]+/g)
+  const slug = (words ?? ['agent']).join('-').slice(0, MAX_SLUG_LENGTH)
+  return `${slug.replace(/-$/, '')}.md`
+}
+
+const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): JsonObject => ({
+  name: fields.name,
+  description: fields.description ?? undefined,
+  default_model_id: fields.default_model_id ?? undefined,
+  tags: unlessEmpty(fields.tags),
+  capabilities: unlessEmpty(fields.capabilities.map(shortCapability)),
+  tools: unlessEmpty(fields.tools.map(parametersLast)),
+  system_prompt: systemPrompt,
+})
+
+const unlessEmpty = (list: Json[]): Json[] | undefined => (list.length === 0 ? undefined : list)
+
+/** A config that is null is not one that is left out. */
+const shortCapability = ({ ref, config }: AgentCapabilityConfig): Json =>
+  // Parsed from JSON by whoever has the agent; zod's type for that is unknown.
+  config === undefined ? ref : { ref, config: config as Json }
+
+/** After all that is short. */
+function parametersLast({ parameters, ...rest }: ToolDefinition): Json {
+  // As for a config.
+  return { ...rest, parameters: parameters as JsonObject }
+}
+
+/** Stops counting above `most`. */
+function countValues(root: Json | undefined, most: number): number {
+  const left = [root]
+  let count = 0
+  while (left.length > 0 && count <= most) {
+    const value = left.pop()
+    count++
+    if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) left.push(inner)
+  }
+  return count
+}

@@ -1,0 +1,95 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { createThreadPool, type Ran } from '../../../lib/threads/pool.ts'
+import { tooMany } from '../../errors.ts'
+import { AJV_OPTIONS, argumentsProblem, TOO_LARGE } from './schema-problems.ts'
+import type { Call, Schema, SchemaJob } from './schema-worker.ts'
+
+/**
+ * Schemas are a tenant's, and a pattern in one can take years: they are compiled and run in threads with a time limit.
+ * The service's own are trusted and compiled once, in process; only much of arguments for them goes to a thread too.
+ */
+
+/** CPU time. */
+const ARGUMENTS_MS = 1000
+const SCHEMAS_MS = 2000
+/** Of an answer's calls together. A thread that has to find much more memory at once takes the process with it. */
+const MAX_CHARACTERS = 1_000_000
+/** A megabyte that is all wrong would take half a second. */
+const MAX_CHARACTERS_IN_PROCESS = 50_000
+
+type Problem = string | undefined
+type Arguments = Record<string, unknown>
+
+const threads = createThreadPool<SchemaJob, Problem>({
+  file: new URL('./schema-worker.ts', import.meta.url),
+  maxThreads: 2,
+  waitMs: 10_000,
+  resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+})
+
+const trusted = new Ajv2020(AJV_OPTIONS)
+
+/** `isTrusted`: the schema is the service's own, one object for as long as the process lives. */
+export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean }
+
+const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
+  done: 'The arguments could not be checked.',
+  late: 'The arguments could not be checked in time; pass simpler ones.',
+  broken: TOO_LARGE,
+  busy: 'The arguments could not be checked because the service is busy; call again later.',
+}
+
+/**
+ * For each call what is wrong with its arguments, in a sentence for the model that names the fields; undefined when
+ * nothing is. They have a second of CPU time together: those that are not checked by then are refused.
+ */
+export async function checkArguments(calls: CheckedCall[], signal?: AbortSignal): Promise<Problem[]> {
+  const sent: Call[] = []
+  let characters = 0
+  const places = calls.map(({ schema, args, isTrusted }) => {
+    const text = toText(args)
+    if (text === undefined) return TOO_LARGE
+    characters += text.length
+    if (characters > MAX_CHARACTERS) return TOO_LARGE
+    if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args)
+    return sent.push({ schema, args: text }) - 1
+  })
+  const { answers, end } = await runJob({ calls: sent }, sent.length, ARGUMENTS_MS, signal)
+  return places.map((place) => {
+    if (typeof place !== 'number') return place
+    return place < answers.length ? answers[place] : UNCHECKED_ARGUMENTS[end]
+  })
+}
+
+/** Undefined for what is nested too deeply. */
+function toText(args: Arguments): string | undefined {
+  try {
+    return JSON.stringify(args)
+  } catch {
+    return undefined
+  }
+}
+
+/** Ajv keeps what it has compiled by the schema's identity. */
+function checkTrusted(schema: Schema, args: Arguments): Problem {
+  const validate = trusted.compile(schema)
+  return validate(args) ? undefined : argumentsProblem(validate.errors ?? [])
+}
+
+/**
+ * For each schema why it cannot be a tool's parameters, as a sentence that follows its name; undefined when it can.
+ * They have two seconds of CPU time together. Throws `too_many` when the service is busy with others.
+ */
+export async function checkSchemas(schemas: Schema[]): Promise<Problem[]> {
+  const { answers, end } = await runJob({ schemas }, schemas.length, SCHEMAS_MS)
+  if (end === 'busy') throw tooMany('Tools cannot be checked at the moment', 5)
+  const unchecked = end === 'late' ? 'it takes too long to check' : 'it is too large or too deeply nested'
+  return schemas.map((_, position) => (position < answers.length ? answers[position] : unchecked))
+}
+
+const runJob = async (
+  job: SchemaJob,
+  size: number,
+  timeLimitMs: number,
+  signal?: AbortSignal,
+): Promise<Ran<Problem>> => (size === 0 ? { answers: [], end: 'done' } : threads.run(job, timeLimitMs, signal))

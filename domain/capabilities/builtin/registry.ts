@@ -1,0 +1,37 @@
+import type { Capability } from '../capability.ts'
+import {
+  agentInstructions,
+  research,
+  sampleData,
+  sessionFileSystem,
+  sessionSchedule,
+  sessionSqlDatabase,
+  sessionStorage,
+  skills,
+  virtualBash,
+} from './coming-soon.ts'
+import { currentTime } from './current-time.ts'
+import { noop } from './noop.ts'
+import { statelessTodoList } from './stateless-todo-list.ts'
+import { testMath } from './test-math.ts'
+import { testWeather } from './test-weather.ts'
+import { webFetch } from './web-fetch.ts'
+
+/** The service's own capabilities, in the order in which they are listed. */
+export const builtinCapabilities: Capability[] = [
+  agentInstructions,
+  currentTime,
+  sessionFileSystem,
+  sessionStorage,
+  sessionSqlDatabase,
+  sessionSchedule,
+  statelessTodoList,
+  webFetch,
+  virtualBash,
+  skills,
+  testMath,
+  testWeather,
+  sampleData,
+  noop,
+  research,
+]

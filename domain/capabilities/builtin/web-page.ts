@@ -1,0 +1,38 @@
+import { availableParallelism } from 'node:os'
+import { createThreadPool } from '../../../lib/threads/pool.ts'
+import type { ConvertedPage, Page } from './web-page-worker.ts'
+
+/** A page that cannot be converted; the message says why. */
+export class WebPageError extends Error {
+  override name = 'WebPageError'
+}
+
+const TIME_LIMIT_MS = 10_000
+
+const threads = createThreadPool<Page, ConvertedPage>({
+  file: new URL('./web-page-worker.ts', import.meta.url),
+  maxThreads: Math.max(2, Math.floor(availableParallelism() / 2)),
+  waitMs: 30_000,
+  resourceLimits: { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 },
+})
+
+const UNCONVERTED = {
+  done: 'the page cannot be converted',
+  late: 'the page takes too long to convert',
+  broken: 'the page is too large or too deeply nested to convert',
+  busy: 'too many pages are being converted; try again later',
+}
+
+/**
+ * HTML as Markdown. A page may be made to take time and memory, so it is converted in a thread, and only so many at
+ * once. Throws WebPageError; when `signal` aborts, its reason.
+ */
+export async function convertWebPage(
+  page: Page,
+  signal: AbortSignal,
+  timeLimitMs = TIME_LIMIT_MS,
+): Promise<ConvertedPage> {
+  const { answers, end } = await threads.run(page, timeLimitMs, signal)
+  if (answers[0] === undefined) throw new WebPageError(UNCONVERTED[end])
+  return answers[0]
+}

@@ -1,0 +1,86 @@
+import type { DurableSnapshot } from '../../contract/durable.ts'
+import { sleep } from '../../lib/sleep.ts'
+import { judgeHealth, type TemporalHealthReader } from './health.ts'
+
+/** Watches Temporal for all monitoring streams of a process together, while there is one. */
+export type Monitor = {
+  /** The snapshot of now, and then the latest one whenever its health differs from the last; ends with the signal. */
+  follow(signal: AbortSignal): AsyncGenerator<DurableSnapshot, 'aborted'>
+}
+
+type Latest = { snapshot: DurableSnapshot; health: string; at: number }
+
+const POLL_MS = 2000
+
+export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Monitor {
+  const waiting = new Set<() => void>()
+  let followers = 0
+  let latest: Latest | undefined
+  let reading: Promise<Latest> | undefined
+  let polling = new AbortController()
+
+  /** One at a time, also when the last stream has gone meanwhile and another has come. */
+  const readOnce = () => {
+    reading ??= readLatest(read).finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+  const poll = async (signal: AbortSignal) => {
+    // Streams may come and go quickly; what the last of them saw is as good as new for a while.
+    if (latest !== undefined) await sleep(latest.at + pollMs - performance.now(), signal)
+    while (!signal.aborted) {
+      const next = await readOnce()
+      if (signal.aborted) return
+      latest = next
+      for (const wake of waiting) wake()
+      await sleep(pollMs, signal)
+    }
+  }
+  const enter = () => {
+    if (followers++ > 0) return
+    if (latest !== undefined && performance.now() - latest.at >= pollMs) latest = undefined
+    polling = new AbortController()
+    void poll(polling.signal)
+  }
+  const leave = () => {
+    if (--followers === 0) polling.abort()
+  }
+
+  return {
+    follow: async function* (signal) {
+      let sent: string | undefined
+      enter()
+      try {
+        while (!signal.aborted) {
+          if (latest === undefined || latest.health === sent) {
+            await nextSnapshot(waiting, signal)
+            continue
+          }
+          sent = latest.health
+          yield latest.snapshot
+        }
+        return 'aborted'
+      } finally {
+        leave()
+      }
+    },
+  }
+}
+
+async function readLatest(read: TemporalHealthReader): Promise<Latest> {
+  const ts = new Date().toISOString()
+  const health = judgeHealth(await read())
+  return { snapshot: { ts, health }, health: JSON.stringify(health), at: performance.now() }
+}
+
+const nextSnapshot = (waiting: Set<() => void>, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      waiting.delete(done)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    waiting.add(done)
+    signal.addEventListener('abort', done)
+  })

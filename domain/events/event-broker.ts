@@ -1,0 +1,248 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import { isTurnEnd } from '../../contract/events.ts'
+import { sleep } from '../../lib/sleep.ts'
+import type { PrismaClient } from '../../prisma/generated/client.ts'
+import { RELAY_STREAMS, type RelayEntry, readRelayFields, relayKey } from './live-stream.ts'
+
+/** A reader that waits for news of one session. */
+export type Subscription = {
+  /** Entries since the last call. `missed`: some are not here and have to be read from the record. */
+  take(): { entries: RelayEntry[]; missed: boolean }
+  /** Called when more came than an inbox holds; what it held is dropped, the record has it. */
+  onOverflow: () => void
+  /** Resolves when there is something to take, the session is gone, or the signal aborts. */
+  wait(signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export type EventBroker = {
+  /** `cursor` is asked for the last sequence that the subscriber has, whenever the hub compares with the record. */
+  subscribe(sessionId: string, cursor: () => number): Subscription
+  /** Calls `onEnd` when the news comes that a turn has ended; the news may get lost. Returns what ends the watch. */
+  watchTurn(turnId: string, onEnd: () => void): () => void
+  close(): Promise<void>
+}
+
+type TurnWatches = Map<string, Set<() => void>>
+type Subscriber = { cursor: () => number; deliver(entry: RelayEntry): void; invalidate(): void }
+
+type HubOptions = {
+  /** A connection of the hub's own: it blocks in XREAD. */
+  reader: Redis
+  db: PrismaClient
+  log: Logger
+  prefix: string
+  /** How often subscribers are compared with the record, in ms: with Redis there, and without. */
+  checkMs: number
+  checkWithoutRedisMs: number
+}
+
+/** A subscriber that falls behind by more reads the record instead: the hub never holds more than this for it. */
+const MAX_INBOX_ENTRIES = 5000
+const MAX_INBOX_BYTES = 1024 * 1024
+const BLOCK_MS = 2000
+/** Of each relay stream, and its entries may be large. */
+const READ_COUNT = 100
+const CONNECTING_MS = 50
+const RETRY_MS = 200
+
+/**
+ * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
+ * compares all subscribers with the record, so that a lost entry, or a lost Redis, costs a delay and nothing else.
+ */
+export function createEventBroker(options: HubOptions): EventBroker {
+  const subscribers = new Map<string, Set<Subscriber>>()
+  const watches: TurnWatches = new Map()
+  const stopped = new AbortController()
+  const check = createCheck(options, subscribers)
+  const reading = readRelay(options, { subscribers, watches }, check, stopped.signal)
+  let checkedAt = performance.now()
+  let checking = false
+  const timer = setInterval(() => {
+    // Asked each time, so that a Redis that has just gone away holds streams up for no longer than one that is away.
+    const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
+    if (checking || performance.now() - checkedAt < dueMs) return
+    checking = true
+    void check().finally(() => {
+      checking = false
+      checkedAt = performance.now()
+    })
+  }, options.checkWithoutRedisMs / 2)
+
+  return {
+    subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
+    watchTurn: (turnId, onEnd) => watchTurn(watches, turnId, onEnd),
+    close: async () => {
+      stopped.abort()
+      clearInterval(timer)
+      options.reader.disconnect()
+      await reading
+    },
+  }
+}
+
+function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string, cursor: () => number): Subscription {
+  let entries: RelayEntry[] = []
+  let bytes = 0
+  let missed = false
+  let wake = () => {}
+
+  const invalidate = () => {
+    entries = []
+    bytes = 0
+    missed = true
+    wake()
+  }
+  const deliver = (entry: RelayEntry) => {
+    bytes += entry.line.length
+    if (entries.length >= MAX_INBOX_ENTRIES || bytes > MAX_INBOX_BYTES) {
+      invalidate()
+      return inbox.onOverflow()
+    }
+    entries.push(entry)
+    wake()
+  }
+  const own: Subscriber = { cursor, deliver, invalidate }
+  const peers = subscribers.get(sessionId) ?? new Set()
+  subscribers.set(sessionId, peers.add(own))
+
+  const inbox: Subscription = {
+    onOverflow: () => {},
+    take: () => {
+      const taken = { entries, missed }
+      entries = []
+      bytes = 0
+      missed = false
+      return taken
+    },
+    wait: (signal) =>
+      new Promise<void>((resolve) => {
+        if (signal.aborted || entries.length > 0 || missed) return resolve()
+        const done = () => {
+          wake = () => {}
+          signal.removeEventListener('abort', done)
+          resolve()
+        }
+        wake = done
+        signal.addEventListener('abort', done)
+      }),
+    close: () => {
+      peers.delete(own)
+      if (peers.size === 0) subscribers.delete(sessionId)
+    },
+  }
+  return inbox
+}
+
+function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () => void {
+  const peers = watches.get(turnId) ?? new Set()
+  watches.set(turnId, peers.add(onEnd))
+  return () => {
+    peers.delete(onEnd)
+    if (peers.size === 0) watches.delete(turnId)
+  }
+}
+
+/**
+ * One query for all subscribers; those whose session has moved on, or is gone, look for themselves. Never two at once: who
+ * asks while one is under way, which may not know the latest, shares the next one.
+ */
+function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subscriber>>): () => Promise<void> {
+  const check = async () => {
+    const ids = [...subscribers.keys()]
+    if (ids.length === 0) return
+    try {
+      const rows = await db.$queryRaw<{ id: string; last: number }[]>`
+        SELECT id, last_sequence AS last FROM sessions WHERE id = ANY (${ids}::uuid[])`
+      const last = new Map(rows.map((row) => [row.id, row.last]))
+      for (const id of ids) {
+        const recorded = last.get(id) ?? Number.POSITIVE_INFINITY
+        for (const subscriber of subscribers.get(id) ?? []) if (subscriber.cursor() < recorded) subscriber.invalidate()
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'streams could not be compared with the record')
+    }
+  }
+  let current: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  const begin = () => {
+    next = undefined
+    current = check().finally(() => {
+      current = undefined
+    })
+    return current
+  }
+  return () => {
+    if (current === undefined) return begin()
+    next ??= current.then(begin)
+    return next
+  }
+}
+
+type RawEntries = [key: string, entries: [id: string, fields: string[]][]][] | null
+
+async function readRelay(
+  { reader, prefix, log }: HubOptions,
+  readers: Readers,
+  check: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(prefix, index))
+  let positions: string[] | undefined
+  while (!signal.aborted) {
+    if (reader.status !== 'ready') {
+      await sleep(CONNECTING_MS, signal)
+      continue
+    }
+    try {
+      if (positions === undefined) {
+        positions = await lastPositions(reader, keys)
+        // Not waited for: Postgres may be slow when Redis is back.
+        void check()
+      }
+      const answer = (await reader.call(
+        'XREAD',
+        'COUNT',
+        READ_COUNT,
+        'BLOCK',
+        BLOCK_MS,
+        'STREAMS',
+        ...keys,
+        ...positions,
+      )) as RawEntries
+      for (const [key, entries] of answer ?? []) {
+        for (const [, fields] of entries) dispatch(readers, fields)
+        positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      // What was published meanwhile may be lost to us: start at the end and compare with the record.
+      positions = undefined
+      await sleep(RETRY_MS, signal)
+      log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
+    }
+  }
+}
+
+async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
+  return Promise.all(
+    keys.map(async (key) => {
+      const [entry] = (await reader.xrevrange(key, '+', '-', 'COUNT', 1)) as [string, string[]][]
+      return entry?.[0] ?? '0-0'
+    }),
+  )
+}
+
+type Readers = { subscribers: Map<string, Set<Subscriber>>; watches: TurnWatches }
+
+function dispatch({ subscribers, watches }: Readers, fields: string[]): void {
+  const [sessionId = '', turnId = ''] = fields
+  const peers = subscribers.get(sessionId)
+  const watchers = watches.get(turnId)
+  if (peers === undefined && watchers === undefined) return
+  for (const entry of readRelayFields(fields)) {
+    for (const peer of peers ?? []) peer.deliver(entry)
+    if (isTurnEnd(entry.type)) for (const onEnd of watchers ?? []) onEnd()
+  }
+}

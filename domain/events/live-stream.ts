@@ -1,0 +1,80 @@
+import type { WireEvent } from '../../contract/events.ts'
+import type { Deps } from '../deps.ts'
+
+/** A fixed number, so that one blocking read covers all sessions. All processes of a deployment must agree on it. */
+export const RELAY_STREAMS = 8
+/** A subscriber that falls further behind reads Postgres, so the relay stays small. */
+const KEPT_ENTRIES = 1000
+/** Longer lines ring the bell without their text: Redis holds news, not the record. */
+export const MAX_LINE_LENGTH = 64 * 1024
+
+/** An event on the relay, ids as plain uuids. With an empty `line` the reader takes the event from Postgres. */
+export type RelayEntry = {
+  sessionId: string
+  sequence: number
+  type: string
+  turnId: string
+  id: string
+  line: string
+}
+
+export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
+
+export const relayIndex = (sessionUuid: string): number =>
+  // The last hex digits of a UUIDv7 are random.
+  Number.parseInt(sessionUuid.slice(-4), 16) % RELAY_STREAMS
+
+/**
+ * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from
+ * Postgres by the hub's next check.
+ */
+export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
+  if (events.length === 0) return
+  const fields = [sessionId, turnId]
+  for (const event of events) {
+    fields.push(`${event.sequence}`, event.type, event.id, relayLine(event))
+  }
+  xadd(deps, fields)
+}
+
+/**
+ * Makes those who follow a deleted session look at the record, where it is not any more: an entry that comes after
+ * every other. Lost, it costs them the time until the hub's next check.
+ */
+export function publishDeletion(deps: Deps, sessionId: string): void {
+  const noTurn = '00000000-0000-0000-0000-000000000000'
+  xadd(deps, [sessionId, noTurn, `${Number.MAX_SAFE_INTEGER}`, 'session.deleted', '', ''])
+}
+
+function xadd(deps: Deps, fields: string[]): void {
+  const [sessionId = ''] = fields
+  deps.redis.client
+    .xadd(relayKey(deps.redis.prefix, relayIndex(sessionId)), 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
+    .catch((error: Error) => deps.log.debug({ err: error.message }, 'events not published'))
+}
+
+function relayLine(event: WireEvent): string {
+  if (isLongGeneration(event)) return ''
+  const line = JSON.stringify(event)
+  return line.length <= MAX_LINE_LENGTH ? line : ''
+}
+
+/** Tells a conversation that is too long for the relay without writing all of it out first. */
+function isLongGeneration(event: WireEvent): boolean {
+  if (!('messages' in event.data)) return false
+  let length = 0
+  for (const message of event.data.messages) {
+    for (const part of message.content) if (part.type === 'text') length += part.text.length
+    if (length > MAX_LINE_LENGTH) return true
+  }
+  return false
+}
+
+/** The entries of one publishEvents, as a reader of the stream gets them. */
+export function* readRelayFields(fields: string[]): Generator<RelayEntry> {
+  const [sessionId = '', turnId = ''] = fields
+  for (let at = 2; at + 3 < fields.length; at += 4) {
+    const [sequence, type = '', id = '', line = ''] = fields.slice(at, at + 4)
+    yield { sessionId, turnId, sequence: Number(sequence), type, id, line }
+  }
+}

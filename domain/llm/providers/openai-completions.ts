@@ -1,0 +1,121 @@
+import { createOpenAI } from '@ai-sdk/openai'
+import { z } from 'zod'
+import { type Model, ModelError, type ModelPart, type ModelRequest, type ModelToolCall } from '../model.ts'
+import { parseToolArguments } from '../tool-arguments.ts'
+import { type Provider, toModelError, toStreamedError } from './openai-failure.ts'
+import { type ChatCall, type ChatModel, type ChatPart, toPrompt, toTools } from './openai-prompt.ts'
+
+export type OpenaiCompletionsOptions = {
+  baseUrl: string
+  apiKey: string
+  model: string
+  /** How the provider is called in the text of errors. */
+  providerName?: string
+}
+
+/**
+ * A model behind the Chat Completions protocol, at OpenAI or any server that speaks it. Uses the AI SDK provider's own
+ * `doStream`, not `streamText`: that one adds retries, a loop over steps and console output, which the caller does in
+ * its own way, and it hides the provider's own finish reason, without which a stream that was cut off looks complete.
+ */
+export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
+  const { baseUrl, apiKey, model, providerName = 'OpenAI' } = options
+  const provider = { providerName, apiKey }
+  const chat = createOpenAI({ baseURL: baseUrl, apiKey }).chat(model)
+  return async function* answer(request) {
+    request.signal.throwIfAborted()
+    const call = toCall(request)
+    try {
+      yield* streamAnswer(chat, call, provider)
+    } catch (error) {
+      request.signal.throwIfAborted()
+      throw toModelError(error, provider)
+    }
+  }
+}
+
+async function* streamAnswer(chat: ChatModel, call: ChatCall, provider: Provider): AsyncIterable<ModelPart> {
+  const { stream } = await chat.doStream(call)
+  const calls: ModelToolCall[] = []
+  let responseId: string | undefined
+  for await (const part of stream) {
+    if (part.type === 'error') throw toStreamedError(part.error, provider)
+    if (part.type === 'response-metadata') responseId = part.id
+    // Held back until the finish: the SDK also reports the half of a call that a cut-off stream left behind.
+    if (part.type === 'tool-call') calls.push(toToolCall(part))
+    if (part.type === 'finish') {
+      const finish = toFinish(part, provider)
+      for (const call of calls) yield { type: 'tool_call', call }
+      yield { ...finish, responseId }
+      return
+    }
+    yield* toDeltas(part)
+  }
+  throw cutOff(provider)
+}
+
+function toCall(request: ModelRequest): ChatCall {
+  const { systemPrompt, messages, tools, reasoningEffort, signal } = request
+  return {
+    prompt: toPrompt(systemPrompt, messages),
+    tools: toTools(tools),
+    abortSignal: signal,
+    // The only way to the thinking of compatible servers, see toThinking.
+    includeRawChunks: true,
+    ...(reasoningEffort === undefined ? {} : { providerOptions: { openai: { reasoningEffort } } }),
+  }
+}
+
+function* toDeltas(part: ChatPart): Iterable<ModelPart> {
+  if (part.type === 'text-delta' && part.delta !== '') yield { type: 'text', delta: part.delta }
+  if (part.type === 'reasoning-delta' && part.delta !== '') yield { type: 'thinking', delta: part.delta }
+  if (part.type === 'raw') {
+    const delta = toThinking(part.rawValue)
+    if (delta !== '') yield { type: 'thinking', delta }
+  }
+}
+
+const RawChunk = z.object({
+  choices: z.array(
+    z.object({
+      delta: z.object({ reasoning_content: z.string().nullish(), reasoning: z.string().nullish() }).nullish(),
+    }),
+  ),
+})
+
+/**
+ * OpenAI never streams thinking over this protocol, so the SDK drops the fields in which other servers do:
+ * `reasoning_content` (DeepSeek, vLLM, llama.cpp) or `reasoning` (OpenRouter, Ollama). The SDK holds everything back
+ * until the first text or call, so thinking arrives together, just before it.
+ */
+function toThinking(rawChunk: unknown): string {
+  const parsed = RawChunk.safeParse(rawChunk)
+  const delta = parsed.data?.choices[0]?.delta
+  return delta?.reasoning_content ?? delta?.reasoning ?? ''
+}
+
+function toToolCall(part: Extract<ChatPart, { type: 'tool-call' }>): ModelToolCall {
+  return { id: part.toolCallId, name: part.toolName, ...parseToolArguments(part.input) }
+}
+
+type FinishPart = Extract<ModelPart, { type: 'finish' }>
+
+function toFinish(part: Extract<ChatPart, { type: 'finish' }>, provider: Provider): FinishPart {
+  // The SDK ends every stream with a finish; only one that the provider itself finished has its reason.
+  if (part.finishReason.raw === undefined) throw cutOff(provider)
+  const { inputTokens, outputTokens } = part.usage
+  return {
+    type: 'finish',
+    usage: {
+      input_tokens: inputTokens.total ?? 0,
+      output_tokens: outputTokens.total ?? 0,
+      cache_read_tokens: inputTokens.cacheRead,
+      cache_creation_tokens: inputTokens.cacheWrite,
+    },
+    finishReason: part.finishReason.raw,
+  }
+}
+
+function cutOff({ providerName }: Provider): ModelError {
+  return new ModelError(`${providerName} ended its answer before it was finished.`, { retryable: true })
+}

@@ -1,0 +1,233 @@
+import type { WireEvent } from '../../contract/events.ts'
+import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../../contract/messages.ts'
+import { truncate } from '../../lib/truncate.ts'
+import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import { checkModel } from '../agents/check.ts'
+import type { Deps } from '../deps.ts'
+import { conflict, invalid, notFound, tooMany } from '../errors.ts'
+import { publishEvents } from '../events/live-stream.ts'
+import { presentEvent, type StoredEvent } from '../events/present.ts'
+import { type LockedSession, withLockedSession } from '../events/transaction.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
+import { newUuid, toId, toUuid } from '../ids.ts'
+import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
+import { nextTurn } from '../turns/queue.ts'
+import { type StartedTurn, startTurnSoon } from '../turns/start.ts'
+
+export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid: string; sequence: number }
+
+/**
+ * Accepts a user's message: one transaction stores the event input.message and the turn that will answer it, then
+ * the turn's workflow is started if the turn is the session's next. From the transaction on the message has a turn,
+ * whatever becomes of Temporal or of this process. Throws `conflict` for `on_busy: reject` while a turn is unfinished,
+ * `too_many` when the queue is full.
+ */
+export async function createMessage(
+  deps: Deps,
+  actor: Actor,
+  sessionId: string,
+  input: CreateMessageRequest,
+  { uuid }: CreationAttempt = {},
+): Promise<AcceptedMessage> {
+  const { organizationId } = actor
+  const message = newMessage({ organizationId, sessionId: toUuid(sessionId), turnId: uuid ?? newUuid() }, input)
+  const accept = async () => {
+    checkParts(input)
+    checkModel(deps, input.controls?.model_id, 'controls.model_id')
+    const policy = input.on_busy ?? 'enqueue'
+    const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
+    return inserted ?? insertBusy(deps, message, policy)
+  }
+  return uuid === undefined ? accept() : acceptOnce(deps, message, accept)
+}
+
+/** For a request that may run several times, also at once: the turn's id lets only one of them accept the message. */
+async function acceptOnce(
+  deps: Deps,
+  message: NewMessage,
+  accept: () => Promise<AcceptedMessage>,
+): Promise<AcceptedMessage> {
+  const earlier = await findAccepted(deps, message)
+  if (earlier !== undefined) return earlier
+  try {
+    return await accept()
+  } catch (error) {
+    const other = await findAccepted(deps, message)
+    if (other === undefined) throw error
+    return other
+  }
+}
+
+async function findAccepted(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
+  const { organizationId, sessionId, turnId } = message
+  const [event] = await deps.db.$queryRaw<StoredEvent[]>`
+    SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
+    FROM turns t JOIN events e ON e.session_id = t.session_id AND e.sequence = t.input_sequence
+    WHERE t.id = ${turnId}::uuid AND t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
+  return event && toAccepted(message, presentInput(deps, event))
+}
+
+/** The common case: the session is idle, or the message queues. Undefined when there is more to decide. */
+async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
+  const inserted = await insertMessage(deps.db, message, 'unless_waiting')
+  if (inserted === undefined) return undefined
+  const event = presentInput(deps, inserted.event)
+  publishEvents(deps, message.sessionId, message.turnId, [event])
+  // Accepted is accepted: what fails from here on is the sweeper's to make good.
+  startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
+    deps.log.warn({ err: error.message }, 'turn not started; the sweeper will')
+  })
+  return toAccepted(message, event)
+}
+
+/**
+ * The statement saw the session either idle, then this turn is next, or busy. What it saw may be older than its lock:
+ * a busy session may have gone idle, and another message may have come first. Then it is asked once more.
+ */
+async function startIfNext(deps: Deps, turn: StartedTurn, busy: boolean): Promise<void> {
+  if (!busy || (await nextTurn(deps.db, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
+}
+
+type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
+
+/** The message decides over turns that are unfinished, so the record has to stand still. */
+async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): Promise<AcceptedMessage> {
+  const done = await withLockedSession(deps, message, async (session) => {
+    const unfinished = await session.db.turn.findMany({
+      where: { sessionId: session.id, finishedAt: null },
+      orderBy: { inputSequence: 'asc' },
+      take: MAX_QUEUED_TURNS,
+      select: { id: true, status: true },
+    })
+    const [head] = unfinished
+    if (policy === 'reject' && head) {
+      throw conflict(
+        `${toId('turn', head.id)} is not finished; wait for its end, or post with on_busy "enqueue" or "interrupt"`,
+      )
+    }
+    if (policy === 'enqueue' && unfinished.length >= MAX_QUEUED_TURNS) {
+      throw tooMany(`${MAX_QUEUED_TURNS} messages of this session wait for their turns`, 10)
+    }
+    const cancelled = await cancelForBusyPolicy(session, head, policy)
+    const inserted = await insertMessage(session.db, message, 'always')
+    if (inserted === undefined) throw notFound('Session')
+    const event = presentInput(deps, inserted.event)
+    session.publish(message.turnId, [event])
+    return { cancelled, event, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
+  })
+  if (done === undefined) throw notFound('Session')
+  const { cancelled, event, agentId, next } = done
+  tellCancelled(deps, cancelled)
+  const { organizationId, sessionId } = message
+  if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next })
+  return toAccepted(message, event)
+}
+
+/** A turn that waits for its client does not hold up a message; others only when the sender says so. */
+async function cancelForBusyPolicy(
+  session: LockedSession,
+  head: { id: string; status: TurnStatus } | undefined,
+  policy: BusyPolicy,
+): Promise<Cancelled[]> {
+  if (policy === 'interrupt') {
+    return cancelUnfinished(session, { reason: 'interrupted by a new message', idles: false })
+  }
+  if (head?.status !== 'waiting') return []
+  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', idles: false })
+}
+
+/** How many turns of a session may be unfinished at once. */
+const MAX_QUEUED_TURNS = 1000
+
+type NewMessage = {
+  organizationId: string
+  sessionId: string
+  /** The message's too. */
+  turnId: string
+  content: InputContentPart[]
+  controls: string | null
+  data: { message: Record<string, unknown> }
+}
+
+function newMessage(
+  { organizationId, sessionId, turnId }: Pick<NewMessage, 'organizationId' | 'sessionId' | 'turnId'>,
+  input: CreateMessageRequest,
+): NewMessage {
+  const { content } = input.message
+  const message = {
+    id: toId('message', turnId),
+    role: 'user',
+    content,
+    controls: input.controls ?? undefined,
+    metadata: input.metadata ?? undefined,
+    tags: input.tags ?? undefined,
+  }
+  const controls = input.controls ? JSON.stringify(input.controls) : null
+  return { organizationId, sessionId, turnId, content, controls, data: { message } }
+}
+
+const presentInput = (deps: Deps, event: StoredEvent) =>
+  presentEvent(deps.events.ids, event, {}) as WireEvent<'input.message'>
+
+const toAccepted = ({ sessionId, turnId }: NewMessage, event: WireEvent<'input.message'>): AcceptedMessage => ({
+  message: event.data.message,
+  sessionUuid: sessionId,
+  turnUuid: turnId,
+  sequence: event.sequence,
+})
+
+/**
+ * One statement, so one transaction. Undefined when the organization has no such session; with `unless_waiting` also
+ * when the session waits for tool results or its queue is full. `busy` is decided by what was there when the statement
+ * began; a gap between that and its own sequence shows that it had to wait.
+ */
+async function insertMessage(
+  db: Prisma.TransactionClient,
+  { organizationId, sessionId, turnId, content, controls, data }: NewMessage,
+  when: 'always' | 'unless_waiting',
+): Promise<{ event: StoredEvent; agentId: string | null; busy: boolean } | undefined> {
+  const preview = truncate(textOf(content))
+  const condition =
+    when === 'always'
+      ? Prisma.empty
+      : Prisma.sql`AND status <> 'waitingfortoolresults' AND ${MAX_QUEUED_TURNS} > (
+          SELECT count(*) FROM (
+            SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL LIMIT ${MAX_QUEUED_TURNS}
+          ) AS unfinished)`
+  const rows = await db.$queryRaw<{ sequence: number; ts: Date; agentId: string | null; busy: boolean }[]>`
+    WITH session AS (
+      UPDATE sessions
+      SET last_sequence = last_sequence + 1, preview = coalesce(preview, ${preview}), updated_at = now()
+      WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid ${condition}
+      RETURNING id, organization_id, agent_id, last_sequence
+    ), turn AS (
+      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
+      SELECT ${turnId}::uuid, organization_id, id, last_sequence, ${controls}::jsonb FROM session
+    ), event AS (
+      INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
+      SELECT id, last_sequence, 'input.message', clock_timestamp(), ${turnId}::uuid, ${JSON.stringify(data)}::jsonb
+      FROM session
+      RETURNING sequence, ts
+    )
+    SELECT sequence, ts, (SELECT agent_id FROM session) AS "agentId", EXISTS (
+      SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL
+    ) OR sequence <> (SELECT last_sequence + 1 FROM sessions WHERE id = ${sessionId}::uuid) AS busy
+    FROM event`
+  const row = rows[0]
+  if (row === undefined) return undefined
+  const { sequence, ts, agentId, busy } = row
+  const event: StoredEvent = { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }
+  return { event, agentId, busy }
+}
+
+/** What the contract's types cannot say about a part. */
+function checkParts(input: CreateMessageRequest): void {
+  input.message.content.forEach((part, index) => {
+    if (part.type !== 'image') return
+    const field = `message.content.${index}`
+    if (!part.url && !part.base64) throw invalid(`${field}: an image needs url, or base64 with media_type`)
+    if (part.base64 && !part.media_type) throw invalid(`${field}.media_type: is needed with base64`)
+    if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${field}.base64: is not base64`)
+  })
+}

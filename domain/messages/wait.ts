@@ -1,0 +1,65 @@
+import { type EventType, isTurnEnd, turnEndTypes } from '../../contract/events.ts'
+import type { Message } from '../../contract/messages.ts'
+import type { Turn } from '../../contract/turns.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { follow } from '../events/follow.ts'
+import { presentMessage, type StoredEvent } from '../events/present.ts'
+import type { EventLine } from '../events/read.ts'
+import { toId } from '../ids.ts'
+import { getTurn } from '../turns/read.ts'
+import type { AcceptedMessage } from './create.ts'
+
+type FollowTurn = { types?: readonly EventType[]; onOverflow?: () => void }
+
+/** The events of one turn, from its input.message to its end, then returns 'end'; `types` has to have what ends a turn. */
+export async function* followTurn(
+  deps: Deps,
+  accepted: AcceptedMessage,
+  signal: AbortSignal,
+  { types, onOverflow }: FollowTurn = {},
+): AsyncGenerator<EventLine[], string> {
+  const { sessionUuid, turnUuid, sequence } = accepted
+  const events = follow(deps, sessionUuid, sequence - 1, { types, turnId: turnUuid }, signal, onOverflow)
+  try {
+    for (;;) {
+      const next = await events.next()
+      if (next.done) return next.value
+      const end = next.value.findIndex((event) => isTurnEnd(event.type))
+      if (end >= 0) {
+        yield next.value.slice(0, end + 1)
+        return 'end'
+      }
+      yield next.value
+    }
+  } finally {
+    await events.return('aborted')
+  }
+}
+
+export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
+
+/**
+ * Waits for a turn's end until the signal aborts. A turn that asks its client is not waited for any longer: who waits
+ * here may be the one to answer. A caller that goes away changes nothing for the turn.
+ */
+export async function waitForTurn(
+  deps: Deps,
+  actor: Actor,
+  accepted: AcceptedMessage,
+  signal: AbortSignal,
+): Promise<WaitedTurn> {
+  const types = [...turnEndTypes, 'tool.call_requested'] as const
+  for await (const _news of followTurn(deps, accepted, signal, { types })) break
+  const turn = await getTurn(deps, actor, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
+  const hasEnded = turn.finished_at !== null
+  return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
+}
+
+/** The turn's last agent message, null when it has none. */
+async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
+  const [row] = await deps.db.$queryRaw<Omit<StoredEvent, 'sessionId'>[]>`
+    SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data FROM events
+    WHERE turn_id = ${turnUuid}::uuid AND type = 'output.message.completed' ORDER BY sequence DESC LIMIT 1`
+  return row ? presentMessage({ ...row, sessionId: sessionUuid }) : null
+}

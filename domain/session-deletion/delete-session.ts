@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { publishDeletion } from '../events/live-stream.ts'
+import { type LockedSession, withLockedSession } from '../events/transaction.ts'
+import { toUuid } from '../ids.ts'
+import { cancelUnfinished } from '../turns/control/cancel.ts'
+import { deleteOwnedData } from './owned-data.ts'
+
+type Deleted = { id: string; turnIds: string[] }
+
+/** How long a caller waits for what the session owned to be gone; what is left by then goes without it. */
+const MOST_WAITING_MS = 10_000
+
+/**
+ * Cancels what runs, waits or queues in the session and deletes it. From the one transaction on it exists for nobody,
+ * and its streams end; what it owned is removed then, and the workflows of its turns are told, if need be by the sweeper.
+ * Throws `not_found`.
+ */
+export async function deleteSession(deps: Deps, actor: Actor, id: string): Promise<void> {
+  const where = { organizationId: actor.organizationId, sessionId: toUuid(id) }
+  const deleted = await withLockedSession(deps, where, deleteLocked)
+  if (deleted === undefined) throw notFound('Session')
+  publishDeletion(deps, deleted.id)
+  const removed = deleteOwnedData(deps, deleted.id)
+  finish(deps, deleted, removed).catch((error: Error) => {
+    deps.log.warn({ session: id, err: error.message }, 'session deleted but not all it owned; the sweeper will')
+  })
+  await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
+}
+
+async function deleteLocked(session: LockedSession): Promise<Deleted> {
+  await cancelUnfinished(session, { reason: 'the session was deleted', idles: false })
+  const untold = await session.db.turn.findMany({
+    where: { sessionId: session.id, noticeDueAt: { not: null } },
+    select: { id: true },
+  })
+  const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
+  await session.db.deletedSession.create({ data: deleted })
+  // The answers to its messages quote them.
+  await session.db.$executeRaw`
+    DELETE FROM idempotency_keys WHERE uuid IN (SELECT id FROM turns WHERE session_id = ${session.id}::uuid)`
+  await session.db.session.delete({ where: { id: session.id } })
+  return deleted
+}
+
+async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<void>): Promise<void> {
+  await Promise.all([removed, ...turnIds.map((turnId) => deps.workflows.cancelTurn(turnId))])
+  await deps.db.deletedSession.deleteMany({ where: { id } })
+}
+
+const GRACE_MS = 15_000
+const MOST_AT_ONCE = 20
+
+/** Finishes deletions that were begun: their process died, or Temporal was away. */
+export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
+  const left = await deps.db.$queryRaw<Deleted[]>`
+    SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions
+    WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MOST_AT_ONCE}`
+  const ended = await Promise.allSettled(left.map((one) => finish(deps, one, deleteOwnedData(deps, one.id, signal))))
+  const failed = ended.find((one) => one.status === 'rejected')
+  if (failed) throw failed.reason
+}

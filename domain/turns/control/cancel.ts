@@ -1,0 +1,161 @@
+import type { CancelTurnResponse } from '../../../contract/turns.ts'
+import type { TurnStatus } from '../../../prisma/generated/client.ts'
+import type { TurnInput } from '../../../workflows/messages.ts'
+import type { Actor } from '../../actor.ts'
+import type { Deps } from '../../deps.ts'
+import { notFound } from '../../errors.ts'
+import type { NewEvent } from '../../events/append.ts'
+import { type LockedSession, withLockedSession } from '../../events/transaction.ts'
+import { newUuid, toId, toUuid } from '../../ids.ts'
+import { presentUsage } from '../../usage.ts'
+import { endOpenCalls } from '../calls.ts'
+import { nextTurn } from '../queue.ts'
+import { startTurnSoon } from '../start.ts'
+import { notifyWorkflow } from './workflow-outbox.ts'
+
+/** A turn that a transaction has cancelled; what is left to do once that is committed. */
+export type Cancelled = { turnId: string; wasRunning: boolean; at: Date }
+
+const USER_REASON = 'cancelled by the user'
+const OPERATOR_REASON = 'cancelled in Temporal'
+
+/**
+ * Cancels what runs, waits or queues in a session, or only the turn that is named. The record says so when this
+ * returns, with or without a worker: nothing can be appended to the turns any more, and whoever works for them stops
+ * when the news reaches it. Throws `not_found` for a session or turn that the caller does not have.
+ */
+export async function cancelTurns(
+  deps: Deps,
+  actor: Actor,
+  sessionId: string,
+  turnId?: string,
+): Promise<CancelTurnResponse> {
+  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  const turnUuid = turnId === undefined ? undefined : toUuid(turnId)
+  if (turnUuid !== undefined && !(await hasTurn(deps, where, turnUuid))) throw notFound('Turn')
+  const count = await cancelAndGoOn(deps, where, turnUuid, USER_REASON)
+  if (count === undefined) throw notFound('Session')
+  if (count === 0) return { status: 'no_op', message: 'There is nothing to cancel.' }
+  return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
+}
+
+/** For the workflow itself, when somebody cancelled it in Temporal. Does nothing when its turn has ended. */
+export async function cancelOwnTurn(deps: Deps, turn: TurnInput): Promise<void> {
+  await cancelAndGoOn(deps, turn, turn.turnId, OPERATOR_REASON)
+}
+
+async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: string }, id: string) {
+  return (await deps.db.turn.count({ where: { ...where, id } })) > 0
+}
+
+/** Returns how many turns were cancelled; undefined when there is no such session. */
+async function cancelAndGoOn(
+  deps: Deps,
+  where: { organizationId: string; sessionId: string },
+  turnId: string | undefined,
+  reason: string,
+): Promise<number | undefined> {
+  const done = await withLockedSession(deps, where, async (session) => {
+    const cancelled = await cancelUnfinished(session, { turnId, reason, idles: true })
+    // A turn that was not cancelled may be the next one now.
+    const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
+    return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
+  })
+  if (done === undefined) return undefined
+  tellCancelled(deps, done.cancelled)
+  if (done.next) startTurnSoon(deps, done.next)
+  return done.cancelled.length
+}
+
+/** After the commit: the workflows learn that their turns are over. A queued turn had none, or one that will see it. */
+export function tellCancelled(deps: Deps, cancelled: Cancelled[]): void {
+  for (const { turnId, wasRunning, at } of cancelled) {
+    if (wasRunning) notifyWorkflow(deps, { turnId, hasEnded: true, noticeDueAt: at })
+  }
+}
+
+type Unfinished = {
+  id: string
+  status: TurnStatus
+  iterations: number
+  inputTokens: bigint
+  outputTokens: bigint
+  cacheReadTokens: bigint
+  cacheCreationTokens: bigint
+}
+
+/**
+ * Ends the session's unfinished turns as cancelled, oldest first, each with what was streamed of its answer and with
+ * results for its open calls. `idles`: the session may idle afterwards, because nothing follows.
+ */
+export async function cancelUnfinished(
+  session: LockedSession,
+  { turnId, reason, idles }: { turnId?: string | undefined; reason: string; idles: boolean },
+): Promise<Cancelled[]> {
+  const turns: Unfinished[] = await session.db.turn.findMany({
+    where: { sessionId: session.id, finishedAt: null, ...(turnId === undefined ? {} : { id: turnId }) },
+    orderBy: { inputSequence: 'asc' },
+  })
+  const endings = await Promise.all(
+    turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, reason, idles) })),
+  )
+  const appended = await session.appendOf(endings)
+  return turns.flatMap(({ id, status }, index) => {
+    const one = appended[index]
+    return one?.outcome === 'appended' ? [{ turnId: id, wasRunning: status !== 'queued', at: one.at }] : []
+  })
+}
+
+async function cancelling(
+  session: LockedSession,
+  turn: Unfinished,
+  reason: string,
+  idles: boolean,
+): Promise<NewEvent[]> {
+  const usage = presentUsage(turn)
+  const turn_id = toId('turn', turn.id)
+  // One that has not begun has nothing open.
+  const open = turn.status === 'queued' ? [] : await closeOpen(session, turn.id)
+  const cancelled: NewEvent = { type: 'turn.cancelled', data: { turn_id, reason, usage } }
+  if (!idles) return [...open, cancelled]
+  return [...open, cancelled, { type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } }]
+}
+
+const closeOpen = async (session: LockedSession, turnId: string): Promise<NewEvent[]> => [
+  ...(await interrupted(session, turnId)),
+  ...(await endOpenCalls(session.db, turnId, 'The turn was cancelled.')),
+]
+
+/** What clients have seen of an answer that was cut off becomes a message, so that it is not lost to the conversation. */
+async function interrupted({ db, id: sessionId }: LockedSession, turnId: string): Promise<NewEvent[]> {
+  const [row] = await db.$queryRaw<Interrupted[]>`
+    SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model, reason.data -> 'metadata' AS "modelMetadata",
+      (SELECT controls #>> '{reasoning,effort}' FROM turns WHERE id = ${turnId}::uuid) AS effort,
+      (SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FROM events
+        WHERE session_id = ${sessionId}::uuid AND sequence > last.sequence AND exec_id = last.exec_id
+          AND type = 'output.message.delta') AS text
+    FROM (
+      SELECT step, exec_id, sequence, data FROM events
+      WHERE session_id = ${sessionId}::uuid AND turn_id = ${turnId}::uuid AND type = 'output.message.started'
+      ORDER BY sequence DESC LIMIT 1
+    ) AS last
+    JOIN events reason ON reason.turn_id = ${turnId}::uuid AND reason.type = 'reason.started' AND reason.step = last.step
+    WHERE NOT EXISTS (
+      SELECT FROM events
+      WHERE turn_id = ${turnId}::uuid AND type IN ('output.message.completed', 'reason.completed') AND step = last.step
+    )`
+  if (!row?.text) return []
+  const { step, execId, model, modelMetadata, effort, text } = row
+  const metadata = { model, ...(effort === null ? {} : { reasoning_effort: effort }), interrupted: true }
+  const message = { id: toId('message', newUuid()), role: 'agent', content: [{ type: 'text', text }], metadata }
+  return [{ type: 'output.message.completed', step, execId, data: { message, metadata: modelMetadata } }]
+}
+
+type Interrupted = {
+  step: string
+  execId: string
+  model: string
+  modelMetadata: Record<string, unknown>
+  effort: string | null
+  text: string | null
+}

@@ -1,0 +1,155 @@
+import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../../contract/turns.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
+import type { SettleOutcome, TurnInput } from '../../../workflows/messages.ts'
+import type { Actor } from '../../actor.ts'
+import type { Deps } from '../../deps.ts'
+import { conflict, invalid, notFound } from '../../errors.ts'
+import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { withLockedSession } from '../../events/transaction.ts'
+import { toUuid } from '../../ids.ts'
+import {
+  type Act,
+  actStep,
+  awaitsClient,
+  type Call,
+  type CallResult,
+  callCompleted,
+  callStarted,
+  planRuns,
+  presentCall,
+  readAct,
+} from '../calls.ts'
+import { loadTurnAlone } from '../run/turn-context.ts'
+import { notifyWorkflow } from './workflow-outbox.ts'
+
+/** Asks the client for the calls that are its to answer; the turn waits from then on. May be repeated. */
+export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> {
+  const act = await readAct(deps.db, turn.turnId, iteration)
+  if (act === undefined) return { outcome: 'ended' }
+  const asked = act.calls.filter(awaitsClient)
+  if (asked.length > 0) {
+    await appendEvents(deps, turn, [
+      {
+        type: 'tool.call_requested',
+        step: actStep(iteration),
+        execId: act.execId,
+        data: { tool_calls: asked.map(presentCall) },
+      },
+    ])
+  }
+  return settleCalls(deps, turn, iteration, false)
+}
+
+/**
+ * Looks whether all answers are there. When their time is over (`isOverdue`), those that are missing become errors and
+ * the turn goes on with them. May be repeated.
+ */
+export async function settleCalls(
+  deps: Deps,
+  turn: TurnInput,
+  iteration: number,
+  isOverdue: boolean,
+): Promise<SettleOutcome> {
+  const context = await loadTurnAlone(deps, turn, actStep(iteration))
+  if (context === null || context.status === 'cancelled' || context.status === 'failed') return { outcome: 'ended' }
+  const settled = await withLockedSession(deps, turn, async (session): Promise<SettleOutcome> => {
+    const act = await readAct(session.db, turn.turnId, iteration)
+    if (act === undefined) return { outcome: 'ended' }
+    const missing = act.calls.filter(awaitsClient)
+    if (missing.length > 0 && !isOverdue) return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
+    if (missing.length > 0) {
+      const appended = await session.append(
+        turn.turnId,
+        missing.map((call) => unanswered(deps, act, call)),
+      )
+      if (appended.outcome !== 'appended') return { outcome: 'ended' }
+    }
+    return { outcome: 'settled', runs: planRuns(context.toolset, act.calls) }
+  })
+  return settled ?? { outcome: 'ended' }
+}
+
+function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: Call): NewEvent {
+  const error = `The client gave no result within ${Math.round(clientToolTimeoutMs / 1000)} s.`
+  return callCompleted(act.iteration, act.execId, call, { status: 'timeout', error })
+}
+
+/**
+ * Takes results for calls that a waiting turn asked its client for; the turn goes on when the last one is in. All or
+ * none of a request's results are taken. Throws `conflict` when the session does not wait, `invalid` for a result
+ * that answers no pending call.
+ */
+export async function submitToolResults(
+  deps: Deps,
+  actor: Actor,
+  sessionId: string,
+  { tool_results: results }: SubmitToolResultsRequest,
+): Promise<SubmitToolResultsResponse> {
+  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
+    const turnId = await waitingTurn(db, where.sessionId)
+    const act = turnId === undefined ? undefined : await readAct(db, turnId)
+    if (turnId === undefined || act === undefined) throw conflict('The session does not wait for tool results')
+    const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
+    checkUnique(results.map(({ tool_call_id }) => tool_call_id))
+    const appended = await append(turnId, events)
+    if (appended.outcome !== 'appended') throw conflict('The session does not wait for tool results any more')
+    const pending = act.calls.filter(awaitsClient).length - results.length
+    return { turnId, isComplete: pending === 0, at: appended.at }
+  })
+  if (submitted === undefined) throw notFound('Session')
+  const { turnId, isComplete, at } = submitted
+  if (isComplete) notifyWorkflow(deps, { turnId, hasEnded: false, noticeDueAt: at })
+  return { accepted: results.length, status: isComplete ? 'active' : 'waitingfortoolresults' }
+}
+
+async function waitingTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | undefined> {
+  const turn = await db.turn.findFirst({
+    where: { sessionId, finishedAt: null, status: 'waiting' },
+    select: { id: true },
+  })
+  return turn?.id
+}
+
+type SubmittedResult = SubmitToolResultsRequest['tool_results'][number]
+
+function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
+  const call = act.calls.find(({ id }) => id === result.tool_call_id)
+  if (call === undefined || !awaitsClient(call)) {
+    const pending = act.calls.filter(awaitsClient).map(({ id }) => id)
+    throw invalid(
+      `${field}.tool_call_id: ${result.tool_call_id.slice(0, 200)} is not pending; pending are: ${pending.join(', ').slice(0, 2000)}`,
+    )
+  }
+  const error = errorOf(result)
+  const isApproval = call.policy === 'requires_approval' && error === undefined
+  // Approved: that it has started is how the record says so.
+  if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
+  return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
+}
+
+/** Some clients send an empty error beside each result; alone it is the message of an error that has none. */
+function errorOf({ result, error }: SubmittedResult): string | undefined {
+  if (error === '' && result === undefined) return 'The client reported an error and gave no reason.'
+  return error || undefined
+}
+
+const DENIED: CallResult = { status: 'error', error: 'The user did not approve this call.' }
+
+function isApproved(result: unknown, field: string): boolean {
+  const approved = typeof result === 'object' && result !== null && 'approved' in result ? result.approved : undefined
+  if (typeof approved === 'boolean') return approved
+  throw invalid(
+    `${field}.result: this call waits for approval; the result has to be {"approved": true} or {"approved": false}`,
+  )
+}
+
+const toResult = ({ result }: SubmittedResult, error: string | undefined): CallResult =>
+  error !== undefined
+    ? { status: 'error', error }
+    : { status: 'success', parts: [{ type: 'text', text: JSON.stringify(result ?? null) }] }
+
+function checkUnique(ids: string[]): void {
+  const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (repeated !== undefined) throw invalid(`tool_results: ${repeated.slice(0, 200)} is given twice`)
+}

@@ -1,0 +1,53 @@
+import type { FailOutcome, TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
+import type { Deps } from '../../deps.ts'
+import { withLockedSession } from '../../events/transaction.ts'
+import { toId } from '../../ids.ts'
+import { endOpenCalls } from '../calls.ts'
+import { startNext } from '../queue.ts'
+import { loadTurnAlone } from '../run/turn-context.ts'
+import { turnStartedEvents } from '../run/turn-events.ts'
+
+const SENTENCES: Record<TurnErrorCode, string> = {
+  llm_error: 'The model could not answer.',
+  no_model: 'No model is available for this turn.',
+  max_iterations: 'The turn took more steps than are allowed.',
+  timeout: 'The turn took longer than is allowed.',
+  internal_error: 'The turn failed because of an error in the service.',
+}
+
+/**
+ * The last step of a turn that cannot have its answer. `iteration` is its model call; the sentence that this left in
+ * the record goes to the user. May be repeated; events that are there already are left out.
+ */
+export async function failTurn(
+  deps: Deps,
+  turn: TurnInput,
+  iteration: number,
+  code: TurnErrorCode,
+): Promise<FailOutcome> {
+  const step = `reason:${iteration}`
+  const context = await loadTurnAlone(deps, turn, step)
+  if (context === null) return 'ended'
+  const turn_id = toId('turn', turn.turnId)
+  const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
+  const appended = await withLockedSession(deps, turn, async (session) =>
+    session.append(turn.turnId, [
+      ...turnStartedEvents(context),
+      ...(await endOpenCalls(session.db, turn.turnId, 'The turn failed before the call had a result.')),
+      { type: 'reason.completed', step, data: { success: false, has_tool_calls: false, tool_call_count: 0, error } },
+      { type: 'turn.failed', data: { turn_id, error, error_code: code } },
+      { type: 'session.idled', data: { turn_id, iterations: context.iterations, usage: context.usage } },
+    ]),
+  )
+  if (appended?.outcome === 'appended' || appended?.outcome === 'turn_ended') {
+    startNext(deps, context, appended.nextTurnId)
+  }
+  return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
+}
+
+/** An earlier attempt may have failed the turn, or somebody else ended it. */
+async function readOutcome(deps: Deps, { turnId }: TurnInput): Promise<FailOutcome> {
+  const [row] = await deps.db.$queryRaw<{ status: string }[]>`
+    SELECT status::text FROM turns WHERE id = ${turnId}::uuid`
+  return row?.status === 'failed' || row?.status === 'completed' ? row.status : 'ended'
+}

@@ -1,0 +1,72 @@
+import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
+import type { Toolset } from '../../capabilities/toolset.ts'
+import type { NewEvent } from '../../events/append.ts'
+import { newUuid } from '../../ids.ts'
+import type { ModelToolCall } from '../../llm/model.ts'
+import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
+import type { TurnContext } from './turn-context.ts'
+
+/** As many as a provider allows in one answer; the rest of a longer list is refused. */
+const MAX_CALLS = 128
+const MAX_NAMES_SHOWN = 50
+
+/**
+ * Decides for each call of an answer who runs it. A call that cannot be run has its result at once, an error for the
+ * model to read; the others are planned.
+ */
+export async function beginAct(
+  context: TurnContext,
+  iteration: number,
+  toolCalls: ModelToolCall[],
+  signal: AbortSignal,
+): Promise<{ events: NewEvent[]; plan: ActPlan }> {
+  const execId = newUuid()
+  const problems = await findProblems(context.toolset, toolCalls, signal)
+  const wrong: NewEvent[] = []
+  const calls = toolCalls.map((toolCall, position): PlannedCall => {
+    const offered = context.toolset.get(toolCall.name)
+    const named = { ...toolCall, position, displayName: offered?.displayName ?? null }
+    const error = problems[position]
+    if (error === undefined) return { ...named, policy: offered?.policy ?? 'auto', state: 'open' }
+    const result = { status: 'error', error, durationMs: 0 } as const
+    const own = newUuid()
+    wrong.push(callStarted(iteration, own, named), callCompleted(iteration, own, named, result))
+    return { ...named, policy: 'auto', state: 'completed' }
+  })
+  const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
+  const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data: { tool_calls: summaries } }
+  return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
+}
+
+/** For each call why it cannot be run, in words that help the model to do better. */
+async function findProblems(
+  toolset: Toolset,
+  toolCalls: ModelToolCall[],
+  signal: AbortSignal,
+): Promise<(string | undefined)[]> {
+  const checked: CheckedCall[] = []
+  const places = toolCalls.map((call, position) => {
+    const offered = toolset.get(call.name)
+    if (position >= MAX_CALLS) return `Only ${MAX_CALLS} calls can be made at once.`
+    if (offered === undefined) return noSuchTool(toolset, call.name)
+    if (call.argumentsError !== undefined) return call.argumentsError
+    const { tool, spec } = offered
+    return checked.push({ schema: spec.parameters, args: call.arguments, isTrusted: tool !== undefined }) - 1
+  })
+  const problems = await checkArguments(checked, signal)
+  return places.map((place) => (typeof place === 'number' ? problems[place] : place))
+}
+
+function noSuchTool(toolset: Toolset, name: string): string {
+  const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)
+  return `There is no tool "${name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
+}
+
+/** The results of calls that are made with the turn's last model call: nobody would read others. */
+export function refuseCalls(context: TurnContext, iteration: number, toolCalls: ModelToolCall[]): NewEvent[] {
+  const error = `The turn has reached its limit of ${iteration} model calls.`
+  return toolCalls.map((call) => {
+    const displayName = context.toolset.get(call.name)?.displayName ?? null
+    return callCompleted(iteration, newUuid(), { ...call, displayName }, { status: 'cancelled', error })
+  })
+}

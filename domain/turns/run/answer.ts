@@ -1,0 +1,192 @@
+import type { TokenUsage } from '../../../contract/common.ts'
+import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import type { NewEvent } from '../../events/append.ts'
+import { newUuid, toId } from '../../ids.ts'
+import { ModelError, type ModelPart, type ModelToolCall } from '../../llm/model.ts'
+import { createDeltaWriter, type Delta } from './delta-writer.ts'
+import type { ModelCall } from './reason.ts'
+
+/** A whole answer; `rest` holds the events of text that was not yet written when the model finished. */
+export type Answer = {
+  text: string
+  thinking: string
+  thinkingSignature: string | undefined
+  toolCalls: ModelToolCall[]
+  usage: TokenUsage
+  finishReason: string
+  responseId: string | undefined
+  firstPartMs: number | undefined
+  rest: NewEvent[]
+}
+
+const BATCH_MS = 100
+
+/**
+ * Runs the model call and writes its text and thinking as it comes, in batches. Rejects with `ModelError` for the
+ * provider's failures, with the signal's reason when aborted, and with whatever `write` rejects with.
+ */
+export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) => Promise<void>): Promise<Answer> {
+  const broken = new AbortController()
+  const turn_id = toId('turn', call.context.turnId)
+  const thinkingDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
+    // Recorded once, whatever is sent: a repeated one is left out.
+    ...(delta === accumulated
+      ? [{ type: 'reason.thinking.started' as const, data: { turn_id, model: call.context.model.name } }]
+      : []),
+    { type: 'reason.thinking.delta', data: { delta }, parts: { accumulated } },
+  ]
+  const textDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
+    { type: 'output.message.delta', data: { delta }, parts: { accumulated } },
+  ]
+  const stop = (error: unknown) => broken.abort(error)
+  const thinking = createDeltaWriter(BATCH_MS, (delta) => write(thinkingDelta(delta)), stop)
+  const text = createDeltaWriter(BATCH_MS, (delta) => write(textDelta(delta)), stop)
+  const answer = emptyAnswer()
+
+  const endThinking = async () => {
+    const rest = await thinking.finish()
+    return rest === undefined ? [] : thinkingDelta(rest)
+  }
+  try {
+    for await (const part of modelParts(call, broken.signal)) {
+      answer.firstPartMs ??= Date.now() - call.startedAt
+      if (part.type === 'text' && answer.text === '' && answer.thinking !== '') {
+        const rest = await endThinking()
+        if (rest.length > 0) await write(rest)
+      }
+      if (part.type === 'text') text.push(part.delta)
+      if (part.type === 'thinking') thinking.push(part.delta)
+      collect(answer, part)
+    }
+    answer.rest.push(...(await endThinking()))
+  } finally {
+    const rest = await text.finish()
+    if (rest !== undefined) answer.rest.push(...textDelta(rest))
+    await thinking.finish()
+  }
+  broken.signal.throwIfAborted()
+  if (answer.thinking !== '') {
+    answer.rest.push({ type: 'reason.thinking.completed', data: { turn_id, thinking: answer.thinking } })
+  }
+  return answer
+}
+
+const emptyAnswer = (): Answer => ({
+  text: '',
+  thinking: '',
+  thinkingSignature: undefined,
+  toolCalls: [],
+  usage: { input_tokens: 0, output_tokens: 0 },
+  finishReason: 'unknown',
+  responseId: undefined,
+  firstPartMs: undefined,
+  rest: [],
+})
+
+function collect(answer: Answer, part: ModelPart): void {
+  if (part.type === 'text') answer.text += part.delta
+  if (part.type === 'thinking') answer.thinking += part.delta
+  if (part.type === 'thinking_signature') answer.thinkingSignature = part.signature
+  if (part.type === 'tool_call' && answer.toolCalls.length < MAX_RECORDED_CALLS) {
+    answer.toolCalls.push(recordable(part.call, answer.toolCalls))
+  }
+  if (part.type === 'finish') {
+    answer.usage = part.usage
+    answer.finishReason = part.finishReason
+    answer.responseId = part.responseId
+  }
+}
+
+/** No provider means that many; what an answer has beyond them is as good as not said. */
+const MAX_RECORDED_CALLS = 1000
+const MAX_TOOL_NAME = 128
+
+/** Ids are unique in their answer and fit for a header; arguments and names are what Postgres can store. */
+function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCall {
+  const isTaken = (id: string) => earlier.some((other) => other.id === id)
+  const id =
+    /^[\x21-\x7e]{1,128}$/.test(call.id) && !isTaken(call.id) ? call.id : `call_${newUuid().replaceAll('-', '')}`
+  return {
+    ...call,
+    id,
+    name: storableText(call.name).slice(0, MAX_TOOL_NAME).toWellFormed(),
+    arguments: storableJson(call.arguments),
+  }
+}
+
+/** The model's parts, with limits on how long it may say nothing, how long it may talk, and how much it may say. */
+async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
+  const { context, attempt, deps } = call
+  const limits = createLimits(deps.limits.modelIdleTimeoutMs)
+  const whole = createTextRepair()
+  try {
+    const parts = context.model.create()({
+      systemPrompt: context.systemPrompt,
+      messages: call.given.messages,
+      tools: call.given.tools,
+      reasoningEffort: context.reasoningEffort,
+      callIndex: context.earlierCalls + call.iteration - 1,
+      failures: context.attempts.failures,
+      signal: AbortSignal.any([attempt.signal, broken, limits.signal]),
+    })
+    for await (const part of parts) {
+      limits.heard(part)
+      yield* whole(part)
+    }
+  } finally {
+    limits.clear()
+  }
+}
+
+/** Less than the activity's own time, so that the failure is counted and told. */
+const MAX_CALL_MS = 25 * 60_000
+/** Far above what a model can say in one answer, and what one event can hold. */
+const MAX_ANSWER_CHARACTERS = 8 * 1024 * 1024
+
+function createLimits(idleMs: number) {
+  const over = new AbortController()
+  const giveUp = (message: string, retryable: boolean) => () => over.abort(new ModelError(message, { retryable }))
+  const silent = giveUp(`The model said nothing for ${Math.round(idleMs / 1000)} s.`, true)
+  const endless = giveUp(`The model did not finish its answer within ${MAX_CALL_MS / 60_000} minutes.`, false)
+  let idle = setTimeout(silent, idleMs)
+  const whole = setTimeout(endless, MAX_CALL_MS)
+  let characters = 0
+  return {
+    signal: over.signal,
+    heard: (part: ModelPart) => {
+      clearTimeout(idle)
+      idle = setTimeout(silent, idleMs)
+      characters += sizeOf(part)
+      if (characters > MAX_ANSWER_CHARACTERS)
+        throw new ModelError('The answer of the model is too long.', { retryable: false })
+    },
+    clear: () => {
+      clearTimeout(idle)
+      clearTimeout(whole)
+    },
+  }
+}
+
+function sizeOf(part: ModelPart): number {
+  if (part.type === 'text' || part.type === 'thinking') return part.delta.length
+  return part.type === 'tool_call' ? JSON.stringify(part.call.arguments).length : 0
+}
+
+/** Makes streamed text storable, and puts a pair together again that a provider has cut in two. */
+function createTextRepair(): (part: ModelPart) => ModelPart[] {
+  let held: { type: 'text' | 'thinking'; half: string } | undefined
+  return (part) => {
+    const parts: ModelPart[] = []
+    const streams = part.type === 'text' || part.type === 'thinking'
+    if (held !== undefined && held.type !== part.type) parts.push({ type: held.type, delta: storableText(held.half) })
+    if (!streams) {
+      held = undefined
+      return [...parts, part]
+    }
+    const text = (held?.type === part.type ? held.half : '') + part.delta
+    const cut = /[\ud800-\udbff]$/.test(text)
+    held = cut ? { type: part.type, half: text.slice(-1) } : undefined
+    const ready = cut ? text.slice(0, -1) : text
+    return ready === '' ? parts : [...parts, { ...part, delta: storableText(ready) }]
+  }
+}

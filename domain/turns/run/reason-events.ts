@@ -1,0 +1,94 @@
+import { truncate } from '../../../lib/truncate.ts'
+import { withoutImages } from '../../conversation/read.ts'
+import type { NewEvent } from '../../events/append.ts'
+import { newUuid, toId, toUuid } from '../../ids.ts'
+import { presentCall } from '../calls.ts'
+import type { Answer } from './answer.ts'
+import type { ModelCall } from './reason.ts'
+import type { TurnContext } from './turn-context.ts'
+
+const modelMetadata = ({ model }: TurnContext) => ({
+  model: model.name,
+  model_id: toUuid(model.id),
+  provider_id: toUuid(model.providerId),
+})
+
+export const reasonStartedEvent = ({ context }: ModelCall): NewEvent => ({
+  type: 'reason.started',
+  data: {
+    harness_id: toId('harness', context.harnessId),
+    agent_id: context.agentId && toId('agent', context.agentId),
+    metadata: modelMetadata(context),
+  },
+})
+
+export const answerStartedEvent = ({ context }: ModelCall): NewEvent => ({
+  type: 'output.message.started',
+  data: { turn_id: toId('turn', context.turnId), model: context.model.name },
+})
+
+export function generationEvent(call: ModelCall, answer: Answer | { error: string }): NewEvent {
+  const { context, given } = call
+  const success = !('error' in answer)
+  const { failures, waitedMs } = context.attempts
+  return {
+    type: 'llm.generation',
+    parts: { messages: given.messages.map(withoutImages) },
+    data: {
+      ...(given.thresholds === undefined ? {} : { thresholds: given.thresholds }),
+      tools: [...context.toolset.values()].map(({ spec, displayName }) => ({
+        name: spec.name,
+        description: spec.description,
+        display_name: displayName,
+      })),
+      output: success ? { text: answer.text, tool_calls: answer.toolCalls.map(presentCall) } : {},
+      metadata: {
+        model: context.model.name,
+        provider: context.model.providerType,
+        success,
+        duration_ms: Date.now() - call.startedAt,
+        ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
+        ...(given.compaction === undefined ? {} : { compaction: given.compaction }),
+        ...(success ? outcome(answer) : { error: answer.error }),
+      },
+    },
+  }
+}
+
+const outcome = (answer: Answer) => ({
+  time_to_first_token_ms: answer.firstPartMs,
+  finish_reasons: [answer.finishReason],
+  response_id: answer.responseId ?? null,
+  usage: answer.usage,
+})
+
+export function answerEvents(call: ModelCall, answer: Answer): NewEvent[] {
+  const { context } = call
+  const message = {
+    id: toId('message', newUuid()),
+    role: 'agent',
+    content: [
+      ...(answer.text === '' ? [] : [{ type: 'text', text: answer.text }]),
+      ...answer.toolCalls.map((toolCall) => ({ type: 'tool_call', ...presentCall(toolCall) })),
+    ],
+    ...(answer.thinking === '' ? {} : { thinking: answer.thinking, thinking_signature: answer.thinkingSignature }),
+    metadata: {
+      model: context.model.name,
+      ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
+    },
+  }
+  return [
+    { type: 'output.message.completed', data: { message, metadata: modelMetadata(context), usage: answer.usage } },
+    {
+      type: 'reason.completed',
+      data: {
+        success: true,
+        has_tool_calls: answer.toolCalls.length > 0,
+        tool_call_count: answer.toolCalls.length,
+        text_preview: truncate(answer.text),
+        duration_ms: Date.now() - call.startedAt,
+        usage: answer.usage,
+      },
+    },
+  ]
+}

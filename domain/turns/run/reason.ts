@@ -1,0 +1,138 @@
+import { storableText } from '../../../lib/postgres-text.ts'
+import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
+import { buildModelInput, type ModelInput } from '../../conversation/model-input.ts'
+import type { Deps } from '../../deps.ts'
+import type { NewEvent } from '../../events/append.ts'
+import { newUuid } from '../../ids.ts'
+import { ModelError, type ModelToolCall } from '../../llm/model.ts'
+import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
+import { startNext, startNextOf } from '../queue.ts'
+import { beginAct, refuseCalls } from './act.ts'
+import { streamAnswer } from './answer.ts'
+import { type Attempt, appendAs, hasTooManyClaims, whileTurnRuns } from './attempt.ts'
+import { answerEvents, answerStartedEvent, generationEvent, reasonStartedEvent } from './reason-events.ts'
+import { retryDelayMs } from './retry-delay.ts'
+import { loadTurn, type TurnContext } from './turn-context.ts'
+import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
+
+export type Reasoned =
+  | { outcome: 'answered' }
+  /** The model called tools; `model` is its name. */
+  | ({ outcome: 'act'; model: string } & ActPlan)
+  /** The turn is over; nothing more may be written. */
+  | { outcome: 'ended' }
+  | { outcome: 'failed'; code: TurnErrorCode }
+  | { outcome: 'retry'; afterMs: number }
+
+const MAX_MODEL_CALLS = 5
+
+/** One attempt at one step. */
+export type ModelCall = {
+  deps: Deps
+  context: TurnContext
+  given: ModelInput
+  step: string
+  iteration: number
+  execId: string
+  attempt: Attempt
+  startedAt: number
+}
+
+/**
+ * One model call of a turn, with its events; the first also begins the turn, and the one that answers ends it, in the
+ * transaction that records the answer. May be run again after any interruption, also while the old run lives.
+ */
+export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
+  const step = `reason:${iteration}`
+  const context = await loadTurn(deps, turn, step)
+  if (context === null) return { outcome: 'ended' }
+  if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
+  if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+  const reasoned = await whileTurnRuns(deps, turn, attempt, (live) => {
+    const given = buildModelInput(context)
+    const execId = newUuid()
+    return callModel({ deps, context, given, step, iteration, execId, attempt: live, startedAt: Date.now() })
+  })
+  return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
+}
+
+/** An earlier attempt recorded the end of the step but died before it could report. */
+async function recorded(deps: Deps, context: TurnContext, iteration: number): Promise<Reasoned> {
+  if (context.status === 'completed') {
+    await startNextOf(deps, context)
+    return { outcome: 'answered' }
+  }
+  if (context.status === 'failed' || context.status === 'cancelled') return { outcome: 'ended' }
+  const act = await readAct(deps.db, context.turnId, iteration)
+  if (act === undefined) return { outcome: 'failed', code: 'max_iterations' }
+  return { outcome: 'act', model: context.model.name, ...planAct(context.toolset, act.calls) }
+}
+
+async function callModel(call: ModelCall): Promise<Reasoned> {
+  const { deps, context, iteration } = call
+  const before = iteration === 1 ? turnStartedEvents(context) : await previousAct(call)
+  const claimed = await append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
+  if (hasTooManyClaims(claimed.claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
+  try {
+    const answer = await streamAnswer(call, async (events) => {
+      await append(call, own(call, events))
+    })
+    const answered = own(call, [...answer.rest, generationEvent(call, answer), ...answerEvents(call, answer)])
+    if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
+    const { nextTurnId } = await append(call, [
+      ...answered,
+      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? claimed.at }, iteration, answer.usage),
+    ])
+    startNext(deps, context, nextTurnId)
+    return { outcome: 'answered' }
+  } catch (error) {
+    if (error instanceof ModelError) return recordFailure(call, error)
+    throw error
+  }
+}
+
+async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: ModelToolCall[]): Promise<Reasoned> {
+  const { deps, context, iteration } = call
+  if (iteration >= deps.limits.maxTurnIterations) {
+    await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
+    return { outcome: 'failed', code: 'max_iterations' }
+  }
+  const { events, plan } = await beginAct(context, iteration, toolCalls, call.attempt.signal)
+  await append(call, [...answered, ...events])
+  return { outcome: 'act', model: context.model.name, ...plan }
+}
+
+/** What the step before began ends where this one begins. */
+async function previousAct({ deps, context, iteration }: ModelCall): Promise<NewEvent[]> {
+  const act = await readActOutcome(deps.db, context.turnId, iteration - 1)
+  return act === undefined ? [] : [actCompleted(act)]
+}
+
+/** The step's own events, as against those of the whole turn. */
+const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
+  events.map((event) => ({ ...event, step, execId }))
+
+const append = ({ deps, context, step, attempt }: ModelCall, events: NewEvent[]) =>
+  appendAs(deps, context, step, attempt, events)
+
+/** Counts the failure in the record, where the next attempt finds it; the last one is told to the user. */
+async function recordFailure(call: ModelCall, error: ModelError): Promise<Reasoned> {
+  const { deps, context, step, attempt } = call
+  const failures = context.attempts.failures + 1
+  const sentence = storableText(error.message)
+  const isLast = !error.retryable || failures >= MAX_MODEL_CALLS
+  const afterMs = isLast ? 0 : retryDelayMs(failures, error.retryAfterMs)
+  await deps.db.turnStep.updateMany({
+    where: { turnId: context.turnId, step, fence: attempt.fence },
+    data: { failures, waitedMs: { increment: afterMs }, error: sentence },
+  })
+  if (!isLast) return { outcome: 'retry', afterMs }
+  const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: sentence }
+  const duration_ms = Date.now() - call.startedAt
+  const events: NewEvent[] = [
+    generationEvent(call, { error: sentence }),
+    { type: 'reason.completed', data: { ...failed, duration_ms } },
+  ]
+  await append(call, own(call, events))
+  return { outcome: 'failed', code: 'llm_error' }
+}

@@ -1,0 +1,187 @@
+import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import type { ToolOutcome, TurnInput } from '../../../workflows/messages.ts'
+import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
+import type { Deps } from '../../deps.ts'
+import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { newUuid, toId } from '../../ids.ts'
+import { type CallResult, callCompleted, callStarted, callStep } from '../calls.ts'
+import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { type Configuration, configurationSql, configure } from './turn-context.ts'
+
+/** More than a model can use; a tool with more to say has to say it in parts. */
+const MAX_RESULT_BYTES = 512 * 1024
+/** A tool that does not heed its signal is left alone this long after its time is over. */
+const UNHEEDED_MS = 1000
+/** Within what the workflow grants a tool beyond its time. */
+const RECORD_MS = 20_000
+const RECORD_AGAIN_MS = 500
+
+/** Runs one call of a reason step and records its result; whatever the tool does, the turn goes on. */
+export async function runTool(
+  deps: Deps,
+  turn: TurnInput,
+  iteration: number,
+  position: number,
+  attempt: Attempt,
+): Promise<ToolOutcome> {
+  const call = await loadCall(deps, turn, iteration, position)
+  if (call === undefined) return { outcome: 'ended' }
+  if (call.isCompleted) return { outcome: 'done' }
+  const ran = await whileTurnRuns(deps, turn, attempt, async (live): Promise<ToolOutcome> => {
+    const step = callStep(iteration, call.id)
+    const execId = newUuid()
+    const startedAt = Date.now()
+    const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
+    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims > 1, live.signal)
+    const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
+    await recordResult(deps, turn, step, live, recorded)
+    return { outcome: 'done' }
+  })
+  return ran === 'ended' ? { outcome: 'ended' } : ran
+}
+
+/** A database that is away for a moment does not make the tool run again. Repeated, the event is recorded once. */
+async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: Attempt, result: NewEvent) {
+  const until = Date.now() + RECORD_MS
+  for (;;) {
+    try {
+      return await appendAs(deps, turn, step, attempt, [result])
+    } catch (error) {
+      if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
+      deps.log.warn({ err: error, turn: toId('turn', turn.turnId) }, 'result of a tool not recorded; trying again')
+      await sleep(RECORD_AGAIN_MS, attempt.signal)
+    }
+  }
+}
+
+/** For a call whose runs have all failed for reasons of the service's own. */
+export async function failTool(deps: Deps, turn: TurnInput, iteration: number, position: number): Promise<void> {
+  const call = await loadCall(deps, turn, iteration, position)
+  if (call === undefined || call.isCompleted) return
+  const execId = newUuid()
+  await appendEvents(deps, turn, [
+    callStarted(iteration, execId, call),
+    callCompleted(iteration, execId, call, UNRUNNABLE),
+  ])
+}
+
+const UNRUNNABLE: CallResult = {
+  status: 'error',
+  error: 'The tool could not be run because of an error in the service.',
+}
+
+async function resultOf(
+  deps: Deps,
+  turn: TurnInput,
+  call: LoadedCall,
+  mayHaveRun: boolean,
+  signal: AbortSignal,
+): Promise<CallResult> {
+  const { tool, config } = call
+  if (tool === undefined) return { status: 'error', error: `There is no tool "${call.name}" any more.` }
+  if (mayHaveRun && !tool.mayRunAgain) {
+    const error =
+      'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
+    return { status: 'error', error }
+  }
+  const run = { outgoing: deps.outgoing, ...turn, callId: call.id, mayHaveRun, config }
+  return withTimeLimit(tool, signal, async (limited) => {
+    try {
+      return toResult(await tool.run(call.arguments, { ...run, signal: limited }))
+    } catch (error) {
+      limited.throwIfAborted()
+      if (error instanceof ToolError) return { status: 'error', error: storableText(error.message) }
+      deps.log.error({ err: error, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
+      return { status: 'error', error: 'The tool failed because of an error in the service.' }
+    }
+  })
+}
+
+/**
+ * The result, or a timeout's when the tool takes longer than it may. Rejects when `signal` aborts: then the call has
+ * no result here. A tool that heeds no signal is not waited for either way.
+ */
+async function withTimeLimit(
+  tool: Tool,
+  signal: AbortSignal,
+  run: (limited: AbortSignal) => Promise<CallResult>,
+): Promise<CallResult> {
+  // An abort that came before would not be heard below.
+  signal.throwIfAborted()
+  const late = new AbortController()
+  const limited = AbortSignal.any([signal, late.signal])
+  const timer = setTimeout(() => late.abort(new Error('the tool took too long')), tool.timeoutMs)
+  let unheeded: NodeJS.Timeout | undefined
+  const givenUp = new Promise<never>((_, reject) => {
+    const giveUp = () => reject(limited.reason)
+    limited.addEventListener('abort', () => {
+      unheeded = setTimeout(giveUp, UNHEEDED_MS)
+    })
+  })
+  try {
+    return await Promise.race([run(limited), givenUp])
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!late.signal.aborted) throw error
+    return { status: 'timeout', error: `The tool had no result within ${Math.round(tool.timeoutMs / 1000)} s.` }
+  } finally {
+    clearTimeout(timer)
+    clearTimeout(unheeded)
+  }
+}
+
+function toResult({ value, images = [] }: ToolOutput): CallResult {
+  const text = JSON.stringify(storableJson(value ?? null))
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MAX_RESULT_BYTES) {
+    return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }
+  }
+  return { status: 'success', parts: [{ type: 'text', text }, ...images] }
+}
+
+type LoadedCall = {
+  id: string
+  name: string
+  displayName: string | null
+  arguments: Record<string, unknown>
+  isCompleted: boolean
+  tool: Tool | undefined
+  config: unknown
+}
+
+type Row = Configuration & {
+  call: { id: string; name: string; arguments: Record<string, unknown> }
+  completed: string[]
+}
+
+/** Undefined when the session is gone, and the call with it. */
+async function loadCall(
+  deps: Deps,
+  { organizationId, sessionId, turnId }: TurnInput,
+  iteration: number,
+  position: number,
+): Promise<LoadedCall | undefined> {
+  const [row] = await deps.db.$queryRaw<Row[]>`
+    SELECT ${configurationSql},
+      (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
+        WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
+      ARRAY(SELECT step FROM events
+        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${`tool:${iteration}:%`}) AS completed
+    FROM events m JOIN sessions s ON s.id = m.session_id
+    LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
+    WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${`reason:${iteration}`}
+      AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
+  if (row === undefined) return undefined
+  const { id, name } = row.call
+  const offered = configure(deps, row).toolset.get(name)
+  return {
+    id,
+    name,
+    arguments: row.call.arguments,
+    displayName: offered?.displayName ?? null,
+    isCompleted: row.completed.includes(callStep(iteration, id)),
+    tool: offered?.tool,
+    config: offered?.config,
+  }
+}

@@ -1,0 +1,163 @@
+import type { TokenUsage } from '../../../contract/common.ts'
+import { Controls, type Message, textOf } from '../../../contract/messages.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
+import { truncate } from '../../../lib/truncate.ts'
+import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
+import type { TurnInput } from '../../../workflows/messages.ts'
+import { composePrompt } from '../../capabilities/prompt.ts'
+import { resolveCapabilities } from '../../capabilities/resolve.ts'
+import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
+import { type ConversationPage, completeConversation, conversationSql } from '../../conversation/read.ts'
+import type { Deps } from '../../deps.ts'
+import { toId } from '../../ids.ts'
+import { type CatalogModel, defaultModel, findModel } from '../../llm/catalog.ts'
+
+/** What a step of a turn works with. */
+export type TurnContext = TurnInput & {
+  status: TurnStatus
+  iterations: number
+  usage: TokenUsage
+  startedAt: Date | null
+  harnessId: string
+  agentId: string | null
+  modelId: string | null
+  /** With what the capabilities add to it. */
+  systemPrompt: string
+  toolset: Toolset
+  model: CatalogModel
+  reasoningEffort: string | undefined
+  messages: Message[]
+  /** The text that the turn answers, cut for a summary. */
+  inputContent: string
+  /** Model calls of the session before this turn. */
+  earlierCalls: number
+  /** What earlier attempts of the step left: failed answers, the waits between them, and whether one recorded its end. */
+  attempts: { failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
+}
+
+type Row = Configuration & {
+  controls: unknown
+  status: TurnStatus
+  iterations: number
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheCreationTokens: number
+  startedAt: Date | null
+  harnessId: string
+  agentId: string | null
+  modelId: string | null
+  agentModelId: string | null
+  earlierCalls: number
+  failures: number | null
+  waitedMs: number | null
+  error: string | null
+  succeeded: boolean | null
+  conversation: ConversationPage | null
+}
+
+/** What agent and session say of the tools; a session without an agent has only its own. */
+export type Configuration = {
+  systemPrompt: string | null
+  agentCapabilities: AgentCapabilityConfig[] | null
+  agentTools: ToolDefinition[] | null
+  sessionCapabilities: AgentCapabilityConfig[]
+  sessionTools: ToolDefinition[]
+}
+
+export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
+  a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
+  s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
+
+export function configure(deps: Deps, row: Configuration): { systemPrompt: string; toolset: Toolset } {
+  const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
+  const capabilities = resolveCapabilities(refs, deps.capabilities)
+  return {
+    systemPrompt: composePrompt(row.systemPrompt ?? '', capabilities),
+    toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools),
+  }
+}
+
+/** Null when the turn's session is gone. */
+export const loadTurn = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+  load(deps, turn, step, conversationSql(turn.turnId))
+
+/** Without the conversation, for a turn that only has to be ended: it works however long the conversation is. */
+export const loadTurnAlone = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+  load(deps, turn, step, Prisma.sql`NULL`)
+
+async function load(deps: Deps, turn: TurnInput, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
+  const [row] = await readTurn(deps, turn, step, conversation)
+  if (row === undefined) return null
+  const messages = row.conversation
+    ? await completeConversation(deps, turn.sessionId, turn.turnId, {}, row.conversation)
+    : []
+  const controls = Controls.safeParse(row.controls).data
+  return {
+    ...turn,
+    status: row.status,
+    iterations: row.iterations,
+    usage: {
+      input_tokens: row.inputTokens,
+      output_tokens: row.outputTokens,
+      cache_read_tokens: row.cacheReadTokens,
+      cache_creation_tokens: row.cacheCreationTokens,
+    },
+    startedAt: row.startedAt,
+    harnessId: row.harnessId,
+    agentId: row.agentId,
+    modelId: row.modelId,
+    ...configure(deps, row),
+    model: chooseModel(deps, [
+      controls?.model_id,
+      row.modelId && toId('model', row.modelId),
+      row.agentModelId && toId('model', row.agentModelId),
+    ]),
+    reasoningEffort: controls?.reasoning?.effort ?? undefined,
+    messages,
+    inputContent: inputText(messages, turn.turnId),
+    earlierCalls: row.earlierCalls,
+    attempts: {
+      failures: row.failures ?? 0,
+      waitedMs: row.waitedMs ?? 0,
+      succeeded: row.succeeded,
+      error: row.error,
+    },
+  }
+}
+
+/** Message, session, agent, default: an id that is gone falls through to the next. */
+function chooseModel(deps: Deps, ids: (string | null | undefined)[]): CatalogModel {
+  for (const id of ids) {
+    const model = id ? findModel(deps.models, id) : undefined
+    if (model !== undefined) return model
+  }
+  return defaultModel(deps.models)
+}
+
+function inputText(messages: Message[], turnId: string): string {
+  const input = messages.find((message) => message.id === toId('message', turnId))
+  return truncate(textOf(input?.content ?? []))
+}
+
+const readTurn = (
+  deps: Deps,
+  { organizationId, sessionId, turnId }: TurnInput,
+  step: string,
+  conversation: Prisma.Sql,
+) => deps.db.$queryRaw<Row[]>`
+  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
+    t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
+    t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
+    s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
+    ${configurationSql}, a.default_model_id AS "agentModelId",
+    (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
+      AS "earlierCalls",
+    p.failures, p.waited_ms AS "waitedMs", p.error,
+    (SELECT (data ->> 'success')::boolean FROM events
+      WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
+    ${conversation} AS conversation
+  FROM turns t JOIN sessions s ON s.id = t.session_id
+  LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
+  LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
+  WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

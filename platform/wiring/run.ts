@@ -1,0 +1,43 @@
+import type { Logger } from 'pino'
+import { type Config, ConfigError, readConfig } from '../config.ts'
+import { createLog } from '../log.ts'
+import { buildPlatform, type Platform } from './build.ts'
+
+/** A part of the service that one process runs. `stop` finishes what is under way, within its own time limit. */
+export type Role = (platform: Platform, config: Config, log: Logger) => Promise<{ stop(): Promise<void> }>
+
+const FORCED_EXIT_MS = 20_000
+
+/** Runs roles in this process until SIGINT or SIGTERM, then stops them in reverse order. */
+export async function run(name: string, roles: Role[]): Promise<void> {
+  const config = configOrExit()
+  const log = createLog(config.LOG_LEVEL, name)
+  const stopSignal = nextStopSignal()
+  const platform = await buildPlatform(config, log)
+  const running: Awaited<ReturnType<Role>>[] = []
+  for (const role of roles) running.unshift(await role(platform, config, log))
+
+  log.info({ signal: await stopSignal }, 'stopping')
+  setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref()
+  for (const role of running) await role.stop()
+  await platform.close()
+  log.info('stopped')
+  process.exit(0)
+}
+
+/** Listens from the beginning, so that a signal during the start is obeyed after it. */
+const nextStopSignal = (): Promise<string> =>
+  new Promise((resolve) => {
+    process.on('SIGINT', resolve)
+    process.on('SIGTERM', resolve)
+  })
+
+function configOrExit(): Config {
+  try {
+    return readConfig()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    process.stderr.write(`The service cannot start with this environment:\n${error.message}\n`)
+    process.exit(1)
+  }
+}
