@@ -1,6 +1,6 @@
 /**
  * npm run record-histories [-- name…]: plays turns of every kind, or those that are named, against services of its own and
- * keeps their Temporal histories in test/workflows/histories, for test/workflows/replay.test.ts. Those of a release,
+ * keeps their Temporal histories in test/unit/workflows/histories, for test/unit/workflows/replay.test.ts. Those of a release,
  * `first-release-…`, stay as they are.
  */
 import { rm, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { waitFor } from '../test/support/http.ts'
 import { createLab } from '../test/support/lab.ts'
 import { startService } from '../test/support/service.ts'
 import { withClient } from '../test/support/temporal.ts'
-import { type Scenario, scenarios } from '../test/workflows/scenarios.ts'
+import { type Scenario, scenarios } from '../test/unit/workflows/scenarios.ts'
 
 /** Low enough for a turn of some steps to continue as new, which keeps that history short. */
 const CONTINUE_AFTER = 'limit.historyCount.suggestContinueAsNew=40'

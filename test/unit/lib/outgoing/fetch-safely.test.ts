@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { fetchSafely } from '../../../lib/outgoing/fetch-safely.ts'
-import { OutgoingError } from '../../../lib/outgoing/outgoing-error.ts'
+import { fetchSafely } from '../../../../lib/outgoing/fetch-safely.ts'
+import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import { startWebServer, type WebServer } from './web-server.ts'
 
 const MiB = 1024 * 1024

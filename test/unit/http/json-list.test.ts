@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Koa from 'koa'
 import { pino } from 'pino'
-import { answerErrors } from '../../api/http/errors.ts'
-import { answerList, linesOf } from '../../api/http/json-list.ts'
-import { waitFor } from '../support/http.ts'
-import { exchange, head } from '../support/raw.ts'
+import { answerErrors } from '../../../api/http/errors.ts'
+import { answerList, linesOf } from '../../../api/http/json-list.ts'
+import { waitFor } from '../../support/http.ts'
+import { exchange, head } from '../../support/raw.ts'
 
 const STALLED_MS = 3000
 const LINE = JSON.stringify('x'.repeat(100_000))

@@ -1,8 +1,8 @@
 import { type AddressInfo, createServer } from 'node:net'
-import { createLog } from '../../platform/log.ts'
-import { connectPostgres, type Postgres } from '../../platform/postgres.ts'
-import { cloneDatabase } from '../support/database.ts'
-import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
+import { createLog } from '../../../platform/log.ts'
+import { connectPostgres, type Postgres } from '../../../platform/postgres.ts'
+import { cloneDatabase } from '../../support/database.ts'
+import { type Proxy as ServerProxy, startProxy } from '../../support/proxy.ts'
 
 const CONNECTIONS = 3
 /** AuthenticationOk and ReadyForQuery. */

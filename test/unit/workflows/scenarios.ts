@@ -1,7 +1,7 @@
-import type { Retention } from '../../domain/retention.ts'
-import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
-import type { TestService } from '../support/service.ts'
-import { withClient } from '../support/temporal.ts'
+import type { Retention } from '../../../domain/retention.ts'
+import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import type { TestService } from '../../support/service.ts'
+import { withClient } from '../../support/temporal.ts'
 
 /** Of what a history is kept: `play` returns a workflow's id as soon as nothing more has to be done for it to end. */
 export type Scenario = {

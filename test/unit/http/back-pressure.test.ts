@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
-import { writeInPieces } from '../../api/http/back-pressure.ts'
+import { writeInPieces } from '../../../api/http/back-pressure.ts'
 
 const PIECE_BYTES = 128 * 1024
 const TEXT = 'abc'.repeat(PIECE_BYTES)

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { SchemaJob } from '../../domain/capabilities/arguments/schema-worker.ts'
-import { createThreadPool } from '../../lib/threads/pool.ts'
+import type { SchemaJob } from '../../../domain/capabilities/arguments/schema-worker.ts'
+import { createThreadPool } from '../../../lib/threads/pool.ts'
 
 /** Its program is that of the schemas, whose jobs may take any time. */
 const createPool = (more: object = {}) =>
   createThreadPool<SchemaJob, string | undefined>({
-    file: new URL('../../domain/capabilities/arguments/schema-worker.ts', import.meta.url),
+    file: new URL('../../../domain/capabilities/arguments/schema-worker.ts', import.meta.url),
     maxThreads: 1,
     waitMs: 10_000,
     resourceLimits: { maxOldGenerationSizeMb: 64 },
@@ -82,7 +82,7 @@ describe('a pool of threads', () => {
   })
 
   it('holds no process up', async () => {
-    const file = JSON.stringify(new URL('../../domain/capabilities/arguments/check.ts', import.meta.url).href)
+    const file = JSON.stringify(new URL('../../../domain/capabilities/arguments/check.ts', import.meta.url).href)
     const program = `import(${file}).then((it) => it.checkSchemas([{ type: 'array' }])).then(console.log)`
     const cwd = fileURLToPath(new URL('../..', import.meta.url))
     const stdio = ['ignore', 'pipe', 'inherit'] as const

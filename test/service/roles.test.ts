@@ -92,7 +92,7 @@ const ACCESS: Record<Decision, Access> = {
   operator: 'operator',
 }
 
-/** A logout would be the end of the walk; test/api/auth.test.ts has it. */
+/** A logout would be the end of the walk; test/service/auth.test.ts has it. */
 const guarded = operations.filter((operation) => !['anybody', 'has a login'].includes(DECISIONS[operation] ?? ''))
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 const inDefault = { 'X-Org-Id': DEFAULT_ORGANIZATION }
@@ -138,7 +138,7 @@ const allowedTo =
 describe('who may do what', () => {
   it('is decided for every operation', () => {
     const what = `who may do it: ${Object.keys(ACCESS).join(', ')}`
-    expectEntryForEach(DECISIONS, 'test/api/roles.test.ts', what)
+    expectEntryForEach(DECISIONS, 'test/service/roles.test.ts', what)
   })
 
   it('is what the contract says', () => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { ConfigError, readConfig } from '../../platform/config.ts'
-import { ADMIN_MODE, FULL_MODE } from '../support/auth.ts'
+import { ConfigError, readConfig } from '../../../platform/config.ts'
+import { ADMIN_MODE, FULL_MODE } from '../../support/auth.ts'
 
 const without = (environment: Record<string, string>, name: string) => ({ ...environment, [name]: '' })
 const problems = (environment: Record<string, string>): string => {

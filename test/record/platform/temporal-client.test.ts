@@ -3,11 +3,11 @@ import { Client, Connection, type WorkflowHandle } from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
 import { NativeConnection, Runtime } from '@temporalio/worker'
 import { pino } from 'pino'
-import { newUuid, toId } from '../../domain/ids.ts'
-import type { StartedTurn } from '../../domain/turns/start.ts'
-import { connectTemporal, type Temporal } from '../../platform/temporal.ts'
-import { RESUME_SIGNAL } from '../../workflows/messages.ts'
-import { waitFor } from '../support/http.ts'
+import { newUuid, toId } from '../../../domain/ids.ts'
+import type { StartedTurn } from '../../../domain/turns/start.ts'
+import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
+import { RESUME_SIGNAL } from '../../../workflows/messages.ts'
+import { waitFor } from '../../support/http.ts'
 
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Client, Connection } from '@temporalio/client'
 import { pino } from 'pino'
-import { freePorts, startTemporal } from '../../dev/services/all.ts'
-import type { TemporalHealth } from '../../domain/durable/health.ts'
-import { connectTemporal, type Temporal } from '../../platform/temporal.ts'
-import { TURN_WORKFLOW } from '../../workflows/messages.ts'
-import { PATIENCE_MS, waitFor } from '../support/http.ts'
+import { freePorts, startTemporal } from '../../../dev/services/all.ts'
+import type { TemporalHealth } from '../../../domain/durable/health.ts'
+import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
+import { TURN_WORKFLOW } from '../../../workflows/messages.ts'
+import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
 const HOUR_MS = 3_600_000
 const UNKNOWN: TemporalHealth = { workers: null, backlog: null, turns: null, executions: null }

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import { convertWebPage, WebPageError } from '../../../domain/capabilities/builtin/web-page.ts'
 import { ToolError } from '../../../domain/capabilities/capability.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
-import { startWebServer, type WebServer } from '../outgoing/web-server.ts'
+import { startWebServer, type WebServer } from '../lib/outgoing/web-server.ts'
 import { runTool } from './run-tool.ts'
 
 const PAGE = `<!doctype html><html><head><title> A

@@ -17,12 +17,12 @@ interface ComposeFile {
 const readText = (path: string) => readFile(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 
 async function readComposeFile(): Promise<ComposeFile> {
-  return parse(await readText('../../docker-compose.yml'), { merge: true })
+  return parse(await readText('../../../docker-compose.yml'), { merge: true })
 }
 
 async function compileSchema() {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
-  return ajv.compile(JSON.parse(await readText('./compose-spec.schema.json')))
+  return ajv.compile(JSON.parse(await readText('../../deploy/compose-spec.schema.json')))
 }
 
 describe('docker-compose.yml', () => {
@@ -70,7 +70,7 @@ describe('docker-compose.yml', () => {
   })
 
   test('contains no password', async () => {
-    const secrets = (await readText('../../docker-compose.yml')).match(/(PASSWORD|PWD|SECRET|KEY): .*/g) ?? []
+    const secrets = (await readText('../../../docker-compose.yml')).match(/(PASSWORD|PWD|SECRET|KEY): .*/g) ?? []
     expect(secrets.length).toBeGreaterThan(6)
     for (const line of secrets) expect(line).toMatch(/: \$\{[A-Z_]+:[-?][^}]*\}$/)
     const defaults = secrets.map((line) => /:-(.*)\}/.exec(line)?.[1]).filter(Boolean)
@@ -78,7 +78,7 @@ describe('docker-compose.yml', () => {
   })
 
   test('lets in nobody who has not signed in', async () => {
-    const text = await readText('../../docker-compose.yml')
+    const text = await readText('../../../docker-compose.yml')
     expect(text).toMatch(/AUTH_MODE: \$\{AUTH_MODE:-full\}/)
     expect(text).toContain('AUTH_JWT_SECRET: ${AUTH_JWT_SECRET:?')
   })

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type ScheduleDescription, ScheduleOverlapPolicy } from '@temporalio/client'
 import { pino } from 'pino'
-import { connectTemporal, type Temporal } from '../../platform/temporal.ts'
-import { waitFor } from '../support/http.ts'
-import { startProxy } from '../support/proxy.ts'
+import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
+import { waitFor } from '../../support/http.ts'
+import { startProxy } from '../../support/proxy.ts'
 
 const address = process.env.TEMPORAL_ADDRESS ?? ''
 

@@ -1,4 +1,4 @@
-import { addressOf, isPublicAddress } from '../../../lib/outgoing/address.ts'
+import { addressOf, isPublicAddress } from '../../../../lib/outgoing/address.ts'
 
 describe('addresses that may be called', () => {
   it.each(['8.8.8.8', '1.1.1.1', '2606:4700:4700::1111', '2a00:1450:4001:800::200e', '::ffff:8.8.8.8'])(

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { applyMigrations, diffMigration, runScript } from '../../platform/migrate.ts'
-import { createEmptyDatabase, type TestDatabase } from '../support/database.ts'
+import { applyMigrations, diffMigration, runScript } from '../../../platform/migrate.ts'
+import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
 
 /** But for the last digit. */
 const UUID = '00000000-0000-0000-0000-00000000000'
