@@ -22,7 +22,7 @@ import { type Scenario, scenarios } from '../test/unit/workflows/scenarios.ts'
 const CONTINUE_AFTER = 'limit.historyCount.suggestContinueAsNew=40'
 const TEMPLATE_DATABASE = 'agent_sessions_histories'
 
-const folder = path.join(ROOT, 'test', 'workflows', 'histories')
+const folder = path.join(ROOT, 'test', 'unit', 'workflows', 'histories')
 // Named as the tests' folders are: what a killed run leaves is removed by the next npm test.
 const dataDir = path.join(ROOT, '.data', `test-${process.pid}`)
 

@@ -22,7 +22,7 @@ async function readComposeFile(): Promise<ComposeFile> {
 
 async function compileSchema() {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
-  return ajv.compile(JSON.parse(await readText('../../deploy/compose-spec.schema.json')))
+  return ajv.compile(JSON.parse(await readText('./compose-spec.schema.json')))
 }
 
 describe('docker-compose.yml', () => {

@@ -84,7 +84,7 @@ describe('a pool of threads', () => {
   it('holds no process up', async () => {
     const file = JSON.stringify(new URL('../../../domain/capabilities/arguments/check.ts', import.meta.url).href)
     const program = `import(${file}).then((it) => it.checkSchemas([{ type: 'array' }])).then(console.log)`
-    const cwd = fileURLToPath(new URL('../..', import.meta.url))
+    const cwd = fileURLToPath(new URL('../../..', import.meta.url))
     const stdio = ['ignore', 'pipe', 'inherit'] as const
     const child = spawn(process.execPath, ['-e', program], { cwd, stdio: [...stdio] })
     let output = ''

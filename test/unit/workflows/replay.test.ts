@@ -11,7 +11,7 @@ import { DeterminismViolationError } from '@temporalio/workflow'
 import { bundleWorkflows } from '../../../worker/bundle.ts'
 import { fromHistoryFile } from '../../support/history-json.ts'
 
-const folder = new URL('../../workflows/histories/', import.meta.url)
+const folder = new URL('./histories/', import.meta.url)
 const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
 const read = (name: string) => fromHistoryFile(readFileSync(new URL(name, folder), 'utf8'))
 const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
