@@ -61,7 +61,7 @@ async function startProvider(environment: Record<string, string>, redirectUri: s
   const service = await startProcess({
     name: NAME,
     command: process.execPath,
-    args: ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'scripts', `${NAME}.ts`)],
+    args: ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'dev', `${NAME}.ts`)],
     dataDir: PROVIDER_FOLDER,
     url,
     stopSignal: 'SIGTERM',

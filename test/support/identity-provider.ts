@@ -19,7 +19,7 @@ export async function startIdentityProvider(
   claims: 'id_token' | 'userinfo' = 'id_token',
 ): Promise<TestIdentityProvider> {
   const [port = 0] = await freePorts(1)
-  const script = path.join(ROOT, 'scripts', 'identity-provider.ts')
+  const script = path.join(ROOT, 'dev', 'identity-provider.ts')
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
     env: {
       ...process.env,
