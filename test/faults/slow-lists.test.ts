@@ -7,7 +7,7 @@ import { readConversation, withoutImages } from '../../domain/conversation/read.
 import type { Deps } from '../../domain/deps.ts'
 import { listEvents } from '../../domain/events/list.ts'
 import { newUuid, toId, toUuid } from '../../domain/ids.ts'
-import { createSession } from '../../domain/sessions/write.ts'
+import { createSession } from '../../domain/sessions/create.ts'
 import { loadTurn } from '../../domain/turns/run/turn-context.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'

@@ -4,7 +4,7 @@ import type { Deps } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
 import { createMessage } from '../../domain/messages/create.ts'
-import { createSession } from '../../domain/sessions/write.ts'
+import { createSession } from '../../domain/sessions/create.ts'
 
 /** Who asks when nobody has to say who they are. */
 export const ANYBODY: Actor = {

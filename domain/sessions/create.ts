@@ -1,12 +1,13 @@
-import type { CreateSessionRequest, Session, UpdateSessionRequest } from '../../contract/sessions.ts'
+import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkCapabilities, checkModel, checkTools } from '../agents/check.ts'
 import { findAgent } from '../agents/read.ts'
+import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { invalid, notFound } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from '../ids.ts'
+import { DEFAULT_HARNESS_ID, toId, toUuid } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
 /**
@@ -19,15 +20,17 @@ export async function createSession(
   input: CreateSessionRequest,
   attempt: CreationAttempt = {},
 ): Promise<Session> {
-  if (attempt.uuid !== undefined) {
-    const [earlier] = await readSessions(deps, actor, [attempt.uuid])
-    if (earlier !== undefined) return earlier
-  }
+  return createOnce(attempt, {
+    find: async (uuid) => (await readSessions(deps, actor, [uuid]))[0],
+    insert: (uuid) => insertSession(deps, actor, uuid, input),
+  })
+}
+
+async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
   await checkTools(input.tools)
   if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)
-  const id = attempt.uuid ?? newUuid()
   await deps.db.session.createMany({
     data: [
       {
@@ -55,19 +58,4 @@ async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: string): P
   if (agent.status === 'archived') {
     throw invalid(`agent_id: ${agentId} is archived; PATCH its status to "active" to use it again`)
   }
-}
-
-/** One statement, so that of several changes at once none is lost. Throws `not_found`. */
-export async function patchSession(
-  deps: Deps,
-  actor: Actor,
-  id: string,
-  input: UpdateSessionRequest,
-): Promise<Session> {
-  const { count } = await deps.db.session.updateMany({
-    where: { id: toUuid(id), organizationId: actor.organizationId },
-    data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
-  })
-  if (count === 0) throw notFound('Session')
-  return getSession(deps, actor, id)
 }

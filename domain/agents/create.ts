@@ -1,0 +1,151 @@
+import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES } from '../../contract/agents.ts'
+import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import { createOnce, findOrInsert } from '../create-once.ts'
+import type { Deps } from '../deps.ts'
+import { conflict } from '../errors.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
+import { toUuid } from '../ids.ts'
+import { checkAgent } from './check.ts'
+import { presentAgent } from './present.ts'
+import { findAgent, requireAgent } from './read.ts'
+import { updateAgent } from './update.ts'
+
+export type WrittenAgent = { created: boolean; agent: Agent }
+
+/**
+ * `id` in the input names an agent to replace, or to create when there is none. Throws `invalid` for a model, a
+ * capability, a tool or a script that cannot work.
+ */
+export async function createAgent(
+  deps: Deps,
+  actor: Actor,
+  input: CreateAgentRequest,
+  attempt: CreationAttempt,
+): Promise<WrittenAgent> {
+  if (input.id) return putAgent(deps, actor, input.id, input, attempt)
+  const agent = await createNew(deps, actor, attempt, async () => {
+    await checkAgent(deps, input)
+    return writableFields(input)
+  })
+  return { created: true, agent }
+}
+
+/** Creates the agent, or replaces it but for capabilities that are not given. Throws as createAgent. */
+export async function putAgent(
+  deps: Deps,
+  actor: Actor,
+  id: string,
+  input: CreateAgentRequest,
+  attempt: CreationAttempt = {},
+): Promise<WrittenAgent> {
+  const uuid = toUuid(id)
+  const { capabilities, ...fields } = writableFields(input)
+  // The insert comes first, so that of two requests with one new id one creates and the other replaces.
+  const written = await findOrInsert<WrittenAgent>(attempt, {
+    find: async (requestId) => {
+      const row = await findWritten(deps, actor, uuid, requestId)
+      return row && { created: false, agent: presentAgent(row) }
+    },
+    insert: async () => {
+      await checkAgent(deps, input)
+      const row = await insertAgent(deps, actor, uuid, { ...fields, capabilities }, attempt)
+      return row && { created: true, agent: presentAgent(row) }
+    },
+  })
+  if (written !== undefined) return written
+  const agent = await updateAgent(deps, actor, uuid, {
+    ...fields,
+    ...(input.capabilities?.length ? { capabilities } : {}),
+    requestId: attempt.uuid ?? null,
+  })
+  return { created: false, agent }
+}
+
+/** Throws `conflict` when the document's id exists, and as createAgent. */
+export async function importAgent(
+  deps: Deps,
+  actor: Actor,
+  input: CreateAgentRequest,
+  attempt: CreationAttempt,
+): Promise<Agent> {
+  if (!input.id) return (await createAgent(deps, actor, input, attempt)).agent
+  const uuid = toUuid(input.id)
+  const row = await findOrInsert(attempt, {
+    find: (requestId) => findWritten(deps, actor, uuid, requestId),
+    insert: async () => {
+      await checkAgent(deps, input)
+      return insertAgent(deps, actor, uuid, writableFields(input), attempt)
+    },
+  })
+  if (!row) throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
+  return presentAgent(row)
+}
+
+/** Throws `not_found`. */
+export function copyAgent(deps: Deps, actor: Actor, id: string, attempt: CreationAttempt): Promise<Agent> {
+  return createNew(deps, actor, attempt, async () => {
+    const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
+    // As another agent has them already.
+    const capabilities = row.capabilities as Prisma.InputJsonValue
+    const tools = row.tools as Prisma.InputJsonValue
+    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools }
+  })
+}
+
+const COPY = ' (copy)'
+
+/** A name that is too long for the addition loses its last characters to it. */
+function nameOfCopy(name: string): string {
+  const kept = [...name]
+  while (Buffer.byteLength(kept.join('')) > MAX_NAME_BYTES - COPY.length) kept.pop()
+  return kept.join('') + COPY
+}
+
+type Fields = ReturnType<typeof writableFields>
+
+const writableFields = (input: CreateAgentRequest) => ({
+  name: input.name,
+  description: input.description ?? null,
+  systemPrompt: input.system_prompt,
+  defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : null,
+  tags: input.tags ?? [],
+  // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+  capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
+  tools: (input.tools ?? []) as Prisma.InputJsonValue,
+})
+
+/** Creates an agent with a new id. */
+const createNew = async (
+  deps: Deps,
+  actor: Actor,
+  attempt: CreationAttempt,
+  prepare: () => Promise<Fields>,
+): Promise<Agent> =>
+  presentAgent(
+    await createOnce(attempt, {
+      find: (uuid) => findWritten(deps, actor, uuid, uuid),
+      insert: async (uuid) => insertAgent(deps, actor, uuid, await prepare(), attempt),
+    }),
+  )
+
+/** The agent, if it was another run of this request that wrote it last but for PATCH. */
+async function findWritten(deps: Deps, actor: Actor, id: string, requestId: string): Promise<AgentRow | undefined> {
+  const row = await findAgent(deps, actor, id)
+  return row?.requestId === requestId ? row : undefined
+}
+
+/** Undefined when the organization has an agent with that id. */
+async function insertAgent(
+  deps: Deps,
+  { organizationId }: Actor,
+  id: string,
+  fields: Fields,
+  { uuid }: CreationAttempt,
+): Promise<AgentRow | undefined> {
+  const [row] = await deps.db.agent.createManyAndReturn({
+    data: [{ ...fields, id, organizationId, requestId: uuid ?? null }],
+    skipDuplicates: true,
+  })
+  return row
+}

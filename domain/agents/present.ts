@@ -1,0 +1,21 @@
+import type { Agent } from '../../contract/agents.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
+import { toId } from '../ids.ts'
+import { presentUsage } from '../usage.ts'
+
+export const presentAgent = (row: AgentRow): Agent => ({
+  id: toId('agent', row.id),
+  name: row.name,
+  description: row.description,
+  system_prompt: row.systemPrompt,
+  default_model_id: row.defaultModelId && toId('model', row.defaultModelId),
+  tags: row.tags,
+  // Written by create.ts and update.ts only.
+  capabilities: row.capabilities as AgentCapabilityConfig[],
+  tools: row.tools as ToolDefinition[],
+  status: row.status,
+  usage: presentUsage(row),
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})

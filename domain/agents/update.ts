@@ -1,0 +1,43 @@
+import type { Agent, UpdateAgentRequest } from '../../contract/agents.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { toUuid } from '../ids.ts'
+import { checkAgent } from './check.ts'
+import { presentAgent } from './present.ts'
+import { requireAgent } from './read.ts'
+
+/** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
+export async function patchAgent(deps: Deps, actor: Actor, id: string, input: UpdateAgentRequest): Promise<Agent> {
+  await requireAgent(deps, actor, id)
+  await checkAgent(deps, input)
+  return updateAgent(deps, actor, toUuid(id), {
+    name: input.name ?? undefined,
+    description: input.description ?? undefined,
+    systemPrompt: input.system_prompt ?? undefined,
+    defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : undefined,
+    tags: input.tags ?? undefined,
+    // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+    capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
+    tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
+    status: input.status ?? undefined,
+  })
+}
+
+/** May be repeated. Throws `not_found`. */
+export async function archiveAgent(deps: Deps, actor: Actor, id: string): Promise<void> {
+  await updateAgent(deps, actor, toUuid(id), { status: 'archived' })
+}
+
+/** Throws `not_found`. */
+export async function updateAgent(
+  deps: Deps,
+  { organizationId }: Actor,
+  id: string,
+  data: Prisma.AgentUpdateManyMutationInput,
+): Promise<Agent> {
+  const [row] = await deps.db.agent.updateManyAndReturn({ where: { id, organizationId }, data })
+  if (!row) throw notFound('Agent')
+  return presentAgent(row)
+}

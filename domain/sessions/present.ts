@@ -1,0 +1,50 @@
+import type { Session } from '../../contract/sessions.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
+import type { Deps } from '../deps.ts'
+import { toId } from '../ids.ts'
+import { presentUsage } from '../usage.ts'
+
+/** What belongs to a session in other tables; of the pins only the caller's. */
+export const relations = ({ userId }: Actor) =>
+  ({
+    agent: { select: { capabilities: true } },
+    pins: { where: { userId }, select: { userId: true } },
+  }) satisfies Prisma.SessionInclude
+
+type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
+
+export function presentSession(deps: Deps, row: SessionRow, activeSchedules: number): Session {
+  // Written by createSession and createAgent only.
+  const capabilities = row.capabilities as AgentCapabilityConfig[]
+  const ofAgent = (row.agent?.capabilities ?? []) as AgentCapabilityConfig[]
+  return {
+    id: toId('session', row.id),
+    organization_id: toId('org', row.organizationId),
+    agent_id: row.agentId && toId('agent', row.agentId),
+    harness_id: toId('harness', row.harnessId),
+    model_id: row.modelId && toId('model', row.modelId),
+    title: row.title,
+    tags: row.tags,
+    capabilities,
+    tools: row.tools as ToolDefinition[],
+    features: featuresOf(deps, [...ofAgent, ...capabilities]),
+    active_schedule_count: activeSchedules,
+    is_pinned: row.pins.length > 0,
+    status: row.status,
+    preview: row.preview,
+    output_preview: row.outputPreview,
+    usage: presentUsage(row),
+    created_at: row.createdAt.toISOString(),
+    updated_at: row.updatedAt.toISOString(),
+    started_at: row.startedAt?.toISOString() ?? null,
+    finished_at: row.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** Each once, in the order in which the capabilities bring them. */
+const featuresOf = (deps: Deps, refs: AgentCapabilityConfig[]): string[] => [
+  ...new Set(resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.features)),
+]
