@@ -1,10 +1,11 @@
 import type { CreateOrganizationRequest, Organization, UpdateOrganizationRequest } from '../contract/organizations.ts'
 import type { Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
+import { createOnce } from './create-once.ts'
 import type { Deps } from './deps.ts'
 import { forbidden, invalid, notFound } from './errors.ts'
 import type { CreationAttempt } from './idempotency-keys.ts'
-import { newUuid, toId, toUuid } from './ids.ts'
+import { toId, toUuid } from './ids.ts'
 
 /** That one user may own. */
 const MAX_OWNED = 100
@@ -50,18 +51,27 @@ export async function createOrganization(
   { name }: CreateOrganizationRequest,
   attempt: CreationAttempt,
 ): Promise<Organization> {
-  const id = attempt.uuid ?? newUuid()
-  return deps.db.$transaction(async (tx) => {
-    // One after the other, so that the limit holds and a request that runs twice finds its organization.
-    await tx.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
-    const made = await tx.organization.findFirst({ where: { id, members: { some: { userId } } } })
-    if (made !== null) return presentOrganization(made)
-    if ((await tx.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
-      throw invalid(`You own ${MAX_OWNED} organizations, which is as many as one can`)
-    }
-    const members = { create: { userId, role: 'owner' } } as const
-    return presentOrganization(await tx.organization.create({ data: { id, name, members } }))
+  const row = await createOnce(attempt, {
+    find: (id) => deps.db.organization.findFirst({ where: { id, members: { some: { userId } } } }),
+    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, userId, { id, name })),
   })
+  return presentOrganization(row)
+}
+
+/** Undefined when the id is taken. Throws `invalid` for one too many. */
+async function insertOwned(
+  db: Prisma.TransactionClient,
+  userId: string,
+  data: { id: string; name: string },
+): Promise<OrganizationRow | undefined> {
+  // A user's are created one after the other, so that the limit holds.
+  await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
+  if ((await db.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
+    throw invalid(`You own ${MAX_OWNED} organizations, which is as many as one can`)
+  }
+  const [row] = await db.organization.createManyAndReturn({ data: [data], skipDuplicates: true })
+  if (row !== undefined) await db.member.create({ data: { userId, organizationId: row.id, role: 'owner' } })
+  return row
 }
 
 /** Throws `not_found`, and `forbidden` for one whose role there is member. */

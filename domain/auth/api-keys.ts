@@ -1,7 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../contract/auth.ts'
-import type { ApiKey as ApiKeyRow } from '../../prisma/generated/client.ts'
+import type { ApiKey as ApiKeyRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
@@ -37,15 +38,40 @@ export type MadeApiKey = { apiKey: ApiKey; seed: string }
  */
 export async function createApiKey(
   deps: Deps,
-  { userId, organizationId }: Actor,
+  actor: Actor,
   { name, scopes, expires_in_days }: CreateApiKeyRequest,
   { loginId, ...attempt }: CreationAttempt & { loginId: string | undefined },
 ): Promise<MadeApiKey> {
   checkScopes(scopes ?? [])
+  const { userId, organizationId } = actor
   const seed = attempt.uuid ?? randomBytes(32).toString('hex')
   const key = keyOf(deps, seed)
-  const row = await deps.db.$transaction(async (tx) => {
-    // One after the other, so that the limit holds and a request that runs twice finds its key.
+  const row = await createOnce(attempt, {
+    find: (requestId) => deps.db.apiKey.findFirst({ where: { requestId, userId, organizationId } }),
+    insert: () =>
+      insertApiKey(deps, actor, loginId, {
+        requestId: attempt.uuid ?? null,
+        name,
+        scopes: scopes ?? [],
+        prefix: key.slice(0, SHOWN_CHARACTERS),
+        hash: hashApiKey(key),
+        expiresAt: expires_in_days ? new Date(Date.now() + expires_in_days * 24 * 60 * 60 * 1000) : null,
+      }),
+  })
+  return { apiKey: presentApiKey(row), seed }
+}
+
+type NewApiKey = Omit<Prisma.ApiKeyCreateManyInput, 'id' | 'userId' | 'organizationId'>
+
+/** Undefined when the request has made its key meanwhile. Throws as createApiKey. */
+const insertApiKey = (
+  deps: Deps,
+  { userId, organizationId }: Actor,
+  loginId: string | undefined,
+  data: NewApiKey,
+): Promise<ApiKeyRow | undefined> =>
+  deps.db.$transaction(async (tx) => {
+    // A user's are created one after the other, so that the limit holds.
     await tx.$queryRaw`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
     if (loginId !== undefined) {
@@ -53,19 +79,15 @@ export async function createApiKey(
         WHERE id = ${loginId}::uuid AND user_id = ${userId}::uuid AND expires_at > now() FOR SHARE`
       if (isOpen.length === 0) throw unauthenticated('Authentication required')
     }
-    const made =
-      attempt.uuid && (await tx.apiKey.findFirst({ where: { requestId: attempt.uuid, userId, organizationId } }))
-    if (made) return made
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
       throw invalid(`You have ${MAX_API_KEYS} API keys in this organization; revoke one of them first`)
     }
-    const data = { userId, organizationId, requestId: attempt.uuid ?? null, name, scopes: scopes ?? [] }
-    const expiresAt = expires_in_days ? new Date(Date.now() + expires_in_days * 24 * 60 * 60 * 1000) : null
-    const prefix = key.slice(0, SHOWN_CHARACTERS)
-    return tx.apiKey.create({ data: { id: newUuid(), ...data, prefix, hash: hashApiKey(key), expiresAt } })
+    const [row] = await tx.apiKey.createManyAndReturn({
+      data: [{ ...data, id: newUuid(), userId, organizationId }],
+      skipDuplicates: true,
+    })
+    return row
   })
-  return { apiKey: presentApiKey(row), seed }
-}
 
 /** The seed is random, and of a request that may be repeated it is kept as long as that: the key itself never is. */
 const keyOf = ({ auth }: Deps, seed: string): string =>

@@ -4,13 +4,14 @@ import { truncate } from '../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkModel } from '../agents/check.ts'
+import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound, tooMany } from '../errors.ts'
 import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { newUuid, toId, toUuid } from '../ids.ts'
+import { toId, toUuid } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { type StartedTurn, startTurnSoon } from '../turns/start.ts'
@@ -28,44 +29,31 @@ export async function createMessage(
   actor: Actor,
   sessionId: string,
   input: CreateMessageRequest,
-  { uuid }: CreationAttempt = {},
+  attempt: CreationAttempt = {},
 ): Promise<AcceptedMessage> {
-  const { organizationId } = actor
-  const message = newMessage({ organizationId, sessionId: toUuid(sessionId), turnId: uuid ?? newUuid() }, input)
-  const accept = async () => {
-    checkParts(input)
-    checkModel(deps, input.controls?.model_id, 'controls.model_id')
-    const policy = input.on_busy ?? 'enqueue'
-    const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
-    return inserted ?? insertBusy(deps, message, policy)
-  }
-  return uuid === undefined ? accept() : acceptOnce(deps, message, accept)
+  const place = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  return createOnce(attempt, {
+    find: (turnId) => findAccepted(deps, { ...place, turnId }),
+    insert: (turnId) => acceptMessage(deps, newMessage({ ...place, turnId }, input), input),
+  })
 }
 
-/** For a request that may run several times, also at once: the turn's id lets only one of them accept the message. */
-async function acceptOnce(
-  deps: Deps,
-  message: NewMessage,
-  accept: () => Promise<AcceptedMessage>,
-): Promise<AcceptedMessage> {
-  const earlier = await findAccepted(deps, message)
-  if (earlier !== undefined) return earlier
-  try {
-    return await accept()
-  } catch (error) {
-    const other = await findAccepted(deps, message)
-    if (other === undefined) throw error
-    return other
-  }
+/** The turn's id lets only one run of a request get through; any other one throws. */
+async function acceptMessage(deps: Deps, message: NewMessage, input: CreateMessageRequest): Promise<AcceptedMessage> {
+  checkParts(input)
+  checkModel(deps, input.controls?.model_id, 'controls.model_id')
+  const policy = input.on_busy ?? 'enqueue'
+  const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
+  return inserted ?? insertBusy(deps, message, policy)
 }
 
-async function findAccepted(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
-  const { organizationId, sessionId, turnId } = message
+async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMessage | undefined> {
+  const { organizationId, sessionId, turnId } = place
   const [event] = await deps.db.$queryRaw<StoredEvent[]>`
     SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
     FROM turns t JOIN events e ON e.session_id = t.session_id AND e.sequence = t.input_sequence
     WHERE t.id = ${turnId}::uuid AND t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
-  return event && toAccepted(message, presentInput(deps, event))
+  return event && toAccepted(place, presentInput(deps, event))
 }
 
 /** The common case: the session is idle, or the message queues. Undefined when there is more to decide. */
@@ -140,23 +128,18 @@ async function cancelForBusyPolicy(
 /** How many turns of a session may be unfinished at once. */
 const MAX_QUEUED_TURNS = 1000
 
-type NewMessage = {
-  organizationId: string
-  sessionId: string
-  /** The message's too. */
-  turnId: string
+/** The turn's uuid is the message's too. */
+type MessagePlace = { organizationId: string; sessionId: string; turnId: string }
+type NewMessage = MessagePlace & {
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
 }
 
-function newMessage(
-  { organizationId, sessionId, turnId }: Pick<NewMessage, 'organizationId' | 'sessionId' | 'turnId'>,
-  input: CreateMessageRequest,
-): NewMessage {
+function newMessage(place: MessagePlace, input: CreateMessageRequest): NewMessage {
   const { content } = input.message
   const message = {
-    id: toId('message', turnId),
+    id: toId('message', place.turnId),
     role: 'user',
     content,
     controls: input.controls ?? undefined,
@@ -164,13 +147,13 @@ function newMessage(
     tags: input.tags ?? undefined,
   }
   const controls = input.controls ? JSON.stringify(input.controls) : null
-  return { organizationId, sessionId, turnId, content, controls, data: { message } }
+  return { ...place, content, controls, data: { message } }
 }
 
 const presentInput = (deps: Deps, event: StoredEvent) =>
   presentEvent(deps.events.ids, event, {}) as WireEvent<'input.message'>
 
-const toAccepted = ({ sessionId, turnId }: NewMessage, event: WireEvent<'input.message'>): AcceptedMessage => ({
+const toAccepted = ({ sessionId, turnId }: MessagePlace, event: WireEvent<'input.message'>): AcceptedMessage => ({
   message: event.data.message,
   sessionUuid: sessionId,
   turnUuid: turnId,
