@@ -1,34 +1,43 @@
 import type { CreateOrganizationRequest, Organization, UpdateOrganizationRequest } from '../contract/organizations.ts'
-import type { Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
+import type { Member, Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
 import { createOnce } from './create-once.ts'
 import type { Deps } from './deps.ts'
 import { forbidden, invalid, notFound } from './errors.ts'
 import type { CreationAttempt } from './idempotency-keys.ts'
 import { toId, toUuid } from './ids.ts'
+import { type Pages, type Place, pages } from './lists.ts'
 
 /** That one user may own. */
 const MAX_OWNED = 100
-const PAGE = 100
+const ORGANIZATIONS_AT_ONCE = 100
 
 /** The caller's memberships; an API key's is the one of its organization. */
 const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.MemberWhereInput =>
   isApiKey ? { userId, organizationId } : { userId }
 
-/** Those that the caller is a member of, the first joined first, page by page. */
-export async function* listOrganizations(deps: Deps, actor: Actor): AsyncGenerator<Organization[]> {
-  for (let skip = 0; ; skip += PAGE) {
-    const page = await deps.db.member.findMany({
-      where: memberships(actor),
-      include: { organization: true },
-      orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
-      skip,
-      take: PAGE,
-    })
-    yield page.map(({ organization }) => presentOrganization(organization))
-    if (page.length < PAGE) return
-  }
-}
+type MemberRow = Member & { organization: OrganizationRow }
+
+/** Those that the caller is a member of, the first joined first. */
+export const listOrganizations = (deps: Deps, actor: Actor): Pages<Organization> =>
+  pages({
+    atOnce: ORGANIZATIONS_AT_ONCE,
+    read: async ({ after, take }: Place<MemberRow>) => {
+      const rows = await deps.db.member.findMany({
+        where: { AND: [memberships(actor), after === undefined ? {} : joinedAfter(after)] },
+        include: { organization: true },
+        orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
+        take,
+      })
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => rows.map(({ organization }) => presentOrganization(organization)),
+  })
+
+const joinedAfter = ({ createdAt, organizationId }: MemberRow): Prisma.MemberWhereInput => ({
+  createdAt: { gte: createdAt },
+  OR: [{ createdAt: { gt: createdAt } }, { organizationId: { gt: organizationId } }],
+})
 
 /** Throws `not_found` for one that the caller is no member of. */
 export const getOrganization = async (deps: Deps, actor: Actor, id: string): Promise<Organization> =>

@@ -5,24 +5,31 @@ import type { Member, Prisma, User as UserRow } from '../prisma/generated/client
 import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
 import { ANONYMOUS_USER_UUID, toId } from './ids.ts'
+import { type Pages, type Place, pages } from './lists.ts'
 
-const PAGE = 100
+const USERS_AT_ONCE = 100
 /** What `me` tells of them; GET /v1/orgs has all. */
 const MAX_ORGANIZATIONS = 1000
 
 type MemberRow = Member & { user: UserRow }
 
-/** Of the organization, the newest member first, page by page; with `search` those that have it in name or e-mail. */
-export async function* listUsers(deps: Deps, actor: Actor, search?: string): AsyncGenerator<User[]> {
-  let after: MemberRow | undefined
-  do {
-    const page = await readPage(deps, actor, search, after)
-    yield page.map(presentUser)
-    after = page.length < PAGE ? undefined : page.at(-1)
-  } while (after !== undefined)
-}
+/** Of the organization, the newest member first; with `search` those that have it in name or e-mail. */
+export const listUsers = (deps: Deps, actor: Actor, search?: string): Pages<User> =>
+  pages({
+    atOnce: USERS_AT_ONCE,
+    read: async (place: Place<MemberRow>) => {
+      const rows = await readMembers(deps, actor, search, place)
+      return { rows, hasMore: rows.length === place.take }
+    },
+    present: (rows) => rows.map(presentUser),
+  })
 
-function readPage(deps: Deps, actor: Actor, search?: string, after?: MemberRow): Promise<MemberRow[]> {
+function readMembers(
+  deps: Deps,
+  actor: Actor,
+  search: string | undefined,
+  { after, take }: Place<MemberRow>,
+): Promise<MemberRow[]> {
   const found: Prisma.MemberWhereInput =
     search === undefined ? {} : { user: { OR: [{ name: containsText(search) }, { email: containsText(search) }] } }
   const older: Prisma.MemberWhereInput =
@@ -39,7 +46,7 @@ function readPage(deps: Deps, actor: Actor, search?: string, after?: MemberRow):
     where: { organizationId: actor.organizationId, AND: [found, older, shown] },
     include: { user: true },
     orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
-    take: PAGE,
+    take,
   })
 }
 

@@ -35,9 +35,12 @@ export async function answerList(
   }
 }
 
-/** Pages of a list as the lines of answerList. */
-export async function* linesOf(pages: AsyncGenerator<unknown[]>): AsyncGenerator<string> {
-  for await (const page of pages) for (const item of page) yield JSON.stringify(item)
+/** Pages of a list as the lines of answerList: here alone an item becomes a line. */
+export async function* linesOf<T>(
+  pages: AsyncGenerator<T[]>,
+  toLine: (item: T) => string = JSON.stringify,
+): AsyncGenerator<string> {
+  for await (const page of pages) for (const item of page) yield toLine(item)
 }
 
 async function* listText(

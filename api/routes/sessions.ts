@@ -39,8 +39,8 @@ export function sessionRoutes(handle: Handle, deps: Deps): void {
     await unpinSession(deps, actor, params.session_id)
     return reply(204, undefined)
   })
-  handle(turnEndpoints.list, async ({ actor, params, query }) =>
-    reply(200, { data: await listTurns(deps, actor, params.session_id, query) }),
+  handle(turnEndpoints.list, async ({ actor, params, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(await listTurns(deps, actor, params.session_id, query))),
   )
   handle(turnEndpoints.get, async ({ actor, params }) =>
     reply(200, await getTurn(deps, actor, params.session_id, params.turn_id)),

@@ -3,59 +3,58 @@ import { containsText } from '../../lib/contains-text.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
+import { type Pages, type Place, pages } from '../lists.ts'
+import { isFull, pageBySizeSql, type SizedRow } from '../page-by-size.ts'
 import { presentAgent } from './present.ts'
 
-const PAGE = 20
-/** A page ends with the agent that passes this: one may be as large as a request. */
-const PAGE_BYTES = 256 * 1024
+const AGENTS_AT_ONCE = 20
 
-/** `bytes`: of the page up to and with this agent. */
-type Place = { id: string; createdAt: Date; bytes: bigint }
+type Found = SizedRow & { id: string; createdAt: Date }
 
-/** The active agents, newest first, page by page; with `search` those that have it in name or description. */
-export async function* listAgents(deps: Deps, actor: Actor, search?: string): AsyncGenerator<Agent[]> {
-  let wanted = PAGE
-  let after: Place | undefined
-  do {
-    const places: Place[] = await findPage(deps, actor, { search, after, take: wanted })
-    const last = places.at(-1)
-    const isFull = last !== undefined && last.bytes >= PAGE_BYTES
-    if (last !== undefined) yield await readPage(deps, actor, places)
-    after = isFull || places.length === wanted ? last : undefined
-    // Large ones are looked for in small numbers.
-    wanted = Math.min(PAGE, 2 * places.length)
-  } while (after !== undefined)
-}
+/** The active agents, newest first; with `search` those that have it in name or description. */
+export const listAgents = (deps: Deps, actor: Actor, search?: string): Pages<Agent> =>
+  pages({
+    atOnce: AGENTS_AT_ONCE,
+    read: async (place: Place<Found>) => {
+      const rows = await findPage(deps, actor, search, place)
+      return { rows, hasMore: isFull(rows) || rows.length === place.take }
+    },
+    present: (rows) => readPage(deps, actor, rows),
+  })
 
-async function readPage(deps: Deps, { organizationId }: Actor, places: Place[]): Promise<Agent[]> {
+async function readPage(deps: Deps, { organizationId }: Actor, found: Found[]): Promise<Agent[]> {
   const rows = await deps.db.agent.findMany({
-    where: { organizationId, id: { in: places.map(({ id }) => id) }, status: 'active' },
+    where: { organizationId, id: { in: found.map(({ id }) => id) }, status: 'active' },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
   })
   return rows.map(presentAgent)
 }
 
-type Page = { search: string | undefined; after: Place | undefined; take: number }
-
-const findPage = (deps: Deps, { organizationId }: Actor, { search, after, take }: Page): Promise<Place[]> =>
-  deps.db.$queryRaw<Place[]>`
-    SELECT id, created_at AS "createdAt", bytes FROM (
-      SELECT *, sum(size) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes FROM (
-        SELECT id, created_at, coalesce(octet_length(description), 0) + octet_length(system_prompt)
-          + octet_length(capabilities::text) + octet_length(tools::text) AS size
-        FROM (
-          SELECT * FROM agents WHERE organization_id = ${organizationId}::uuid AND status = 'active'
-            AND ${search === undefined ? Prisma.sql`true` : isFound(search)}
-            AND ${after === undefined ? Prisma.sql`true` : isAfter(after)}
-          ORDER BY created_at DESC, id DESC LIMIT ${take}
-        ) AS found
-      ) AS sized
-    ) AS measured WHERE bytes - size < ${PAGE_BYTES} ORDER BY created_at DESC, id DESC`
+function findPage(
+  deps: Deps,
+  { organizationId }: Actor,
+  search: string | undefined,
+  { after, take }: Place<Found>,
+): Promise<Found[]> {
+  const order = Prisma.sql`created_at DESC, id DESC`
+  const agents = Prisma.sql`
+    SELECT * FROM agents WHERE organization_id = ${organizationId}::uuid AND status = 'active'
+      AND ${search === undefined ? Prisma.sql`true` : isFound(search)}
+      AND ${after === undefined ? Prisma.sql`true` : isAfter(after)}
+    ORDER BY ${order} LIMIT ${take}`
+  const page = pageBySizeSql({
+    found: agents,
+    order,
+    columns: Prisma.sql`id, created_at AS "createdAt"`,
+    sized: ['description', 'system_prompt', 'capabilities', 'tools'],
+  })
+  return deps.db.$queryRaw`SELECT * FROM ${page} AS page ORDER BY "createdAt" DESC, id DESC`
+}
 
 const isFound = (search: string): Prisma.Sql => {
   const pattern = `%${containsText(search).contains}%`
   return Prisma.sql`(name ILIKE ${pattern} OR description ILIKE ${pattern})`
 }
 
-const isAfter = ({ createdAt, id }: Place): Prisma.Sql =>
+const isAfter = ({ createdAt, id }: Found): Prisma.Sql =>
   Prisma.sql`(created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)`

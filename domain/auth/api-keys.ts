@@ -7,6 +7,7 @@ import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
+import type { All } from '../lists.ts'
 import { checkScopes } from './scopes.ts'
 
 /** Of one user in one organization. */
@@ -20,7 +21,7 @@ export const hashApiKey = (key: string): Uint8Array<ArrayBuffer> =>
   new Uint8Array(createHash('sha256').update(key).digest())
 
 /** The caller's in the organization, newest first. */
-export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor): Promise<ApiKey[]> {
+export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor): Promise<All<ApiKey>> {
   const rows = await deps.db.apiKey.findMany({
     where: { userId, organizationId },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],

@@ -2,54 +2,55 @@ import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { isFull, pageBySizeSql, type SizedRow } from '../events/page-by-size.ts'
+import { EVENT_COLUMNS, sizedEventsSql } from '../events/page-sql.ts'
 import { messageTypes, presentMessage, type StoredEvent } from '../events/present.ts'
+import { type Pages, type Place, pages } from '../lists.ts'
+import { isFull, type SizedRow } from '../page-by-size.ts'
 
-const MESSAGES_PAGE = 20
+const MESSAGES_AT_ONCE = 20
 
 /** Not as a parameter: a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
 
 type Order = 'asc' | 'desc'
-/** `after`: the last sequence that has been read; `skip` comes on top of it. */
-type Place = { order: Order; after: number | undefined; skip: number; take: number }
 type Row = StoredEvent & SizedRow
 
 /**
  * The messages of a session in pages that fit in memory, newest first unless `order` says otherwise. Throws `not_found`
  * when the session is deleted meanwhile.
  */
-export async function* readMessages(
+export const readMessages = (
   deps: Deps,
   sessionId: string,
-  { order, limit = Number.POSITIVE_INFINITY, offset }: { order: Order; limit?: number; offset: number },
-): AsyncGenerator<Message[]> {
-  let wanted = MESSAGES_PAGE
-  let after: number | undefined
-  for (let left = limit; left > 0; ) {
-    const take = Math.min(wanted, left)
-    const rows = await readPage(deps, sessionId, { order, after, skip: after === undefined ? offset : 0, take })
-    if (rows.length > 0) yield rows.map(presentMessage)
-    const last = rows.at(-1)
-    if (last === undefined || (rows.length < take && !isFull(rows))) return
-    after = last.sequence
-    left -= rows.length
-    // Large ones are looked for in small numbers.
-    wanted = Math.min(MESSAGES_PAGE, 2 * rows.length)
-  }
-}
+  { order, ...part }: { order: Order; limit?: number | undefined; offset: number },
+): Pages<Message> =>
+  pages({
+    ...part,
+    atOnce: MESSAGES_AT_ONCE,
+    read: async (place: Place<Row>) => {
+      const rows = await readPage(deps, sessionId, order, place)
+      return { rows, hasMore: isFull(rows) || rows.length === place.take }
+    },
+    present: (rows) => rows.map(presentMessage),
+  })
 
 /** A deleted session's messages go after it: what is there is no proof of it. */
-async function readPage(deps: Deps, sessionId: string, { order, after, skip, take }: Place): Promise<Row[]> {
+async function readPage(
+  deps: Deps,
+  sessionId: string,
+  order: Order,
+  { after, skip, take }: Place<Row>,
+): Promise<Row[]> {
   const direction = order === 'asc' ? Prisma.sql`ASC` : Prisma.sql`DESC`
-  const isAfter = order === 'asc' ? Prisma.sql`sequence > ${after}` : Prisma.sql`sequence < ${after}`
+  const isAfter =
+    order === 'asc' ? Prisma.sql`sequence > ${after?.sequence}` : Prisma.sql`sequence < ${after?.sequence}`
   const messages = Prisma.sql`
-    SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+    SELECT ${EVENT_COLUMNS} FROM events
     WHERE session_id = s.id AND type IN (${MESSAGE_TYPES}) AND ${after === undefined ? Prisma.sql`true` : isAfter}
     ORDER BY sequence ${direction} LIMIT ${take} OFFSET ${skip}`
   const found = await deps.db.$queryRaw<Row[]>`
     SELECT s.id AS "sessionId", page.* FROM sessions s
-      LEFT JOIN LATERAL ${pageBySizeSql(messages, order === 'asc' ? 'ASC' : 'DESC')} AS page ON true
+      LEFT JOIN LATERAL ${sizedEventsSql(messages, direction)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
   if (found.length === 0) throw notFound('Session')
   // A session without such messages gives one row, without a message.

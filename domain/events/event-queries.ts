@@ -4,8 +4,9 @@ import { applyCompaction, patchDanglingCalls, type Thresholds } from '../convers
 import { readConversation, readConversations, withoutImages } from '../conversation/read.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import { isFull, type SizedRow } from '../page-by-size.ts'
 import { type EventFilter, wantedTypes } from './filter.ts'
-import { isFull, pageBySizeSql, type SizedRow } from './page-by-size.ts'
+import { EVENT_COLUMNS, sizedEventsSql } from './page-sql.ts'
 import type { StoredEvent } from './present.ts'
 
 export type Row = Omit<StoredEvent, 'sessionId'>
@@ -34,13 +35,13 @@ export async function readEventRows(
   filter: EventFilter,
 ): Promise<EventRows> {
   const events = Prisma.sql`
-    SELECT sequence, type, ts, turn_id, step, exec_id, data FROM events
+    SELECT ${EVENT_COLUMNS} FROM events
     WHERE session_id = s.id AND sequence > ${after}
       AND type = ANY (${wantedTypes(filter)}::text[])
       AND (${filter.turnId ?? null}::uuid IS NULL OR turn_id = ${filter.turnId ?? null}::uuid)
     ORDER BY sequence LIMIT ${limit}`
   const found = await deps.db.$queryRaw<FoundRow[]>`
-    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL ${pageBySizeSql(events)} AS page ON true
+    SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL ${sizedEventsSql(events)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
   // A session without such events gives one row, without an event.
   const rows = found.filter((row) => row.sequence !== null)

@@ -1,11 +1,12 @@
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
+import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 import type { EventFilter } from './filter.ts'
 import { createEventReader, type EventLine } from './read.ts'
 
-const BATCH = 500
+const EVENTS_AT_ONCE = 500
 
 /** The session and the sequence after which a client wants to go on: 0 without a cursor. */
 export async function openCursor(
@@ -22,26 +23,24 @@ export async function openCursor(
   return { sessionUuid: session.id, after }
 }
 
-/**
- * Events in order, in batches that fit in memory, up to `limit` or to the end of the record. Throws `not_found` when the
- * session is deleted meanwhile.
- */
-export async function* listEvents(
+/** Events in order, up to `limit` or to the end of the record. Throws `not_found` when the session is deleted meanwhile. */
+export function listEvents(
   deps: Deps,
   sessionUuid: string,
   after: number,
   filter: EventFilter,
   limit = Number.POSITIVE_INFINITY,
-): AsyncGenerator<EventLine[]> {
-  const read = createEventReader(deps, sessionUuid, { filter, batch: Math.min(BATCH, limit), ahead: limit > BATCH })
-  let left = limit
-  let cursor = after
-  while (left > 0) {
-    const { events, through, hasMore } = await read(cursor)
-    if (events.length > 0) yield events.slice(0, left)
-    if (through === undefined) throw notFound('Session')
-    if (!hasMore) return
-    cursor = through
-    left -= events.length
-  }
+): Pages<EventLine> {
+  const atOnce = Math.min(EVENTS_AT_ONCE, limit)
+  const read = createEventReader(deps, sessionUuid, { filter, batch: atOnce, ahead: limit > EVENTS_AT_ONCE })
+  return pages({
+    atOnce,
+    limit,
+    read: async (place: Place<EventLine>) => {
+      const { events, through, hasMore } = await read(place.after?.sequence ?? after)
+      if (through === undefined) throw notFound('Session')
+      return { rows: events, hasMore }
+    },
+    present: (events) => events,
+  })
 }

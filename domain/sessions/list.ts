@@ -2,10 +2,9 @@ import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { toUuid } from '../ids.ts'
+import { type Counted, counted } from '../lists.ts'
 import { readSessions } from './read.ts'
 
-/** `pages` has a few sessions at a time. */
-export type SessionPage = { pages: AsyncGenerator<Session[]>; total: number; offset: number; limit: number }
 type PageQuery = { agent_id?: string | undefined; limit: number; offset: number }
 
 /** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
@@ -14,27 +13,24 @@ type Place = { total: number; pinned: string[]; before: Date | null; skip: numbe
 /** Counts that are not of one agent; see SessionCount in prisma/schema.prisma. */
 const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
 /** A session and its agent may be megabytes. */
-const READ_AT_ONCE = 20
+const SESSIONS_AT_ONCE = 20
 
 /**
  * A page of the organization's sessions, or of one agent's: those that the caller has pinned first, each part newest
  * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
  */
-export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<SessionPage> {
+export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<Counted<Session>> {
   const { limit, offset } = query
   const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
   const place = await findPlace(deps, actor, agentId ?? ALL_AGENTS, offset)
   const pinned = place.pinned.slice(offset, offset + limit)
   const others = await findOthers(deps, actor, agentId, place, limit - pinned.length)
-  return { pages: readPages(deps, actor, [...pinned, ...others]), total: place.total, offset, limit }
-}
-
-async function* readPages(deps: Deps, actor: Actor, ids: string[]): AsyncGenerator<Session[]> {
-  for (let start = 0; start < ids.length; start += READ_AT_ONCE) {
-    const some = ids.slice(start, start + READ_AT_ONCE)
-    const sessions = await readSessions(deps, actor, some)
-    if (sessions.length > 0) yield sessions
-  }
+  return counted({
+    ids: [...pinned, ...others],
+    read: (ids) => readSessions(deps, actor, ids),
+    atOnce: SESSIONS_AT_ONCE,
+    ...{ total: place.total, offset, limit },
+  })
 }
 
 async function findOthers(

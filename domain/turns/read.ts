@@ -4,26 +4,38 @@ import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { toId, toUuid } from '../ids.ts'
+import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 import { presentUsage } from '../usage.ts'
 import { awaitsClient, presentCall, readAct } from './calls.ts'
 
+const TURNS_AT_ONCE = 100
+
+/** Newest first. Throws `not_found`. */
 export async function listTurns(
   deps: Deps,
   actor: Actor,
   sessionId: string,
-  page: { status?: TurnStatus | undefined; limit: number; offset: number },
-): Promise<Turn[]> {
+  { status, ...part }: { status?: TurnStatus | undefined; limit: number; offset: number },
+): Promise<Pages<Turn>> {
   const session = await requireSession(deps, actor, sessionId)
-  const rows = await deps.db.turn.findMany({
-    where: { sessionId: session.id, ...(page.status === undefined ? {} : { status: page.status }) },
-    orderBy: { inputSequence: 'desc' },
-    skip: page.offset,
-    take: page.limit,
+  return pages({
+    ...part,
+    atOnce: TURNS_AT_ONCE,
+    read: async ({ after, skip, take }: Place<TurnRow>) => {
+      const rows = await deps.db.turn.findMany({
+        where: { sessionId: session.id, status, inputSequence: { lt: after?.inputSequence } },
+        orderBy: { inputSequence: 'desc' },
+        skip,
+        take,
+      })
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row)))),
   })
-  return Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row))))
 }
 
+/** Throws `not_found`. */
 export async function getTurn(deps: Deps, actor: Actor, sessionId: string, turnId: string): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
     where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: actor.organizationId },

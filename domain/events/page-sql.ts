@@ -1,0 +1,13 @@
+import { Prisma } from '../../prisma/generated/client.ts'
+import { pageBySizeSql } from '../page-by-size.ts'
+
+export const EVENT_COLUMNS = Prisma.sql`sequence, type, ts, turn_id, step, exec_id, data`
+
+/** Of the events found, which are selected by EVENT_COLUMNS, as many as fit into a page. */
+export const sizedEventsSql = (found: Prisma.Sql, direction = Prisma.sql`ASC`): Prisma.Sql =>
+  pageBySizeSql({
+    found,
+    order: Prisma.sql`sequence ${direction}`,
+    columns: Prisma.sql`sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data`,
+    sized: ['data'],
+  })
