@@ -101,6 +101,9 @@ const Variables = z.object({
   DEFAULT_OPENAI_MODEL: optionalText,
 })
 
+/** The names of all that can be configured. */
+export const configVariables: string[] = Object.keys(Variables.shape)
+
 /** What a mode cannot do without, each with the reason. */
 const Environment = Variables.superRefine((config, issues) => {
   const need = (variable: keyof typeof config, why: string) => {

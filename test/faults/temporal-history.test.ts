@@ -1,5 +1,6 @@
 import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
+import { expectEachSecretSet, madeUpSecrets, secretsOf } from '../support/secrets.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { readable, withClient } from '../support/temporal.ts'
 
@@ -69,7 +70,12 @@ const statusIs = (status: string) =>
 /** One turn of each kind: answered after a failure, with tools and a client, cancelled, failed. */
 beforeAll(async () => {
   service = await startService({
-    environment: { DEFAULT_OPENAI_API_KEY: SECRETS.key },
+    environment: {
+      ...madeUpSecrets(),
+      AUTH_IDPA_CLIENT_ID: 'client',
+      AUTH_IDPB_CLIENT_ID: 'client',
+      DEFAULT_OPENAI_API_KEY: SECRETS.key,
+    },
     capabilities: [createLab().capability],
   })
   const tools = [
@@ -122,13 +128,15 @@ async function readHistory(turnId: string) {
 
 describe("Temporal's history of a turn", () => {
   it('holds no prompt, message, argument, result, answer, error text or key, however the turn went', async () => {
+    expectEachSecretSet(service.config, 'test/faults/temporal-history.test.ts')
+    const secrets = [...Object.values(SECRETS), ...secretsOf(service.config)]
     const statuses: string[] = []
     for (const turnId of turnIds) {
       const { text, status } = await readHistory(turnId)
       statuses.push(status)
       // So it is the history that was searched, decoded.
       expect(text).toContain(`"sessionId":"`)
-      for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret)
+      for (const secret of secrets) expect(text).not.toContain(secret)
     }
     expect(statuses).toEqual(['COMPLETED', 'COMPLETED', 'CANCELLED', 'FAILED'])
   })

@@ -1,9 +1,12 @@
+import { toUuid } from '../../domain/ids.ts'
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
 import { createOwner, type Ids, type Owner, unknownIds, viewOf } from '../support/belongings.ts'
 import type { Json } from '../support/http.ts'
 import { expectNothingOf, namesIn, withoutEcho } from '../support/isolation.ts'
 import { type Planned, plan, requests } from '../support/requests.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { countOfOrganization, expectSome, ORGANIZATION_COLUMNS, tablesWith } from '../support/tables.ts'
+import { expectTablesKnown, expectViewOfEach, views } from '../support/views.ts'
 import { endpointOf, expectEntryForEach, operations, type Received, send } from '../support/walk.ts'
 
 let service: TestService
@@ -76,6 +79,18 @@ describe('what another organization has', () => {
   it('is named in the requests of every operation', () => {
     const what = 'what can be sent to it, with every id that it takes in path, query, body or headers'
     expectEntryForEach(requests, 'test/support/requests.ts', what)
+  })
+
+  it('is seen whole by its owner, so that a change is noticed', async () => {
+    expectViewOfEach(views)
+    const { db } = service.platform.deps
+    const found = await tablesWith(db, ORGANIZATION_COLUMNS)
+    expectTablesKnown(found)
+    const counts = await countOfOrganization(db, found, toUuid(victim.ids.organization))
+    expectSome(
+      counts,
+      (table) => `createOwner in test/support/belongings.ts makes no row in ${table}: let it make one.`,
+    )
   })
 
   it('is to a user what nobody has', async () => {

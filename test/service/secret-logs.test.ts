@@ -1,7 +1,15 @@
 import { pino } from 'pino'
+import { endpoints } from '../../contract/index.ts'
 import { ADMIN_VARIABLES, createApiKey, FULL_MODE, fromSomewhere, logInUser, registerUser } from '../support/auth.ts'
 import { type Answer, call, expectError, type Json, textMessage } from '../support/http.ts'
-import { createLogCheck } from '../support/log-check.ts'
+import { createLogCheck, type LogCheck } from '../support/log-check.ts'
+import {
+  expectEachFieldFound,
+  expectEachSecretSet,
+  madeUpSecrets,
+  secretFields,
+  secretsOf,
+} from '../support/secrets.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const TEXT = 'text-of-a-test: what nobody but the model is to read'
@@ -10,8 +18,11 @@ let service: TestService
 let url: string
 beforeAll(async () => {
   const environment = {
+    ...madeUpSecrets(),
     ...FULL_MODE,
     ...ADMIN_VARIABLES,
+    AUTH_IDPA_CLIENT_ID: 'client',
+    AUTH_IDPB_CLIENT_ID: 'client',
     DEFAULT_OPENAI_API_KEY: 'sk-of-a-test-0123456789',
     DEFAULT_OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
   }
@@ -62,6 +73,15 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   ]
 }
 
+function findsSomething(check: LogCheck): boolean {
+  try {
+    check.expectNoSecrets()
+    return false
+  } catch {
+    return true
+  }
+}
+
 describe('the check of logs', () => {
   const lineWith = (secret: string) => {
     const check = createLogCheck(['hidden-in-the-configuration'])
@@ -91,6 +111,20 @@ describe('the check of logs', () => {
     ['a secret of the configuration', 'hidden-in-the-configuration'],
   ])('finds %s', (_, secret) => {
     expect(lineWith(secret)).toThrow(/is in this line of the log/)
+  })
+
+  it('finds every secret of the configuration, and every field of a request that is one by its name', () => {
+    expectEachSecretSet(service.config, 'test/service/secret-logs.test.ts')
+    for (const secret of secretsOf(service.config)) {
+      const check = createLogCheck(secretsOf(service.config))
+      check.write(JSON.stringify({ msg: `It was "${secret}".` }))
+      expect(() => check.expectNoSecrets()).toThrow(/is in this line of the log/)
+    }
+    expectEachFieldFound(secretFields(endpoints), (line) => {
+      const check = createLogCheck()
+      check.write(line)
+      return findsSomething(check)
+    })
   })
 
   it('fails the stop of a service that has logged one, when all is stopped', async () => {

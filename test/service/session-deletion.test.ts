@@ -11,6 +11,7 @@ import {
 } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
+import { countOfSession, expectNone, expectSome, SESSION_COLUMNS, tablesWith } from '../support/tables.ts'
 import { withClient } from '../support/temporal.ts'
 
 let service: TestService
@@ -24,16 +25,41 @@ const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
 /** What a session has in the record; nothing but zeros once it is gone. */
-async function countRows(id: string): Promise<number[]> {
+async function countRows(id: string): Promise<Record<string, number>> {
   const { db } = service.platform.deps
   const sessionId = toUuid(id)
-  return Promise.all([
-    db.session.count({ where: { id: sessionId } }),
-    db.turn.count({ where: { sessionId } }),
-    db.event.count({ where: { sessionId } }),
-    db.sessionPin.count({ where: { sessionId } }),
-    db.deletedSession.count({ where: { id: sessionId } }),
-  ])
+  return {
+    sessions: await db.session.count({ where: { id: sessionId } }),
+    deleted_sessions: await db.deletedSession.count({ where: { id: sessionId } }),
+    ...(await countOfSession(db, await tablesWith(db, SESSION_COLUMNS), sessionId)),
+  }
+}
+
+/** Fails for every table that has rows of the session left. */
+const expectGone = async (id: string): Promise<void> =>
+  expectNone(
+    await countRows(id),
+    (table, count) =>
+      `${table} has ${count} rows left of a session that was deleted: domain/session-deletion/owned-data.ts removes what ` +
+      'no foreign key does, and what is inserted must lock the session (FOR KEY SHARE).',
+  )
+
+/** Fails for every table of a session's that has no rows of this one. */
+const expectOneOfEach = async (id: string): Promise<void> => {
+  const { deleted_sessions, ...counts } = await countRows(id)
+  expectSome(
+    counts,
+    (table) =>
+      `${table} has nothing of the session that this test deletes: make a row before, and see that it goes, by a foreign ` +
+      'key or in domain/session-deletion/owned-data.ts.',
+  )
+}
+
+/** Fails unless the session is gone and its deletion is noted. */
+async function expectOnlyNoted(id: string): Promise<void> {
+  const { deleted_sessions, ...counts } = await countRows(id)
+  expect(deleted_sessions).toBe(1)
+  expect(Object.values(counts)).toEqual(Object.keys(counts).map(() => 0))
 }
 
 const insertEvents = (sessionId: string, count: number) => service.platform.deps.db.$executeRaw`
@@ -44,8 +70,14 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
 /** Never aborts. */
 const ALWAYS = new AbortController().signal
 
-const untilGone = (id: string) =>
-  waitFor(async () => (await countRows(id)).every((count) => count === 0), `${id} to be gone from the record`)
+const isGone = async (id: string): Promise<boolean> => Object.values(await countRows(id)).every((count) => count === 0)
+
+async function untilGone(id: string): Promise<void> {
+  await waitFor(() => isGone(id), `${id} to be gone from the record`).catch(async (error: Error) => {
+    await expectGone(id)
+    throw error
+  })
+}
 
 /** The newest turn, which is its workflow's id too. */
 const turnOf = async (id: string): Promise<string> => (await ask('GET', `/${id}/turns`)).body.data[0].id
@@ -64,6 +96,7 @@ describe('deleting a session', () => {
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
+    await expectOneOfEach(id)
     const { agent_id, usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
     await untilGone(id)
@@ -140,9 +173,9 @@ describe('a deletion that was not finished', () => {
     const { workflows } = deps
     deps.workflows = { ...workflows, cancelTurn: () => Promise.reject(new Error('away')) }
     expect((await ask('DELETE', `/${id}`)).status).toBe(204)
-    expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
+    await expectOnlyNoted(id)
     await expect(sweepDeletedSessions(deps, ALWAYS, 0)).rejects.toThrow('away')
-    expect(await countRows(id)).toEqual([0, 0, 0, 0, 1])
+    await expectOnlyNoted(id)
     deps.workflows = workflows
     await sweepDeletedSessions(deps, ALWAYS, 0)
     expect(await untilWorkflowEnds(turnId)).toBe('CANCELLED')
@@ -170,9 +203,9 @@ describe('a deletion that was not finished', () => {
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
     await deps.db.session.delete({ where: { id: toUuid(id) } })
-    expect((await countRows(id)).slice(3)).toEqual([0, 1])
+    expect(await countRows(id)).toMatchObject({ session_pins: 0, deleted_sessions: 1 })
     await sweepDeletedSessions(deps, ALWAYS, 0)
-    expect(await countRows(id)).toEqual([0, 0, 0, 0, 0])
+    await expectGone(id)
   })
 
   it('because its process died is finished by the sweeper, however many events there were', async () => {
@@ -181,6 +214,6 @@ describe('a deletion that was not finished', () => {
     await insertEvents(id, 25_000)
     await deps.db.deletedSession.create({ data: { id, turnIds: [newUuid()] } })
     await Promise.all([sweepDeletedSessions(deps, ALWAYS, 0), sweepDeletedSessions(deps, ALWAYS, 0)])
-    expect(await countRows(`session_${id.replaceAll('-', '')}`)).toEqual([0, 0, 0, 0, 0])
+    await expectGone(`session_${id.replaceAll('-', '')}`)
   })
 })

@@ -2,6 +2,7 @@ import { newUuid, toId } from '../../domain/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { callsOf, clientTool } from './turns.ts'
+import { pathsOf } from './views.ts'
 
 /** Whatever of an organization a request may name. */
 export type Ids = {
@@ -134,13 +135,6 @@ export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json
     return { status, body }
   }
   const view: Record<string, Json> = {}
-  const lists = ['/v1/agents', '/v1/sessions?limit=100', '/v1/auth/api-keys', '/v1/users', '/v1/orgs', '/v1/auth/me']
-  const ofSession = (id: string) => ['', '/messages', '/events', '/turns'].map((part) => `/v1/sessions/${id}${part}`)
-  const sessions = [ids.session, ids.waitingSession, ids.deletedSession].flatMap(ofSession)
-  const agents = [ids.agent, ids.chosenAgent, ids.importedAgent].flatMap((id) => [
-    `/v1/agents/${id}`,
-    `/v1/agents/${id}/export`,
-  ])
-  for (const path of [...lists, `/v1/orgs/${ids.organization}`, ...sessions, ...agents]) view[path] = await read(path)
+  for (const path of pathsOf(ids)) view[path] = await read(path)
   return view
 }

@@ -8,6 +8,7 @@ import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
 import { type RunningWorker, startWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
 import { andPrint, createLogCheck, type LogCheck } from './log-check.ts'
+import { secretsOf } from './secrets.ts'
 import { withClient } from './temporal.ts'
 
 export type TestService = {
@@ -113,15 +114,6 @@ export async function withService(options: TestOptions, check: (service: TestSer
     await service.stop()
   }
 }
-
-const secretsOf = (config: Config) => [
-  config.AUTH_JWT_SECRET,
-  config.AUTH_ADMIN_PASSWORD,
-  config.AUTH_IDPA_CLIENT_SECRET,
-  config.AUTH_IDPB_CLIENT_SECRET,
-  config.DEFAULT_OPENAI_API_KEY,
-  config.DATABASE_URL,
-]
 
 /** It would start workflows for as long as Temporal runs. */
 const deleteSchedule = (config: Config): Promise<void> =>

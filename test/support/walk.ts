@@ -13,10 +13,10 @@ export function endpointOf(operation: string): Endpoint {
 }
 
 /** What a test has to say about each operation: a new one fails it with a sentence that tells what is missing. */
-export function expectEntryForEach(table: object, file: string, what: string): void {
+export function expectEntryForEach(table: object, file: string, what: string, among = operations): void {
   const entries = Object.keys(table)
-  const missing = operations.filter((operation) => !entries.includes(operation))
-  const left = entries.filter((entry) => !operations.some((operation) => operation === entry))
+  const missing = among.filter((operation) => !entries.includes(operation))
+  const left = entries.filter((entry) => !among.some((operation) => operation === entry))
   const sentences = [
     ...missing.map((operation) => `${file} has no entry for "${operation}": add ${what}.`),
     ...left.map((entry) => `${file} has an entry for "${entry}", which is no operation: remove it.`),

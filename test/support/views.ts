@@ -1,0 +1,99 @@
+import type { Ids } from './belongings.ts'
+import type { Table } from './tables.ts'
+import { endpointOf, expectEntryForEach, operations } from './walk.ts'
+
+type Parameters = Record<string, string>
+
+const list = (query: Parameters = {}) => [query]
+const ofSessions = ({ session, waitingSession, deletedSession }: Ids): Parameters[] =>
+  [session, waitingSession, deletedSession].map((session_id) => ({ session_id }))
+const ofAgents = ({ agent, chosenAgent, importedAgent }: Ids): Parameters[] =>
+  [agent, chosenAgent, importedAgent].map((agent_id) => ({ agent_id }))
+
+const STREAM = 'a stream of what is read elsewhere'
+const EVERYBODYS = 'the same for everybody'
+
+/**
+ * For each operation that reads, with which parameters an owner reads all that the organization has; or why it shows
+ * nothing of it. Those that the path has no place for go into the query.
+ */
+export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
+  'GET /v1/auth/me': () => list(),
+  'GET /v1/auth/api-keys': () => list(),
+  'GET /v1/orgs': () => list(),
+  'GET /v1/orgs/{org}': ({ organization }) => list({ org: organization }),
+  'GET /v1/users': () => list(),
+  'GET /v1/agents': () => list(),
+  'GET /v1/agents/{agent_id}': ofAgents,
+  'GET /v1/agents/{agent_id}/export': ofAgents,
+  'GET /v1/sessions': () => list({ limit: '100' }),
+  'GET /v1/sessions/{session_id}': ofSessions,
+  'GET /v1/sessions/{session_id}/messages': ofSessions,
+  'GET /v1/sessions/{session_id}/events': ofSessions,
+  'GET /v1/sessions/{session_id}/sse': STREAM,
+  'GET /v1/sessions/{session_id}/turns': ofSessions,
+  'GET /v1/sessions/{session_id}/turns/{turn_id}': ({ session, turn, waitingSession, waitingTurn }) => [
+    { session_id: session, turn_id: turn },
+    { session_id: waitingSession, turn_id: waitingTurn },
+  ],
+  'GET /v1/llm-models': EVERYBODYS,
+  'GET /v1/llm-models/{id}': EVERYBODYS,
+  'GET /v1/capabilities': EVERYBODYS,
+  'GET /v1/capabilities/{capability_id}': EVERYBODYS,
+  'GET /v1/durable/sse': STREAM,
+}
+
+/** For each table with an organization's or a session's rows, which view shows them; or why none does. */
+export const tables: Record<string, string> = {
+  members: 'GET /v1/users',
+  api_keys: 'GET /v1/auth/api-keys',
+  agents: 'GET /v1/agents',
+  sessions: 'GET /v1/sessions',
+  session_counts: 'GET /v1/sessions',
+  session_pins: 'GET /v1/sessions',
+  turns: 'GET /v1/sessions/{session_id}/turns',
+  events: 'GET /v1/sessions/{session_id}/events',
+  idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
+}
+
+/** Fails with a sentence for each operation that reads something of somebody and is no view. */
+export function expectViewOfEach(views: object, among: string[] = operations): void {
+  const reading = among.filter((one) => one.startsWith('GET ') && endpointOf(one).access !== 'public')
+  const what = 'with which parameters an owner reads all there is, so that a change by somebody else is noticed'
+  expectEntryForEach(views, 'test/support/views.ts', what, reading)
+}
+
+/** Fails with a sentence for each table that no view is known to show. */
+export function expectTablesKnown(found: Table[], known: Record<string, string> = tables): void {
+  const missing = found.filter(({ name }) => known[name] === undefined)
+  const left = Object.keys(known).filter((table) => !found.some(({ name }) => name === table))
+  const unseen = Object.entries(known).filter(
+    ([, view]) => view.startsWith('GET ') && typeof views[view] !== 'function',
+  )
+  const sentences = [
+    ...missing.map(
+      ({ name, columns }) =>
+        `The table ${name} has a ${columns.join(' and a ')}, and test/support/views.ts does not know it: add to \`tables\` ` +
+        'the view that shows its rows, or why none does, and let createOwner in test/support/belongings.ts make a row.',
+    ),
+    ...left.map((table) => `test/support/views.ts has the table ${table}, which there is none of: remove it.`),
+    ...unseen.map(([table, view]) => `In test/support/views.ts ${table} is shown by "${view}", which is no view.`),
+  ]
+  if (sentences.length > 0) throw new Error(sentences.join('\n'))
+}
+
+/** All paths at which the owner reads what the organization has. */
+export const pathsOf = (ids: Ids): string[] =>
+  Object.entries(views).flatMap(([operation, view]) =>
+    typeof view === 'string' ? [] : view(ids).map((parameters) => fill(operation, parameters)),
+  )
+
+function fill(operation: string, parameters: Parameters): string {
+  const rest = new Map(Object.entries(parameters))
+  const path = operation.replace(/^\w+ /, '').replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = rest.get(name) ?? `no value for ${name}`
+    rest.delete(name)
+    return value
+  })
+  return rest.size === 0 ? path : `${path}?${new URLSearchParams([...rest])}`
+}

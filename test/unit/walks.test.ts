@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { Endpoint } from '../../contract/endpoint.ts'
+import { endpoints } from '../../contract/index.ts'
+import { expectEachFieldFound, expectEachSecretSet, secretFields, secretVariables } from '../support/secrets.ts'
+import { expectNone, expectSome } from '../support/tables.ts'
+import { expectTablesKnown, expectViewOfEach, tables, views } from '../support/views.ts'
+
+/** What the record has, as views.ts knows it. */
+const known = Object.keys(tables).map((name) => ({ name, columns: ['organization_id'] }))
+
+describe('what a new resource has to be added to', () => {
+  it('is each list of what an owner sees: a view for every operation that reads', () => {
+    expectViewOfEach(views)
+    const { 'GET /v1/agents': _, ...others } = views
+    expect(() => expectViewOfEach(others)).toThrow(/^test\/support\/views.ts has no entry for "GET \/v1\/agents": add /)
+    expect(() => expectViewOfEach({ ...views, 'GET /v1/notes': 'gone' })).toThrow(/"GET \/v1\/notes".*remove it/)
+  })
+
+  it('is the tables of an organization or a session', () => {
+    expectTablesKnown(known)
+    const notes = { name: 'notes', columns: ['organization_id', 'session_id'] }
+    expect(() => expectTablesKnown([...known, notes])).toThrow(
+      /^The table notes has a organization_id and a session_id, and test\/support\/views.ts does not know it: add /,
+    )
+    expect(() => expectTablesKnown(known.slice(1))).toThrow(/has the table members, which there is none of: remove it/)
+    expect(() => expectTablesKnown(known, { ...tables, members: 'GET /v1/durable/sse' })).toThrow(
+      /members is shown by "GET \/v1\/durable\/sse", which is no view/,
+    )
+  })
+
+  it('is the rows that a test makes before and finds gone after', () => {
+    expectSome({ notes: 1 }, () => 'none')
+    expect(() => expectSome({ notes: 0, turns: 1 }, (table) => `${table} is empty`)).toThrow(/^notes is empty$/)
+    expectNone({ notes: 0 }, () => 'some')
+    expect(() => expectNone({ notes: 2, turns: 0 }, (table, count) => `${table} has ${count}`)).toThrow(/^notes has 2$/)
+  })
+
+  it('is the secrets of the configuration', () => {
+    expect(secretVariables(['PORT', 'NOTES_API_KEY', 'A_SECRET', 'A_PASSWORD', 'DATABASE_URL', 'LOCAL_KEY'])).toEqual([
+      'NOTES_API_KEY',
+      'A_SECRET',
+      'A_PASSWORD',
+      'DATABASE_URL',
+      'LOCAL_KEY',
+    ])
+    // A flag that is called like one.
+    expect(secretVariables()).not.toContain('AUTH_DISABLE_PASSWORD')
+    expect(secretVariables()).toContain('AUTH_JWT_SECRET')
+    expect(() => expectEachSecretSet({}, 'a.test.ts', ['NOTES_API_KEY'])).toThrow(
+      /^NOTES_API_KEY is a secret by its name and a.test.ts does not look for it: give its service a value, or /,
+    )
+  })
+
+  it('is the secrets in requests', () => {
+    const fields = secretFields(endpoints).map(({ operation, field }) => `${operation}: ${field}`)
+    expect(fields).toContain('POST /v1/auth/login: password')
+    expect(fields).toContain('POST /v1/auth/refresh: refresh_token')
+    const body = z.object({ server: z.array(z.object({ api_key: z.string(), max_tokens: z.number() })) })
+    const planted = { method: 'POST', path: '/v1/notes', body } as Pick<
+      Endpoint,
+      'method' | 'path' | 'body'
+    > as Endpoint
+    expect(secretFields([planted])).toEqual([{ operation: 'POST /v1/notes', field: 'api_key' }])
+    expect(() => expectEachFieldFound(secretFields([planted]), () => false)).toThrow(
+      /^"api_key" of POST \/v1\/notes is a secret by its name and logs are not searched for it: add it to /,
+    )
+  })
+})
