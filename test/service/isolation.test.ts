@@ -81,8 +81,11 @@ describe('what another organization has', () => {
     expectEntryForEach(requests, 'test/support/requests.ts', what)
   })
 
-  it('is seen whole by its owner, so that a change is noticed', async () => {
+  it('is seen whole by its owner, so that a change is noticed', () => {
     expectViewOfEach(views)
+  })
+
+  it('is in tables that the walk knows, with rows of it in each', async () => {
     const { db } = service.platform.deps
     const found = await tablesWith(db, ORGANIZATION_COLUMNS)
     expectTablesKnown(found)
