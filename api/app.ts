@@ -55,7 +55,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(requestId)
-  app.use(answerErrors(deps.log))
+  app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(router.routes())

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { RELAY_STREAMS, relayKey } from '../domain/events/live-stream.ts'
+import { RELAY_STREAMS, relayKey } from '../domain/events/live-entry.ts'
 import { toUuid } from '../domain/ids.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'

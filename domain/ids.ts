@@ -17,6 +17,9 @@ export const newUuid = (): string => v7()
 /** `session` and a uuid give `session_<32 hex>`. */
 export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
 
+/** For those who write ids and import no values of the domain. */
+export type ToId = typeof toId
+
 /** The uuid of a prefixed id that the contract has checked already. */
 export function toUuid(id: string): string {
   const hex = id.slice(id.indexOf('_') + 1)

@@ -1,8 +1,8 @@
 import type { Connection } from '@temporalio/client'
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common'
 import type { Logger } from 'pino'
-import { toId } from '../domain/ids.ts'
-import type { StartedTurn } from '../domain/turns/start.ts'
+import type { ToId } from '../domain/ids.ts'
+import type { StartedTurn } from '../domain/turns/turn-workflows.ts'
 
 /** What turns are found by in Temporal. */
 export type TurnAttributes = {
@@ -30,6 +30,7 @@ export function registerTurnAttributes(
   namespace: string,
   log: Logger,
   track: <T>(asking: Promise<T>) => Promise<T>,
+  toId: ToId,
 ): TurnAttributes {
   let usable: readonly Name[] = []
   let nextTryAt = 0
@@ -56,7 +57,7 @@ export function registerTurnAttributes(
   return {
     of: (turn) => {
       tryRegister()
-      return usable.length === 0 ? undefined : attributesOf(turn, usable)
+      return usable.length === 0 ? undefined : attributesOf(turn, usable, toId)
     },
     refused: (error) => {
       usable = []
@@ -81,7 +82,7 @@ async function register(connection: Connection, namespace: string, use: (names: 
   use(NAMES.filter((name) => (customAttributes[name] ?? KEYWORD) === KEYWORD))
 }
 
-function attributesOf(turn: StartedTurn, names: readonly Name[]): TypedSearchAttributes {
+function attributesOf(turn: StartedTurn, names: readonly Name[], toId: ToId): TypedSearchAttributes {
   const values: Record<Name, string | null> = {
     SessionId: toId('session', turn.sessionId),
     AgentId: turn.agentId && toId('agent', turn.agentId),

@@ -13,15 +13,15 @@ import {
 import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import type { Retention } from '../domain/deps.ts'
 import type { TemporalHealthReader } from '../domain/durable/health.ts'
-import { toId } from '../domain/ids.ts'
-import type { Retention } from '../domain/retention.ts'
-import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/start.ts'
+import type { ToId } from '../domain/ids.ts'
+import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
 import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
 import { keepRetentionSchedule } from './schedules.ts'
 import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
-import { createHealthReader } from './temporal-health.ts'
+import { type Ask, createHealthReader } from './temporal-health.ts'
 
 const CALL_TIMEOUT_MS = 5000
 /** The library's own is two minutes: so long a Temporal that is back would not be found. */
@@ -49,6 +49,7 @@ export type Temporal = TurnControl & {
 export function connectTemporal(
   config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TASK_QUEUE'>,
   log: Logger,
+  toId: ToId,
 ): Temporal {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
   const channelArgs = { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_MS }
@@ -62,7 +63,7 @@ export function connectTemporal(
     underWay.add(settled)
     return asking
   }
-  const attributes = registerTurnAttributes(connection, namespace, log, track)
+  const attributes = registerTurnAttributes(connection, namespace, log, track, toId)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
   const closing = new AbortController()
@@ -72,8 +73,11 @@ export function connectTemporal(
   }
 
   return {
-    startTurn: createStarter(ask, attributes, (client) => ({ taskQueue, requestEagerStart: client === eagerClient })),
-    ...createControl(ask),
+    startTurn: createStarter(ask, attributes, toId, (client) => ({
+      taskQueue,
+      requestEagerStart: client === eagerClient,
+    })),
+    ...createControl(ask, toId),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
       await track(connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({})))
@@ -95,15 +99,18 @@ export function connectTemporal(
   }
 }
 
-/** Every call to Temporal: on the connection of the moment, and with the time limit. */
-export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
-function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {
+function createStarter(
+  ask: Ask,
+  attributes: TurnAttributes,
+  toId: ToId,
+  placeOn: (client: Client) => Place,
+): TurnStarter {
   let starting = 0
   const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
     client.workflow.start(TURN_WORKFLOW, {
-      ...startOptions(turn),
+      ...startOptions(turn, toId),
       ...placeOn(client),
       ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
     })
@@ -129,7 +136,7 @@ function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: C
   }
 }
 
-function createControl(ask: Ask): TurnControl {
+function createControl(ask: Ask, toId: ToId): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
   return {
@@ -148,7 +155,7 @@ function createControl(ask: Ask): TurnControl {
 const OPEN = ['RUNNING', 'PAUSED']
 
 /** The ids alone are the input: whatever else a caller's object holds must not get into a payload. */
-function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn) {
+function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn, toId: ToId) {
   return {
     workflowId: toId('turn', turnId),
     args: [{ organizationId, sessionId, turnId }],

@@ -18,7 +18,7 @@ export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
   checkCapabilities(deps, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
-  await checkTools(input.tools)
+  await checkTools(deps, input.tools)
 }
 
 /** Throws `invalid` when a model id is given that does not exist. */
@@ -37,8 +37,11 @@ export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfi
 }
 
 /** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
-export async function checkTools(tools: ToolDefinition[] | null | undefined): Promise<void> {
-  const problems = await checkSchemas((tools ?? []).map(({ parameters }) => parameters))
+export async function checkTools(deps: Deps, tools: ToolDefinition[] | null | undefined): Promise<void> {
+  const problems = await checkSchemas(
+    deps.threads.schemas,
+    (tools ?? []).map(({ parameters }) => parameters),
+  )
   const wrong = problems.findIndex((problem) => problem !== undefined)
   if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
 }

@@ -107,6 +107,6 @@ function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Ro
       execId: event.execId ?? null,
       data: event.data,
     }
-    return [presentEvent(deps.events.ids, stored, event.parts ?? {})]
+    return [presentEvent(deps.events, stored, event.parts ?? {})]
   })
 }

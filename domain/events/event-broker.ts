@@ -3,12 +3,12 @@ import type { Logger } from 'pino'
 import { isTurnEnd } from '../../contract/events.ts'
 import { sleep } from '../../lib/sleep.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
-import { RELAY_STREAMS, type RelayEntry, readRelayFields, relayKey } from './live-stream.ts'
+import { type LiveEntry, RELAY_STREAMS, readRelayFields, relayKey } from './live-entry.ts'
 
 /** A reader that waits for news of one session. */
 export type Subscription = {
   /** Entries since the last call. `missed`: some are not here and have to be read from the record. */
-  take(): { entries: RelayEntry[]; missed: boolean }
+  take(): { entries: LiveEntry[]; missed: boolean }
   /** Called when more came than an inbox holds; what it held is dropped, the record has it. */
   onOverflow: () => void
   /** Resolves when there is something to take, the session is gone, or the signal aborts. */
@@ -25,7 +25,7 @@ export type EventBroker = {
 }
 
 type TurnWatches = Map<string, Set<() => void>>
-type Subscriber = { cursor: () => number; deliver(entry: RelayEntry): void; invalidate(): void }
+type Subscriber = { cursor: () => number; deliver(entry: LiveEntry): void; invalidate(): void }
 
 type HubOptions = {
   /** A connection of the hub's own: it blocks in XREAD. */
@@ -83,7 +83,7 @@ export function createEventBroker(options: HubOptions): EventBroker {
 }
 
 function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string, cursor: () => number): Subscription {
-  let entries: RelayEntry[] = []
+  let entries: LiveEntry[] = []
   let bytes = 0
   let missed = false
   let wake = () => {}
@@ -94,7 +94,7 @@ function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string,
     missed = true
     wake()
   }
-  const deliver = (entry: RelayEntry) => {
+  const deliver = (entry: LiveEntry) => {
     bytes += entry.line.length
     if (entries.length >= MAX_INBOX_ENTRIES || bytes > MAX_INBOX_BYTES) {
       invalidate()

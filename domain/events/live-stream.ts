@@ -1,28 +1,11 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { Deps } from '../deps.ts'
+import { relayIndex, relayKey } from './live-entry.ts'
 
-/** A fixed number, so that one blocking read covers all sessions. All processes of a deployment must agree on it. */
-export const RELAY_STREAMS = 8
 /** A subscriber that falls further behind reads Postgres, so the relay stays small. */
 const KEPT_ENTRIES = 1000
 /** Longer lines ring the bell without their text: Redis holds news, not the record. */
 export const MAX_LINE_LENGTH = 64 * 1024
-
-/** An event on the relay, ids as plain uuids. With an empty `line` the reader takes the event from Postgres. */
-export type RelayEntry = {
-  sessionId: string
-  sequence: number
-  type: string
-  turnId: string
-  id: string
-  line: string
-}
-
-export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
-
-export const relayIndex = (sessionUuid: string): number =>
-  // The last hex digits of a UUIDv7 are random.
-  Number.parseInt(sessionUuid.slice(-4), 16) % RELAY_STREAMS
 
 /**
  * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from
@@ -68,13 +51,4 @@ function isLongGeneration(event: WireEvent): boolean {
     if (length > MAX_LINE_LENGTH) return true
   }
   return false
-}
-
-/** The entries of one publishEvents, as a reader of the stream gets them. */
-export function* readRelayFields(fields: string[]): Generator<RelayEntry> {
-  const [sessionId = '', turnId = ''] = fields
-  for (let at = 2; at + 3 < fields.length; at += 4) {
-    const [sequence, type = '', id = '', line = ''] = fields.slice(at, at + 4)
-    yield { sessionId, turnId, sequence: Number(sequence), type, id, line }
-  }
 }

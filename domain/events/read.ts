@@ -131,7 +131,7 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
 
 /** `input`: the messages of a model call, as they go into its data, which stands last in the line. */
 function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string | undefined): EventLine {
-  const presented = presentEvent(deps.events.ids, event, parts)
+  const presented = presentEvent(deps.events, event, parts)
   const line = JSON.stringify(presented)
   return {
     id: presented.id,

@@ -13,7 +13,8 @@ import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid, toId, toUuid } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
-import { type StartedTurn, startTurnSoon } from '../turns/start.ts'
+import { startTurnSoon } from '../turns/start.ts'
+import type { StartedTurn } from '../turns/turn-workflows.ts'
 
 export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid: string; sequence: number }
 
@@ -168,7 +169,7 @@ function newMessage(
 }
 
 const presentInput = (deps: Deps, event: StoredEvent) =>
-  presentEvent(deps.events.ids, event, {}) as WireEvent<'input.message'>
+  presentEvent(deps.events, event, {}) as WireEvent<'input.message'>
 
 const toAccepted = ({ sessionId, turnId }: NewMessage, event: WireEvent<'input.message'>): AcceptedMessage => ({
   message: event.data.message,

@@ -25,7 +25,7 @@ export async function createSession(
   }
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
-  await checkTools(input.tools)
+  await checkTools(deps, input.tools)
   if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)
   const id = attempt.uuid ?? newUuid()
   await deps.db.session.createMany({

@@ -1,6 +1,7 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { type StartedTurn, startTurnSoon } from './start.ts'
+import { startTurnSoon } from './start.ts'
+import type { StartedTurn } from './turn-workflows.ts'
 
 /** The turn at the head of a session's queue if it still has to be started; null when another one runs or none waits. */
 export async function nextTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | null> {

@@ -4,7 +4,7 @@ import type { NewEvent } from '../../events/append.ts'
 import { newUuid, toId, toUuid } from '../../ids.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
-import type { ModelCall } from './reason.ts'
+import type { ModelCall } from './model-call.ts'
 import type { TurnContext } from './turn-context.ts'
 
 const modelMetadata = ({ model }: TurnContext) => ({

@@ -1,6 +1,6 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
-import { buildModelInput, type ModelInput } from '../../conversation/model-input.ts'
+import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { newUuid } from '../../ids.ts'
@@ -10,6 +10,7 @@ import { startNext, startNextOf } from '../queue.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { type Attempt, appendAs, hasTooManyClaims, whileTurnRuns } from './attempt.ts'
+import type { ModelCall } from './model-call.ts'
 import { answerEvents, answerStartedEvent, generationEvent, reasonStartedEvent } from './reason-events.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
@@ -25,18 +26,6 @@ export type Reasoned =
   | { outcome: 'retry'; afterMs: number }
 
 const MAX_MODEL_CALLS = 5
-
-/** One attempt at one step. */
-export type ModelCall = {
-  deps: Deps
-  context: TurnContext
-  given: ModelInput
-  step: string
-  iteration: number
-  execId: string
-  attempt: Attempt
-  startedAt: number
-}
 
 /**
  * One model call of a turn, with its events; the first also begins the turn, and the one that answers ends it, in the
@@ -97,7 +86,7 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Mod
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
     return { outcome: 'failed', code: 'max_iterations' }
   }
-  const { events, plan } = await beginAct(context, iteration, toolCalls, call.attempt.signal)
+  const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.attempt.signal)
   await append(call, [...answered, ...events])
   return { outcome: 'act', model: context.model.name, ...plan }
 }

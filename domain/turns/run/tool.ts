@@ -33,7 +33,7 @@ export async function runTool(
     const execId = newUuid()
     const startedAt = Date.now()
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims > 1, live.signal)
+    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, live.signal)
     const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
@@ -75,9 +75,10 @@ async function resultOf(
   deps: Deps,
   turn: TurnInput,
   call: LoadedCall,
-  mayHaveRun: boolean,
+  claims: number,
   signal: AbortSignal,
 ): Promise<CallResult> {
+  const mayHaveRun = claims > 1
   const { tool, config } = call
   if (tool === undefined) return { status: 'error', error: `There is no tool "${call.name}" any more.` }
   if (mayHaveRun && !tool.mayRunAgain) {
@@ -85,7 +86,8 @@ async function resultOf(
       'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
     return { status: 'error', error }
   }
-  const run = { outgoing: deps.outgoing, ...turn, callId: call.id, mayHaveRun, config }
+  const { outgoing, threads } = deps
+  const run = { outgoing, threads, ...turn, callId: call.id, mayHaveRun, config }
   return withTimeLimit(tool, signal, async (limited) => {
     try {
       return toResult(await tool.run(call.arguments, { ...run, signal: limited }))

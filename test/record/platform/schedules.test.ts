@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type ScheduleDescription, ScheduleOverlapPolicy } from '@temporalio/client'
 import { pino } from 'pino'
+import { toId } from '../../../domain/ids.ts'
 import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
 import { waitFor } from '../../support/http.ts'
 import { startProxy } from '../../support/proxy.ts'
@@ -30,7 +31,7 @@ afterEach(async () => {
 /** What one process of the service has. */
 function open(at = address): Temporal {
   const config = { TEMPORAL_ADDRESS: at, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
-  const temporal = connectTemporal(config, pino({ level: 'silent' }))
+  const temporal = connectTemporal(config, pino({ level: 'silent' }), toId)
   temporals.push(temporal)
   return temporal
 }

@@ -4,7 +4,7 @@ import { msToTs } from '@temporalio/common/lib/time.js'
 import { NativeConnection, Runtime } from '@temporalio/worker'
 import { pino } from 'pino'
 import { newUuid, toId } from '../../../domain/ids.ts'
-import type { StartedTurn } from '../../../domain/turns/start.ts'
+import type { StartedTurn } from '../../../domain/turns/turn-workflows.ts'
 import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
 import { RESUME_SIGNAL } from '../../../workflows/messages.ts'
 import { waitFor } from '../../support/http.ts'
@@ -43,7 +43,7 @@ function open(namespace: string, at = address): Temporal {
     TEMPORAL_TASK_QUEUE: `unpolled-${randomUUID()}`,
   }
   const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
-  const temporal = connectTemporal(config, log)
+  const temporal = connectTemporal(config, log, toId)
   opened.push(temporal)
   return temporal
 }

@@ -7,6 +7,7 @@ import { Client, Connection } from '@temporalio/client'
 import { pino } from 'pino'
 import { freePorts, startTemporal } from '../../../dev/services/all.ts'
 import type { TemporalHealth } from '../../../domain/durable/health.ts'
+import { toId } from '../../../domain/ids.ts'
 import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
 import { TURN_WORKFLOW } from '../../../workflows/messages.ts'
 import { PATIENCE_MS, waitFor } from '../../support/http.ts'
@@ -31,7 +32,7 @@ afterEach(async () => {
 /** What one process of the service has, on a task queue of its own. */
 function open({ address = connection.options.address, taskQueue = `queue-${randomUUID()}` } = {}) {
   const config = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
-  const temporal = connectTemporal(config, pino({ level: 'silent' }))
+  const temporal = connectTemporal(config, pino({ level: 'silent' }), toId)
   opened.push(temporal)
   return { taskQueue, read: temporal.readHealth }
 }

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { createEventBroker } from '../../../domain/events/event-broker.ts'
-import { relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
+import { relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
