@@ -77,7 +77,7 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
   publishEvents(deps, message.sessionId, message.turnId, [event])
   // Accepted is accepted: what fails from here on is the sweeper's to make good.
   startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
-    deps.log.warn({ err: error.message }, 'turn not started; the sweeper will')
+    deps.log.warn({ err: error.message }, 'queue not read; the sweeper will start the turn')
   })
   return toAccepted(message, event)
 }
@@ -132,10 +132,10 @@ async function cancelForBusyPolicy(
   policy: BusyPolicy,
 ): Promise<Cancelled[]> {
   if (policy === 'interrupt') {
-    return cancelUnfinished(session, { reason: 'interrupted by a new message', idles: false })
+    return cancelUnfinished(session, { reason: 'interrupted by a new message', afterwards: 'goes_on' })
   }
   if (head?.status !== 'waiting') return []
-  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', idles: false })
+  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
 /** How many turns of a session may be unfinished at once. */

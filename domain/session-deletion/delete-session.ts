@@ -25,13 +25,13 @@ export async function deleteSession(deps: Deps, actor: Actor, id: string): Promi
   publishDeletion(deps, deleted.id)
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {
-    deps.log.warn({ session: id, err: error.message }, 'session deleted but not all it owned; the sweeper will')
+    deps.log.warn({ session: id, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
   })
   await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
-  await cancelUnfinished(session, { reason: 'the session was deleted', idles: false })
+  await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
   const untold = await session.db.turn.findMany({
     where: { sessionId: session.id, noticeDueAt: { not: null } },
     select: { id: true },

@@ -37,18 +37,22 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
       },
     ])
   }
-  return settleCalls(deps, turn, iteration, false)
+  return settleCalls(deps, turn, iteration)
 }
 
-/**
- * Looks whether all answers are there. When their time is over (`isOverdue`), those that are missing become errors and
- * the turn goes on with them. May be repeated.
- */
-export async function settleCalls(
+/** Looks whether all answers are there. May be repeated. */
+export const settleCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+  settle(deps, turn, iteration, 'wait')
+
+/** Makes errors of the answers that are missing when their time is over; the turn goes on with them. May be repeated. */
+export const settleOverdueCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+  settle(deps, turn, iteration, 'give_up')
+
+async function settle(
   deps: Deps,
   turn: TurnInput,
   iteration: number,
-  isOverdue: boolean,
+  whenMissing: 'wait' | 'give_up',
 ): Promise<SettleOutcome> {
   const context = await loadTurnAlone(deps, turn, actStep(iteration))
   if (context === null || context.status === 'cancelled' || context.status === 'failed') return { outcome: 'ended' }
@@ -56,7 +60,8 @@ export async function settleCalls(
     const act = await readAct(session.db, turn.turnId, iteration)
     if (act === undefined) return { outcome: 'ended' }
     const missing = act.calls.filter(awaitsClient)
-    if (missing.length > 0 && !isOverdue) return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
+    if (missing.length > 0 && whenMissing === 'wait')
+      return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
     if (missing.length > 0) {
       const appended = await session.append(
         turn.turnId,
