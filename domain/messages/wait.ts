@@ -3,10 +3,10 @@ import type { Message } from '../../contract/messages.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { follow } from '../events/follow.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
 import type { EventLine } from '../events/read.ts'
 import { toId } from '../ids.ts'
+import { followSession } from '../sessions/events.ts'
 import { getTurn } from '../turns/read.ts'
 import type { AcceptedMessage } from './create.ts'
 
@@ -20,7 +20,8 @@ export async function* followTurn(
   { types, onOverflow }: FollowTurn = {},
 ): AsyncGenerator<EventLine[], string> {
   const { sessionUuid, turnUuid, sequence } = accepted
-  const events = follow(deps, sessionUuid, sequence - 1, { types, turnId: turnUuid }, signal, onOverflow)
+  const cursor = { sessionUuid, after: sequence - 1 }
+  const events = followSession(deps, cursor, { types, turnId: turnUuid }, signal, onOverflow)
   try {
     for (;;) {
       const next = await events.next()

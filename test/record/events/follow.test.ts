@@ -1,4 +1,5 @@
 import type { WireEvent } from '../../../contract/events.ts'
+import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
 import { follow } from '../../../domain/events/follow.ts'
@@ -47,7 +48,7 @@ async function createTurn(): Promise<{
 function startFollowing(writer: Writer, after: number, onOverflow = () => {}, from = deps) {
   const stopped = new AbortController()
   const received: EventLine[] = []
-  const batches = follow(from, writer.sessionId, after, {}, stopped.signal, onOverflow)
+  const batches = follow(from, writer.sessionId, after, { expand: expandGenerations, onOverflow }, stopped.signal)
   const next = async (): Promise<void> => {
     const batch = await batches.next()
     if (!batch.done) received.push(...batch.value)
@@ -219,7 +220,7 @@ describe('following a session', () => {
 
   it('ends when the session is deleted', async () => {
     const { writer } = await createTurn()
-    const batches = follow(deps, writer.sessionId, 1, {}, new AbortController().signal)
+    const batches = follow(deps, writer.sessionId, 1, { expand: expandGenerations }, new AbortController().signal)
     const end = batches.next()
     await deps.db.session.delete({ where: { id: writer.sessionId } })
     expect(await end).toEqual({ done: true, value: 'session_deleted' })

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WireEvent } from '../../../contract/events.ts'
+import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Writer } from '../../../domain/events/append.ts'
 import { createEventBroker, type EventBroker } from '../../../domain/events/event-broker.ts'
 import { follow } from '../../../domain/events/follow.ts'
-import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
+import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { append, createAnswer, createOpenTurn, toolEvents } from '../../support/by-hand.ts'
@@ -106,7 +107,7 @@ describe('an event that is rung', () => {
     const { writer } = await createOpenTurn(deps)
     const record = withRecordThatStops()
     const left = new AbortController()
-    const batches = follow(record.deps, writer.sessionId, 0, {}, left.signal)
+    const batches = follow(record.deps, writer.sessionId, 0, { expand: expandGenerations }, left.signal)
     await batches.next()
     record.stop()
     const lines = ['{ "is": "spaced" }', 'not even JSON', '{"last":1.0}']
