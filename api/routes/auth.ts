@@ -18,6 +18,7 @@ import {
   setLogin,
 } from '../auth/cookies.ts'
 import { createLimit } from '../auth/rate-limit.ts'
+import { checkScopes } from '../auth/scopes.ts'
 import { type Handle, reply } from '../http/handle.ts'
 
 export function authRoutes(handle: Handle, deps: Deps): void {
@@ -87,6 +88,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
 
   handle(authEndpoints.listApiKeys, async ({ actor }) => reply(200, { data: await listApiKeys(deps, actor) }))
   handle(authEndpoints.createApiKey, async ({ actor, credential, body, once }) => {
+    checkScopes(body.scopes ?? [])
     // What is kept for a repetition of the request has no key in it.
     const made = await once((attempt) => createApiKey(deps, actor, body, { ...attempt, loginId: credential?.id }))
     return reply(201, presentMade(deps, made), NOT_STORED)

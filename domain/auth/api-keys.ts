@@ -6,7 +6,6 @@ import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
-import { checkScopes } from './scopes.ts'
 
 /** Of one user in one organization. */
 const MAX_API_KEYS = 100
@@ -41,7 +40,6 @@ export async function createApiKey(
   { name, scopes, expires_in_days }: CreateApiKeyRequest,
   { loginId, ...attempt }: CreationAttempt & { loginId: string | undefined },
 ): Promise<MadeApiKey> {
-  checkScopes(scopes ?? [])
   const seed = attempt.uuid ?? randomBytes(32).toString('hex')
   const key = keyOf(deps, seed)
   const row = await deps.db.$transaction(async (tx) => {
