@@ -1,5 +1,5 @@
 import type { ContentPart } from '../../contract/messages.ts'
-import type { WebPageThreads } from './builtin/web-page-threads.ts'
+import type { WebPageThreads } from './web-page/threads.ts'
 
 /** What a run of a tool gets besides its arguments; all ids are plain uuids but for `callId`, which is the model's. */
 export type ToolContext = {

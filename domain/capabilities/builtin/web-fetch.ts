@@ -3,7 +3,7 @@ import { fetchSafely, type OutgoingAnswer } from '../../../lib/outgoing/fetch-sa
 import { OutgoingError } from '../../../lib/outgoing/outgoing-error.ts'
 import { storableText } from '../../../lib/postgres-text.ts'
 import { type Capability, type Tool, type ToolContext, ToolError } from '../capability.ts'
-import { convertWebPage, WebPageError } from './web-page.ts'
+import { convertWebPage, WebPageError } from '../web-page/convert.ts'
 
 const MAX_CHARACTERS = 100_000
 const HTML = /^(text\/html|application\/xhtml\+xml)$/

@@ -1,8 +1,8 @@
 import { checkArguments } from '../../../domain/capabilities/arguments/check.ts'
 import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
-import { createWebPageThreads } from '../../../domain/capabilities/builtin/web-page-threads.ts'
 import type { ToolContext } from '../../../domain/capabilities/capability.ts'
+import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()

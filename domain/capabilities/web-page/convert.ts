@@ -1,5 +1,5 @@
-import type { WebPageThreads } from './web-page-threads.ts'
-import type { ConvertedPage, Page } from './web-page-worker.ts'
+import type { WebPageThreads } from './threads.ts'
+import type { ConvertedPage, Page } from './worker.ts'
 
 /** A page that cannot be converted; the message says why. */
 export class WebPageError extends Error {
