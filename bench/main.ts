@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { freePorts, startServices } from '../dev/services/all.ts'
+import { freePorts, startServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
 import { benchAuth } from './auth.ts'
 import { benchLists } from './lists.ts'

@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import {
   bindMigrationAwareSqlAdapterFactory,
@@ -8,6 +7,7 @@ import {
 } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
+import { sleep } from '../lib/sleep.ts'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
 const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
