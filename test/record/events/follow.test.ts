@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis'
 import type { WireEvent } from '../../../contract/events.ts'
 import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
@@ -17,8 +18,8 @@ let quiet: Deps
 beforeAll(async () => {
   service = await startService({ worker: false })
   deps = service.platform.deps
-  const silentRedis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
-  quiet = { ...deps, redis: silentRedis }
+  const client: Redis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
+  quiet = { ...deps, redis: { ...deps.redis, client } }
 })
 afterAll(() => service.stop())
 
