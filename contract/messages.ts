@@ -70,11 +70,11 @@ export const Message = z
   .meta({ id: 'Message' })
 export type Message = z.infer<typeof Message>
 
-/** Text over all parts counts against the limit, base64 images have the body limit. */
 /** The text of a message's parts, one after the other; other parts have none. */
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
+/** Text over all parts counts against the limit, base64 images have the body limit. */
 export const CreateMessageRequest = z
   .object({
     message: z.object({
