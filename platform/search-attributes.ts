@@ -43,11 +43,10 @@ export function registerTurnAttributes(
   const tryRegister = () => {
     if (Date.now() < nextTryAt) return
     nextTryAt = Number.POSITIVE_INFINITY
-    track(
-      register(connection, namespace, (names) => {
-        usable = names
-      }),
-    ).catch((error: Error) => {
+    const use = (names: Name[]) => {
+      usable = names
+    }
+    track(register(connection, namespace, use)).catch((error: Error) => {
       nextTryAt = Date.now() + AGAIN_MS
       tellOnce(error.message)
     })

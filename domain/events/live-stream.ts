@@ -9,7 +9,7 @@ export const MAX_LINE_LENGTH = 64 * 1024
 
 /**
  * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from
- * Postgres by the hub's next check.
+ * Postgres by the broker's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
@@ -22,7 +22,7 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
 
 /**
  * Makes those who follow a deleted session look at the record, where it is not any more: an entry that comes after
- * every other. Lost, it costs them the time until the hub's next check.
+ * every other. Lost, it costs them the time until the broker's next check.
  */
 export function publishDeletion(deps: Deps, sessionId: string): void {
   const noTurn = '00000000-0000-0000-0000-000000000000'

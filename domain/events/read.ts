@@ -57,20 +57,19 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
   const readPage: EventReader = async (after) => {
     // Between two reads the follower may have gone on live; what is remembered is then out of date.
     if (after !== position) forget()
-    const look = current ?? (await looks.take(after))
-    current = look
+    current ??= await looks.take(after)
+    const look = current
     const events = await takeLines(deps, look, texts)
     if (events === undefined) {
       // Without what has gone, what comes is another page.
       forget()
       return readPage(after)
     }
-    const isTaken = look.taken === look.rows.length
-    const hasMore = !isTaken || look.hasMore
+    if (look.taken === look.rows.length) current = undefined
+    const hasMore = current !== undefined || look.hasMore
     position = hasMore ? events.at(-1)?.sequence : look.through
-    if (isTaken) current = undefined
     // Whoever goes on live has the texts from there, unless they are too long for it.
-    const keepsText = texts.length() >= LONG_TEXT && texts.length() <= MAX_KEPT_TEXT
+    const keepsText = isLong(texts.length())
     if (!hasMore && !keepsText) texts.clear()
     return { events, through: position, hasMore, keepsText }
   }
@@ -84,6 +83,8 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
     }
   }
 }
+
+const isLong = (characters: number): boolean => characters >= LONG_TEXT && characters <= MAX_KEPT_TEXT
 
 /** Rows of the record of which the first `taken` have been passed on. */
 type Look = EventRows & { sessionId: string; taken: number; inputOf(call: Row): Promise<string> }
