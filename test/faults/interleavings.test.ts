@@ -86,7 +86,8 @@ function withRelay(deps: Deps, fate: Relay): Deps {
     if (fate === 'twice') await deps.redis.client.xadd(...args)
     return deps.redis.client.xadd(...args)
   }
-  return { ...deps, redis: Object.create(deps.redis.client, { xadd: { value: xadd } }) }
+  const client = Object.create(deps.redis.client, { xadd: { value: xadd } })
+  return { ...deps, redis: { ...deps.redis, client } }
 }
 
 const drawFate = (random: Random): Relay =>
