@@ -3,6 +3,7 @@ import type { EventContext, EventType, WireEvent } from '../../contract/events.t
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
+import { actStep, parseStep } from './steps.ts'
 
 /** An event as it is stored: `data` lacks what can be computed when it is read. */
 export type StoredEvent = {
@@ -126,10 +127,10 @@ function makeContext(event: StoredEvent, isCall: boolean): EventContext {
   }
 }
 
-/** turn -> reason or act -> llm or tool. The step of a tool call is `tool:<iteration>:<call id>`. */
+/** turn -> reason or act -> llm or tool. */
 function parentSpan(event: StoredEvent): string {
-  const [kind, iteration] = event.step.split(':', 2)
-  return kind === 'tool' ? span(event.turnId, `act:${iteration}`) : span(event.turnId, '')
+  const step = parseStep(event.step)
+  return span(event.turnId, step?.kind === 'tool' ? actStep(step.iteration) : '')
 }
 
 /** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */

@@ -5,11 +5,11 @@ import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
 import { conflict, invalid, notFound } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import { toUuid } from '../../ids.ts'
 import {
   type Act,
-  actStep,
   awaitsClient,
   type Call,
   type CallResult,

@@ -2,9 +2,10 @@ import { type CheckedCall, checkArguments } from '../../capabilities/arguments/c
 import type { Toolset } from '../../capabilities/toolset.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { actStep } from '../../events/steps.ts'
 import { newUuid } from '../../ids.ts'
 import type { ModelToolCall } from '../../llm/model.ts'
-import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
+import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** As many as a provider allows in one answer; the rest of a longer list is refused. */

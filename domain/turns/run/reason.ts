@@ -3,6 +3,7 @@ import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { reasonStep } from '../../events/steps.ts'
 import { newUuid } from '../../ids.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
@@ -32,7 +33,7 @@ const MAX_MODEL_CALLS = 5
  * transaction that records the answer. May be run again after any interruption, also while the old run lives.
  */
 export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
-  const step = `reason:${iteration}`
+  const step = reasonStep(iteration)
   const context = await loadTurn(deps, turn, step)
   if (context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)

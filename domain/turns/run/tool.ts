@@ -4,8 +4,9 @@ import type { ToolOutcome, TurnInput } from '../../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
-import { type CallResult, callCompleted, callStarted, callStep } from '../calls.ts'
+import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
@@ -169,10 +170,10 @@ async function loadCall(
       (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       ARRAY(SELECT step FROM events
-        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${`tool:${iteration}:%`}) AS completed
+        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed
     FROM events m JOIN sessions s ON s.id = m.session_id
     LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
-    WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${`reason:${iteration}`}
+    WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${reasonStep(iteration)}
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined
   const { id, name } = row.call
