@@ -90,7 +90,6 @@ export const agentEndpoints = {
     summary: 'Lists the active agents of the organization, newest first',
     query: z.object({ search: textUpTo(200).optional() }),
     responses: { 200: listOf(Agent) },
-    errors: [400],
   }),
   create: defineEndpoint({
     method: 'POST',
@@ -102,7 +101,7 @@ export const agentEndpoints = {
     bodyLimitBytes: AGENT_BODY_BYTES,
     creates: true,
     responses: { 201: Agent, 200: Agent },
-    errors: [400, 409],
+    errors: [429],
   }),
   import: defineEndpoint({
     method: 'POST',
@@ -118,7 +117,7 @@ export const agentEndpoints = {
     bodyLimitBytes: AGENT_BODY_BYTES,
     creates: true,
     responses: { 201: Agent },
-    errors: [400, 409, 429],
+    errors: [429],
   }),
   preview: defineEndpoint({
     method: 'POST',
@@ -129,7 +128,7 @@ export const agentEndpoints = {
     body: PreviewAgentRequest,
     bodyLimitBytes: AGENT_BODY_BYTES,
     responses: { 200: AgentPreviewResponse },
-    errors: [400],
+    errors: [429],
   }),
   get: defineEndpoint({
     method: 'GET',
@@ -139,7 +138,6 @@ export const agentEndpoints = {
     summary: 'Gets an agent, archived ones too',
     params: AgentPath,
     responses: { 200: Agent },
-    errors: [400, 404],
   }),
   put: defineEndpoint({
     method: 'PUT',
@@ -153,7 +151,7 @@ export const agentEndpoints = {
     body: CreateAgentRequest,
     bodyLimitBytes: AGENT_BODY_BYTES,
     responses: { 200: Agent, 201: Agent },
-    errors: [400],
+    errors: [429],
   }),
   patch: defineEndpoint({
     method: 'PATCH',
@@ -166,7 +164,7 @@ export const agentEndpoints = {
     body: UpdateAgentRequest,
     bodyLimitBytes: AGENT_BODY_BYTES,
     responses: { 200: Agent },
-    errors: [400, 404],
+    errors: [429],
   }),
   archive: defineEndpoint({
     method: 'DELETE',
@@ -176,7 +174,6 @@ export const agentEndpoints = {
     summary: 'Archives the agent: it leaves the list, and its sessions go on',
     params: AgentPath,
     responses: { 204: null },
-    errors: [400, 404],
   }),
   copy: defineEndpoint({
     method: 'POST',
@@ -187,7 +184,6 @@ export const agentEndpoints = {
     params: AgentPath,
     creates: true,
     responses: { 201: Agent },
-    errors: [400, 404, 409],
   }),
   export: defineEndpoint({
     method: 'GET',
@@ -197,6 +193,5 @@ export const agentEndpoints = {
     summary: 'The agent as Markdown with YAML front matter, which an import makes the same agent of',
     params: AgentPath,
     responses: { 200: { contentType: 'text/markdown', description: 'A document, as an attachment' } },
-    errors: [400, 404],
   }),
 } satisfies Record<string, Endpoint>

@@ -145,7 +145,7 @@ export const authEndpoints = {
     description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
     body: LoginRequest,
     responses: { 200: TokenResponse },
-    errors: [400, 401, 429],
+    errors: [401, 429],
   }),
   register: defineEndpoint({
     method: 'POST',
@@ -158,7 +158,7 @@ export const authEndpoints = {
       'answer logs in.',
     body: RegisterRequest,
     responses: { 201: TokenResponse },
-    errors: [400, 403, 409, 429],
+    errors: [403, 409, 429],
   }),
   refresh: defineEndpoint({
     method: 'POST',
@@ -172,7 +172,7 @@ export const authEndpoints = {
     body: RefreshRequest,
     bodyOptional: true,
     responses: { 200: TokenResponse },
-    errors: [400, 401, 403, 429],
+    errors: [401, 403, 429],
   }),
   logout: defineEndpoint({
     method: 'POST',
@@ -205,7 +205,7 @@ export const authEndpoints = {
       }),
     }),
     responses: { 302: null },
-    errors: [400, 404, 429, 502],
+    errors: [429, 502],
   }),
   finishOauth: defineEndpoint({
     method: 'GET',
@@ -220,7 +220,7 @@ export const authEndpoints = {
       error: textUpTo(4096).optional(),
     }),
     responses: { 302: null },
-    errors: [400, 401, 403, 404, 409, 429, 502],
+    errors: [401, 403, 409, 429, 502],
   }),
   listApiKeys: defineEndpoint({
     method: 'GET',
@@ -240,7 +240,6 @@ export const authEndpoints = {
     body: CreateApiKeyRequest,
     creates: true,
     responses: { 201: CreatedApiKey },
-    errors: [400, 403, 409],
   }),
   revokeApiKey: defineEndpoint({
     method: 'DELETE',
@@ -251,6 +250,5 @@ export const authEndpoints = {
     summary: 'Revokes an API key at once',
     params: z.object({ key_id: ApiKeyId }),
     responses: { 204: null },
-    errors: [400, 403, 404],
   }),
 } satisfies Record<string, Endpoint>

@@ -40,6 +40,5 @@ export const capabilityEndpoints = {
     summary: 'Gets a capability',
     params: z.object({ capability_id: z.string().max(255, { error: 'must be at most 255 characters' }) }),
     responses: { 200: CapabilityInfo },
-    errors: [400, 404],
   }),
 } satisfies Record<string, Endpoint>

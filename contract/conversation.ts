@@ -54,7 +54,6 @@ export const conversationEndpoints = {
       offset,
     }),
     responses: { 200: listOf(Message) },
-    errors: [400, 404],
   }),
   createMessage: defineEndpoint({
     method: 'POST',
@@ -79,7 +78,6 @@ export const conversationEndpoints = {
     creates: true,
     responses: { 201: Message, 200: WaitedTurn, 202: WaitedTurn },
     streams: "The turn's events, from input.message to its end",
-    errors: [400, 404, 409, 429],
   }),
   listEvents: defineEndpoint({
     method: 'GET',
@@ -101,7 +99,6 @@ export const conversationEndpoints = {
         .meta({ type: 'integer', minimum: 1, maximum: 1000, description: 'Without it, all events.' }),
     }),
     responses: { 200: listOf(Event) },
-    errors: [400, 404],
   }),
   streamEvents: defineEndpoint({
     method: 'GET',
@@ -114,6 +111,5 @@ export const conversationEndpoints = {
     query: z.object({ since_id, ...eventFilter }),
     responses: {},
     streams: 'Server-Sent Events: connected, then every event by its type, disconnecting before the server closes',
-    errors: [400, 404, 429],
   }),
 } satisfies Record<string, Endpoint>

@@ -49,6 +49,5 @@ export const durableEndpoints = {
     responses: {},
     streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
     streamed: DurableSnapshot,
-    errors: [403, 429],
   }),
 } satisfies Record<string, Endpoint>

@@ -24,6 +24,5 @@ export const healthEndpoints = {
     access: 'public',
     summary: 'Says whether Postgres, Redis and Temporal answer; 503 names the failing part',
     responses: { 200: Readiness },
-    errors: [503],
   }),
 } satisfies Record<string, Endpoint>

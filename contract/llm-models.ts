@@ -39,6 +39,5 @@ export const modelEndpoints = {
     summary: 'Gets a model',
     params: z.object({ id: ModelId }),
     responses: { 200: LlmModel },
-    errors: [400, 404],
   }),
 } satisfies Record<string, Endpoint>

@@ -37,7 +37,6 @@ export const organizationEndpoints = {
     body: CreateOrganizationRequest,
     creates: true,
     responses: { 201: Organization },
-    errors: [400, 403, 409],
   }),
   get: defineEndpoint({
     method: 'GET',
@@ -47,7 +46,6 @@ export const organizationEndpoints = {
     summary: 'Gets an organization of the caller',
     params: z.object({ org: OrganizationId }),
     responses: { 200: Organization },
-    errors: [400, 404],
   }),
   patch: defineEndpoint({
     method: 'PATCH',
@@ -58,6 +56,5 @@ export const organizationEndpoints = {
     params: z.object({ org: OrganizationId }),
     body: UpdateOrganizationRequest,
     responses: { 200: Organization },
-    errors: [400, 403, 404],
   }),
 } satisfies Record<string, Endpoint>

@@ -72,7 +72,6 @@ export const sessionEndpoints = {
     summary: 'Lists sessions: those that the caller has pinned first, then the newest',
     query: z.object({ agent_id: AgentId.optional(), ...pagination }),
     responses: { 200: SessionPage },
-    errors: [400],
   }),
   create: defineEndpoint({
     method: 'POST',
@@ -84,7 +83,7 @@ export const sessionEndpoints = {
     bodyOptional: true,
     creates: true,
     responses: { 201: Session },
-    errors: [400, 409],
+    errors: [429],
   }),
   get: defineEndpoint({
     method: 'GET',
@@ -94,7 +93,6 @@ export const sessionEndpoints = {
     summary: 'Gets a session',
     params: SessionPath,
     responses: { 200: Session },
-    errors: [400, 404],
   }),
   patch: defineEndpoint({
     method: 'PATCH',
@@ -105,7 +103,6 @@ export const sessionEndpoints = {
     params: SessionPath,
     body: UpdateSessionRequest,
     responses: { 200: Session },
-    errors: [400, 404],
   }),
   delete: defineEndpoint({
     method: 'DELETE',
@@ -115,7 +112,6 @@ export const sessionEndpoints = {
     summary: 'Cancels what runs in the session and deletes it with all that it owns',
     params: SessionPath,
     responses: { 204: null },
-    errors: [400, 404],
   }),
   pin: defineEndpoint({
     method: 'PUT',
@@ -125,7 +121,6 @@ export const sessionEndpoints = {
     summary: "Puts the session at the top of the caller's list",
     params: SessionPath,
     responses: { 204: null },
-    errors: [400, 401, 404],
   }),
   unpin: defineEndpoint({
     method: 'DELETE',
@@ -135,6 +130,5 @@ export const sessionEndpoints = {
     summary: "Takes the session from the top of the caller's list",
     params: SessionPath,
     responses: { 204: null },
-    errors: [400, 401, 404],
   }),
 } satisfies Record<string, Endpoint>

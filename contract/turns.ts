@@ -82,7 +82,6 @@ export const turnEndpoints = {
     params: z.object({ session_id: SessionPathId }),
     query: z.object({ status: TurnStatus.optional(), ...pagination }),
     responses: { 200: listOf(Turn) },
-    errors: [400, 404],
   }),
   get: defineEndpoint({
     method: 'GET',
@@ -92,7 +91,6 @@ export const turnEndpoints = {
     summary: 'Gets a turn',
     params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
     responses: { 200: Turn },
-    errors: [400, 404],
   }),
   cancel: defineEndpoint({
     method: 'POST',
@@ -106,7 +104,6 @@ export const turnEndpoints = {
     body: CancelTurnRequest,
     bodyOptional: true,
     responses: { 200: CancelTurnResponse },
-    errors: [400, 404],
   }),
   submitToolResults: defineEndpoint({
     method: 'POST',
@@ -120,6 +117,6 @@ export const turnEndpoints = {
     body: SubmitToolResultsRequest,
     bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
     responses: { 200: SubmitToolResultsResponse },
-    errors: [400, 404, 409],
+    errors: [409],
   }),
 } satisfies Record<string, Endpoint>

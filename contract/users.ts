@@ -31,7 +31,6 @@ export const userEndpoints = {
         .meta({ description: 'Only those with this in name or e-mail, in either case.' }),
     }),
     responses: { 200: listOf(User).meta({ id: 'ListResponse_User' }) },
-    errors: [400],
   }),
   switchOrganization: defineEndpoint({
     method: 'POST',
@@ -42,6 +41,5 @@ export const userEndpoints = {
     summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
     body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
     responses: { 200: z.object({ success: z.boolean(), org_id: OrganizationId }).meta({ id: 'SwitchOrgResponse' }) },
-    errors: [400, 404],
   }),
 } satisfies Record<string, Endpoint>
