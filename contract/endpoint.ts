@@ -48,8 +48,31 @@ export type Endpoint = {
   errors?: readonly (401 | 403 | 404 | 409 | 413 | 422 | 429 | 502)[]
 }
 
-/** Keeps the literal types, so that a handler's parameters are typed by its endpoint. */
-export const defineEndpoint = <const E extends Endpoint>(endpoint: E): E => endpoint
+type GroupDefaults = Pick<Endpoint, 'tag' | 'path' | 'access'>
+/** `at` is the rest of the path; an operation of the group's own path has none. */
+type GroupMember = Omit<Endpoint, keyof GroupDefaults> & { at?: `/${string}`; access?: Access }
+
+type Grouped<D extends GroupDefaults, M extends GroupMember> = Omit<M, 'at' | 'access'> & {
+  tag: D['tag']
+  path: M extends { at: infer Rest extends string } ? `${D['path']}${Rest}` : D['path']
+  access: M extends { access: infer A extends Access } ? A : D['access']
+}
+
+/**
+ * Operations of one resource, whose tag, path and access are declared once. Keeps the literal types, so that a handler's
+ * parameters are typed by its endpoint.
+ */
+export function group<const D extends GroupDefaults, const M extends Record<string, GroupMember>>(
+  defaults: D,
+  members: M,
+): { [K in keyof M]: Grouped<D, M[K]> } {
+  const endpoints = Object.entries(members).map(([name, { at = '', ...member }]) => [
+    name,
+    { ...defaults, ...member, path: `${defaults.path}${at}` },
+  ])
+  // Object.fromEntries forgets which key has which type.
+  return Object.fromEntries(endpoints)
+}
 
 /** Error statuses that any operation may answer: bad text in the query, a bug, Postgres away. */
 const ALWAYS = [400, 500, 503]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { group } from './endpoint.ts'
 import { MessageId, SessionId, SessionPathId, TurnId } from './ids.ts'
 import { pagination } from './query.ts'
 
@@ -72,51 +72,46 @@ export type SubmitToolResultsResponse = z.infer<typeof SubmitToolResultsResponse
 
 const TOOL_RESULTS_BODY_BYTES = 16 * 1024 * 1024
 
-export const turnEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions/{session_id}/turns',
-    tag: 'turns',
-    access: 'member',
-    summary: "Lists a session's turns, newest first",
-    params: z.object({ session_id: SessionPathId }),
-    query: z.object({ status: TurnStatus.optional(), ...pagination }),
-    responses: { 200: listOf(Turn) },
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions/{session_id}/turns/{turn_id}',
-    tag: 'turns',
-    access: 'member',
-    summary: 'Gets a turn',
-    params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
-    responses: { 200: Turn },
-  }),
-  cancel: defineEndpoint({
-    method: 'POST',
-    path: '/v1/sessions/{session_id}/cancel',
-    tag: 'turns',
-    access: 'member',
-    summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
-    description:
-      'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
-    params: z.object({ session_id: SessionPathId }),
-    body: CancelTurnRequest,
-    bodyOptional: true,
-    responses: { 200: CancelTurnResponse },
-  }),
-  submitToolResults: defineEndpoint({
-    method: 'POST',
-    path: '/v1/sessions/{session_id}/tool-results',
-    tag: 'turns',
-    access: 'member',
-    summary: "Gives results of the client's tools, or approvals",
-    description:
-      'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
-    params: z.object({ session_id: SessionPathId }),
-    body: SubmitToolResultsRequest,
-    bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
-    responses: { 200: SubmitToolResultsResponse },
-    errors: [409],
-  }),
-} satisfies Record<string, Endpoint>
+export const turnEndpoints = group(
+  { tag: 'turns', path: '/v1/sessions/{session_id}', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      at: '/turns',
+      summary: "Lists a session's turns, newest first",
+      params: z.object({ session_id: SessionPathId }),
+      query: z.object({ status: TurnStatus.optional(), ...pagination }),
+      responses: { 200: listOf(Turn) },
+    },
+    get: {
+      method: 'GET',
+      at: '/turns/{turn_id}',
+      summary: 'Gets a turn',
+      params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
+      responses: { 200: Turn },
+    },
+    cancel: {
+      method: 'POST',
+      at: '/cancel',
+      summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
+      description:
+        'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
+      params: z.object({ session_id: SessionPathId }),
+      body: CancelTurnRequest,
+      bodyOptional: true,
+      responses: { 200: CancelTurnResponse },
+    },
+    submitToolResults: {
+      method: 'POST',
+      at: '/tool-results',
+      summary: "Gives results of the client's tools, or approvals",
+      description:
+        'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
+      params: z.object({ session_id: SessionPathId }),
+      body: SubmitToolResultsRequest,
+      bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
+      responses: { 200: SubmitToolResultsResponse },
+      errors: [409],
+    },
+  },
+)

@@ -1,12 +1,12 @@
-import { type LlmModel, modelEndpoints } from '../../contract/llm-models.ts'
+import { type LlmModel, llmModelEndpoints } from '../../contract/llm-models.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { notFound } from '../../domain/errors.ts'
 import { type CatalogModel, findModel, listModels } from '../../domain/llm/catalog.ts'
 import { type Handle, reply } from '../http/handle.ts'
 
 export function modelRoutes(handle: Handle, deps: Deps): void {
-  handle(modelEndpoints.list, async () => reply(200, { data: listModels(deps.models).map(presentModel) }))
-  handle(modelEndpoints.get, async ({ params }) => {
+  handle(llmModelEndpoints.list, async () => reply(200, { data: listModels(deps.models).map(presentModel) }))
+  handle(llmModelEndpoints.get, async ({ params }) => {
     const model = findModel(deps.models, params.id)
     if (model === undefined) throw notFound('Model')
     return reply(200, presentModel(model))
