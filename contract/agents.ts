@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, ModelId } from './ids.ts'
+import { AgentId, ModelId, wireId } from './ids.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024
@@ -11,11 +11,11 @@ export const AgentStatus = z.enum(['active', 'archived']).meta({ id: 'AgentStatu
 
 export const Agent = z
   .object({
-    id: AgentId,
+    id: wireId('agent'),
     name: z.string(),
     description: z.string().nullish(),
     system_prompt: z.string(),
-    default_model_id: ModelId.nullish(),
+    default_model_id: wireId('model').nullish(),
     tags: z.array(z.string()),
     capabilities: z.array(AgentCapabilityConfig),
     tools: z.array(ToolDefinition),

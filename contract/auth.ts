@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { ApiKeyId, OrganizationId, UserId } from './ids.ts'
+import { ApiKeyId, wireId, wireUuid } from './ids.ts'
 
 export const AuthMode = z.enum(['none', 'admin', 'full'])
 export type AuthMode = z.infer<typeof AuthMode>
@@ -75,12 +75,12 @@ export type Role = z.infer<typeof Role>
 
 const CurrentUser = z
   .object({
-    id: UserId,
+    id: wireUuid,
     email: z.string(),
     name: z.string(),
     roles: z.array(z.string()).meta({ description: 'In the current organization.' }),
     avatar_url: z.string().nullish(),
-    organizations: z.array(z.object({ public_id: OrganizationId, name: z.string(), role: z.string() })),
+    organizations: z.array(z.object({ public_id: wireId('org'), name: z.string(), role: z.string() })),
   })
   .meta({ id: 'CurrentUser' })
 export type CurrentUser = z.infer<typeof CurrentUser>
@@ -109,7 +109,7 @@ export type CreateApiKeyRequest = z.infer<typeof CreateApiKeyRequest>
 
 const ApiKey = z
   .object({
-    id: ApiKeyId,
+    id: wireUuid,
     name: z.string(),
     key_prefix: z.string().meta({ description: 'How the key begins, to recognise it by.' }),
     scopes: z.array(z.string()),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage } from './common.ts'
 import { group } from './endpoint.ts'
-import { EventId, SessionId, SessionPathId } from './ids.ts'
+import { SessionId, wireId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
 import { repeated } from './query.ts'
 import { ToolPolicy } from './tools.ts'
@@ -140,10 +140,10 @@ export type EventContext = z.infer<typeof EventContext>
 
 export const Event = z
   .object({
-    id: EventId,
+    id: wireId('event'),
     type: z.enum(eventTypes as [EventType, ...EventType[]]),
     ts: DateTime,
-    session_id: SessionId,
+    session_id: wireId('session'),
     sequence: z.int().nullish(),
     context: EventContext,
     data: z.union(Object.values(eventData) as unknown as [z.ZodType, z.ZodType, ...z.ZodType[]]),
@@ -184,7 +184,7 @@ export const eventFilter = {
 }
 const since_id = z.string().optional().meta({ description: 'Exclusive: the id of the last event that the client has.' })
 
-const params = z.object({ session_id: SessionPathId })
+const params = z.object({ session_id: SessionId })
 
 export const eventEndpoints = group(
   { tag: 'events', path: '/v1/sessions/{session_id}', access: 'member' },

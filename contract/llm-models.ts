@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { DateTime, listOf } from './common.ts'
 import { group } from './endpoint.ts'
-import { ModelId, ProviderId } from './ids.ts'
+import { ModelId, wireId } from './ids.ts'
 
 export const LlmModel = z
   .object({
-    id: ModelId,
-    provider_id: ProviderId,
+    id: wireId('model'),
+    provider_id: wireId('provider'),
     provider_name: z.string(),
     provider_type: z.enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim']),
     model_id: z.string(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, type TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { ImageId, MessageId, ModelId, SessionPathId } from './ids.ts'
+import { ImageId, ModelId, SessionId, wireId } from './ids.ts'
 import { offset } from './query.ts'
 import { Turn } from './turns.ts'
 
@@ -51,15 +51,18 @@ export const ReasoningConfig = z.object({
 
 /** What a single message may change for its own turn. */
 export const Controls = z
-  .object({ model_id: ModelId.nullish(), reasoning: ReasoningConfig.nullish() })
+  .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
+/** They are stored as they were sent, and parsed as that when their turn reads them. */
+export const InputControls = Controls.extend({ model_id: ModelId.nullish() }).meta({ id: 'Controls' })
+export type InputControls = z.infer<typeof InputControls>
 
 const MessageRole = z.enum(['system', 'user', 'agent', 'tool_result'])
 
 export const Message = z
   .object({
-    id: MessageId,
+    id: wireId('message'),
     sequence: z.int(),
     role: MessageRole,
     content: z.array(ContentPart),
@@ -90,7 +93,7 @@ export const CreateMessageRequest = z
           error: 'must have at most 1 MiB of text',
         }),
     }),
-    controls: Controls.nullish(),
+    controls: InputControls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
     tags: z.array(textUpTo(256)).max(100).nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
@@ -105,7 +108,7 @@ export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>
 const WaitedTurn = z.object({ message: Message, turn: Turn, output: Message.nullish() }).meta({ id: 'WaitedTurn' })
 export const MAX_WAIT_SECONDS = 600
 
-const params = z.object({ session_id: SessionPathId })
+const params = z.object({ session_id: SessionId })
 
 export const messageEndpoints = group(
   { tag: 'messages', path: '/v1/sessions/{session_id}/messages', access: 'member' },

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { DateTime, listOf, nameUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { OrganizationId } from './ids.ts'
+import { OrganizationId, wireId } from './ids.ts'
 
 const MAX_NAME_CHARACTERS = 255
 
 export const Organization = z
-  .object({ id: OrganizationId, name: z.string(), created_at: DateTime, updated_at: DateTime })
+  .object({ id: wireId('org'), name: z.string(), created_at: DateTime, updated_at: DateTime })
   .meta({ id: 'OrganizationResponse' })
 export type Organization = z.infer<typeof Organization>
 

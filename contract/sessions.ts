@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, HarnessId, ModelId, OrganizationId, SessionId, SessionPathId } from './ids.ts'
+import { AgentId, HarnessId, ModelId, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
@@ -11,11 +11,11 @@ export const SessionStatus = z
 
 export const Session = z
   .object({
-    id: SessionId,
-    organization_id: OrganizationId,
-    agent_id: AgentId.nullish(),
-    harness_id: HarnessId,
-    model_id: ModelId.nullish(),
+    id: wireId('session'),
+    organization_id: wireId('org'),
+    agent_id: wireId('agent').nullish(),
+    harness_id: wireId('harness'),
+    model_id: wireId('model').nullish(),
     title: z.string().nullish(),
     tags: z.array(z.string()),
     capabilities: z.array(AgentCapabilityConfig),
@@ -54,7 +54,7 @@ export const UpdateSessionRequest = z
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 
-const SessionPath = z.object({ session_id: SessionPathId })
+const SessionPath = z.object({ session_id: SessionId })
 
 const SessionPage = z.object({
   data: z.array(Session),

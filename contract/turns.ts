@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { MessageId, SessionId, SessionPathId, TurnId } from './ids.ts'
+import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 
 export const TurnStatus = z
@@ -10,10 +10,10 @@ export const TurnStatus = z
 
 export const Turn = z
   .object({
-    id: TurnId,
-    session_id: SessionId,
+    id: wireId('turn'),
+    session_id: wireId('session'),
     status: TurnStatus,
-    input_message_id: MessageId,
+    input_message_id: wireId('message'),
     iterations: z.int().min(0),
     usage: TokenUsage,
     error: z.string().nullish(),
@@ -79,7 +79,7 @@ export const turnEndpoints = group(
       method: 'GET',
       at: '/turns',
       summary: "Lists a session's turns, newest first",
-      params: z.object({ session_id: SessionPathId }),
+      params: z.object({ session_id: SessionId }),
       query: z.object({ status: TurnStatus.optional(), ...pagination }),
       responses: { 200: listOf(Turn) },
     },
@@ -87,7 +87,7 @@ export const turnEndpoints = group(
       method: 'GET',
       at: '/turns/{turn_id}',
       summary: 'Gets a turn',
-      params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
+      params: z.object({ session_id: SessionId, turn_id: TurnId }),
       responses: { 200: Turn },
     },
     cancel: {
@@ -96,7 +96,7 @@ export const turnEndpoints = group(
       summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
       description:
         'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
-      params: z.object({ session_id: SessionPathId }),
+      params: z.object({ session_id: SessionId }),
       body: CancelTurnRequest,
       bodyOptional: true,
       responses: { 200: CancelTurnResponse },
@@ -107,7 +107,7 @@ export const turnEndpoints = group(
       summary: "Gives results of the client's tools, or approvals",
       description:
         'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
-      params: z.object({ session_id: SessionPathId }),
+      params: z.object({ session_id: SessionId }),
       body: SubmitToolResultsRequest,
       bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
       responses: { 200: SubmitToolResultsResponse },

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { DateTime, listOf, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { OrganizationId, UserId } from './ids.ts'
+import { OrganizationId, wireId, wireUuid } from './ids.ts'
 
 const MAX_SEARCH_BYTES = 200
 
 const User = z
   .object({
-    id: UserId,
+    id: wireUuid,
     email: z.string(),
     name: z.string(),
     roles: z.array(z.string()).meta({ description: 'In the current organization.' }),
@@ -38,7 +38,7 @@ export const userEndpoints = group(
       login: true,
       summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
       body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
-      responses: { 200: z.object({ success: z.boolean(), org_id: OrganizationId }).meta({ id: 'SwitchOrgResponse' }) },
+      responses: { 200: z.object({ success: z.boolean(), org_id: wireId('org') }).meta({ id: 'SwitchOrgResponse' }) },
     },
   },
 )

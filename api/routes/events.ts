@@ -9,18 +9,18 @@ import type { SseStreams } from '../http/sse.ts'
 
 export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
   handle(eventEndpoints.list, async ({ actor, params, query, ctx }) => {
-    const { sessionUuid, after } = await openCursor(deps, actor, params.session_id, query.since_id)
-    const batches = listEvents(deps, sessionUuid, after, query, query.limit)
+    const { sessionId, after } = await openCursor(deps, actor, params.session_id, query.since_id)
+    const batches = listEvents(deps, sessionId, after, query, query.limit)
     return answerList(ctx, deps.log, linesOf(batches))
   })
   handle(eventEndpoints.stream, async ({ actor, credential, params, query, ctx }) => {
     const sinceId = query.since_id ?? (ctx.get('Last-Event-ID') || undefined)
-    const { sessionUuid, after } = await openCursor(deps, actor, params.session_id, sinceId)
+    const { sessionId, after } = await openCursor(deps, actor, params.session_id, sinceId)
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
       credential,
-      sessionId: sessionUuid,
-      open: async (signal, onOverflow) => follow(deps, sessionUuid, after, query, signal, onOverflow),
+      sessionId,
+      open: async (signal, onOverflow) => follow(deps, sessionId, after, query, signal, onOverflow),
     })
     return undefined
   })

@@ -1,3 +1,4 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
@@ -11,15 +12,15 @@ const BATCH = 500
 export async function openCursor(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   sinceId: string | undefined,
-): Promise<{ sessionUuid: string; after: number }> {
+): Promise<{ sessionId: string; after: number }> {
   const session = await requireSession(deps, actor, sessionId)
-  if (sinceId === undefined) return { sessionUuid: session.id, after: 0 }
+  if (sinceId === undefined) return { sessionId: session.id, after: 0 }
   const after = deps.events.ids.decode(session.id, sinceId)
   // A genuine id of an event that is not there: the record was set back to an earlier state.
   if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
-  return { sessionUuid: session.id, after }
+  return { sessionId: session.id, after }
 }
 
 /**
@@ -28,12 +29,12 @@ export async function openCursor(
  */
 export async function* listEvents(
   deps: Deps,
-  sessionUuid: string,
+  sessionId: string,
   after: number,
   filter: EventFilter,
   limit = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<EventLine[]> {
-  const read = createEventReader(deps, sessionUuid, { filter, batch: Math.min(BATCH, limit), ahead: limit > BATCH })
+  const read = createEventReader(deps, sessionId, { filter, batch: Math.min(BATCH, limit), ahead: limit > BATCH })
   let left = limit
   let cursor = after
   while (left > 0) {

@@ -20,9 +20,9 @@ export type RelayEntry = {
 
 export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
 
-export const relayIndex = (sessionUuid: string): number =>
+export const relayIndex = (sessionId: string): number =>
   // The last hex digits of a UUIDv7 are random.
-  Number.parseInt(sessionUuid.slice(-4), 16) % RELAY_STREAMS
+  Number.parseInt(sessionId.slice(-4), 16) % RELAY_STREAMS
 
 /**
  * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from

@@ -1,12 +1,14 @@
+import type { ModelId } from '../../contract/ids.ts'
 import type { LlmModel } from '../../contract/llm-models.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import { toId } from '../ids.ts'
 import { type CatalogModel, findModel, listModels } from '../llm/catalog.ts'
 
 export const listLlmModels = (deps: Deps): LlmModel[] => listModels(deps.models).map(presentModel)
 
 /** Throws `not_found`. */
-export function getLlmModel(deps: Deps, id: string): LlmModel {
+export function getLlmModel(deps: Deps, id: ModelId): LlmModel {
   const model = findModel(deps.models, id)
   if (model === undefined) throw notFound('Model')
   return presentModel(model)
@@ -16,8 +18,8 @@ export function getLlmModel(deps: Deps, id: string): LlmModel {
 const PREDEFINED_AT = '2024-11-16T00:00:00.000Z'
 
 const presentModel = (model: CatalogModel): LlmModel => ({
-  id: model.id,
-  provider_id: model.providerId,
+  id: toId('model', model.id),
+  provider_id: toId('provider', model.providerId),
   provider_name: model.providerName,
   provider_type: model.providerType,
   model_id: model.name,

@@ -6,7 +6,6 @@ import type { Deps } from '../deps.ts'
 import { follow } from '../events/follow.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
 import type { EventLine } from '../events/read.ts'
-import { toId } from '../ids.ts'
 import { getTurn } from '../turns/read.ts'
 import type { AcceptedMessage } from './create.ts'
 
@@ -51,7 +50,7 @@ export async function waitForTurn(
 ): Promise<WaitedTurn> {
   const types = [...turnEndTypes, 'tool.call_requested'] as const
   for await (const _news of followTurn(deps, accepted, signal, { types })) break
-  const turn = await getTurn(deps, actor, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
+  const turn = await getTurn(deps, actor, accepted.sessionUuid, accepted.turnUuid)
   const hasEnded = turn.finished_at !== null
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
 }

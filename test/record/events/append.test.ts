@@ -1,7 +1,8 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
-import { newUuid, toId, toUuid } from '../../../domain/ids.ts'
+import { newUuid, toId } from '../../../domain/ids.ts'
 import { call, createSession, type Json, listEvents, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
