@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await startService({ worker: false })
   deps = service.platform.deps
   const silentRedis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
-  quiet = { ...deps, redis: silentRedis }
+  quiet = { ...deps, redis: { ...deps.redis, client: silentRedis } }
 })
 afterAll(() => service.stop())
 
