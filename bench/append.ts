@@ -1,4 +1,4 @@
-import type { RunningServices } from '../dev/services/all.ts'
+import type { RunningServices } from '../dev/services/index.ts'
 import type { Deps } from '../domain/deps.ts'
 import { type NewEvent, recordEvents } from '../domain/events/append.ts'
 import { readConfig } from '../platform/config.ts'

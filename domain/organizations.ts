@@ -1,10 +1,11 @@
+import type { OrganizationId } from '../contract/ids.ts'
 import type { CreateOrganizationRequest, Organization, UpdateOrganizationRequest } from '../contract/organizations.ts'
 import type { Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
 import { forbidden, invalid, notFound } from './errors.ts'
 import type { CreationAttempt } from './idempotency-keys.ts'
-import { newUuid, toId, toUuid } from './ids.ts'
+import { newUuid, toId } from './ids.ts'
 
 /** That one user may own. */
 const MAX_OWNED = 100
@@ -30,13 +31,13 @@ export async function* listOrganizations(deps: Deps, actor: Actor): AsyncGenerat
 }
 
 /** Throws `not_found` for one that the caller is no member of. */
-export const getOrganization = async (deps: Deps, actor: Actor, id: string): Promise<Organization> =>
+export const getOrganization = async (deps: Deps, actor: Actor, id: OrganizationId): Promise<Organization> =>
   presentOrganization((await requireMember(deps, actor, id)).organization)
 
 /** The caller's membership in it. Throws `not_found`. */
-export async function requireMember(deps: Deps, actor: Actor, id: string) {
+export async function requireMember(deps: Deps, actor: Actor, id: OrganizationId) {
   const member = await deps.db.member.findFirst({
-    where: { AND: [memberships(actor), { organizationId: toUuid(id) }] },
+    where: { AND: [memberships(actor), { organizationId: id }] },
     include: { organization: true },
   })
   if (member === null) throw notFound('Organization')
@@ -68,7 +69,7 @@ export async function createOrganization(
 export async function patchOrganization(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: OrganizationId,
   { name }: UpdateOrganizationRequest,
 ): Promise<Organization> {
   const { role, organization } = await requireMember(deps, actor, id)

@@ -1,7 +1,7 @@
 import type { Connection } from '@temporalio/client'
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common'
 import type { Logger } from 'pino'
-import type { ToId } from '../domain/ids.ts'
+import { toId } from '../contract/ids.ts'
 import type { StartedTurn } from '../domain/turns/turn-workflows.ts'
 
 /** What turns are found by in Temporal. */
@@ -30,7 +30,6 @@ export function registerTurnAttributes(
   namespace: string,
   log: Logger,
   track: <T>(asking: Promise<T>) => Promise<T>,
-  toId: ToId,
 ): TurnAttributes {
   let usable: readonly Name[] = []
   let nextTryAt = 0
@@ -56,7 +55,7 @@ export function registerTurnAttributes(
   return {
     of: (turn) => {
       tryRegister()
-      return usable.length === 0 ? undefined : attributesOf(turn, usable, toId)
+      return usable.length === 0 ? undefined : attributesOf(turn, usable)
     },
     refused: (error) => {
       usable = []
@@ -81,7 +80,7 @@ async function register(connection: Connection, namespace: string, use: (names: 
   use(NAMES.filter((name) => (customAttributes[name] ?? KEYWORD) === KEYWORD))
 }
 
-function attributesOf(turn: StartedTurn, names: readonly Name[], toId: ToId): TypedSearchAttributes {
+function attributesOf(turn: StartedTurn, names: readonly Name[]): TypedSearchAttributes {
   const values: Record<Name, string | null> = {
     SessionId: toId('session', turn.sessionId),
     AgentId: turn.agentId && toId('agent', turn.agentId),

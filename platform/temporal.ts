@@ -13,9 +13,9 @@ import {
 import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { toId } from '../contract/ids.ts'
 import type { Retention } from '../domain/deps.ts'
 import type { TemporalHealthReader } from '../domain/durable/health.ts'
-import type { ToId } from '../domain/ids.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
 import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
@@ -49,12 +49,11 @@ export type Temporal = TurnControl & {
 export function connectTemporal(
   config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TASK_QUEUE'>,
   log: Logger,
-  toId: ToId,
 ): Temporal {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
   const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs: CHANNEL })
   const { track, allSettled } = createTracker()
-  const attributes = registerTurnAttributes(connection, namespace, log, track, toId)
+  const attributes = registerTurnAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
   const closing = new AbortController()
@@ -65,8 +64,8 @@ export function connectTemporal(
   const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
 
   return {
-    startTurn: createStarter(ask, attributes, toId, placeOn),
-    ...createControl(ask, toId),
+    startTurn: createStarter(ask, attributes, placeOn),
+    ...createControl(ask),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
       await track(connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({})))
@@ -106,16 +105,11 @@ function createTracker() {
 
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
-function createStarter(
-  ask: Ask,
-  attributes: TurnAttributes,
-  toId: ToId,
-  placeOn: (client: Client) => Place,
-): TurnStarter {
+function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {
   let starting = 0
   const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
     client.workflow.start(TURN_WORKFLOW, {
-      ...startOptions(turn, toId),
+      ...startOptions(turn),
       ...placeOn(client),
       ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
     })
@@ -141,7 +135,7 @@ function createStarter(
   }
 }
 
-function createControl(ask: Ask, toId: ToId): TurnControl {
+function createControl(ask: Ask): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
   return {
@@ -160,7 +154,7 @@ function createControl(ask: Ask, toId: ToId): TurnControl {
 const OPEN = ['RUNNING', 'PAUSED']
 
 /** The ids alone are the input: whatever else a caller's object holds must not get into a payload. */
-function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn, toId: ToId) {
+function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn) {
   return {
     workflowId: toId('turn', turnId),
     args: [{ organizationId, sessionId, turnId }],

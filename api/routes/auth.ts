@@ -2,6 +2,7 @@ import type { Context } from 'koa'
 import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
 import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/auth/api-keys.ts'
 import { endLogin, logIn, refresh, register } from '../../domain/auth/log-in.ts'
+import { presentAuthConfig } from '../../domain/auth/settings.ts'
 import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { unauthenticated } from '../../domain/errors.ts'
@@ -37,14 +38,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     return tokens
   }
 
-  handle(authEndpoints.config, async () =>
-    reply(200, {
-      mode: auth.mode,
-      password_auth_enabled: auth.hasPasswords,
-      oauth_providers: Object.keys(auth.identityProviders),
-      signup_enabled: auth.hasSignup,
-    }),
-  )
+  handle(authEndpoints.config, async () => reply(200, presentAuthConfig(auth)))
   handle(authEndpoints.login, async ({ ctx, body }) => {
     await limits.login(ctx)
     return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)

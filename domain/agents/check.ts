@@ -1,13 +1,15 @@
+import type { ModelId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
+import { toId } from '../ids.ts'
 import { findModel } from '../llm/catalog.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
-  default_model_id?: string | null | undefined
+  default_model_id?: ModelId | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
 }
@@ -22,9 +24,9 @@ export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
 }
 
 /** Throws `invalid` when a model id is given that does not exist. */
-export function checkModel(deps: Deps, modelId: string | null | undefined, field: string): void {
+export function checkModel(deps: Deps, modelId: ModelId | null | undefined, field: string): void {
   if (modelId && findModel(deps.models, modelId) === undefined) {
-    throw invalid(`${field}: there is no model ${modelId}; GET /v1/llm-models lists them`)
+    throw invalid(`${field}: there is no model ${toId('model', modelId)}; GET /v1/llm-models lists them`)
   }
 }
 

@@ -1,11 +1,12 @@
 import type { Agent } from '../../contract/agents.ts'
+import type { AgentId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import { containsText } from '../../lib/contains-text.ts'
 import { type Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toId, toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 import { presentUsage } from '../usage.ts'
 
 const PAGE = 20
@@ -64,17 +65,17 @@ const isAfter = ({ createdAt, id }: Place): Prisma.Sql =>
   Prisma.sql`(created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)`
 
 /** Throws `not_found`. */
-export const getAgent = async (deps: Deps, actor: Actor, id: string): Promise<Agent> =>
+export const getAgent = async (deps: Deps, actor: Actor, id: AgentId): Promise<Agent> =>
   presentAgent(await requireAgent(deps, actor, id))
 
-export async function requireAgent(deps: Deps, actor: Actor, id: string): Promise<AgentRow> {
-  const row = await findAgent(deps, actor, toUuid(id))
+export async function requireAgent(deps: Deps, actor: Actor, id: AgentId): Promise<AgentRow> {
+  const row = await findAgent(deps, actor, id)
   if (!row) throw notFound('Agent')
   return row
 }
 
-export const findAgent = (deps: Deps, { organizationId }: Actor, uuid: string): Promise<AgentRow | null> =>
-  deps.db.agent.findUnique({ where: { organizationId_id: { organizationId, id: uuid } } })
+export const findAgent = (deps: Deps, { organizationId }: Actor, id: string): Promise<AgentRow | null> =>
+  deps.db.agent.findUnique({ where: { organizationId_id: { organizationId, id } } })
 
 export const presentAgent = (row: AgentRow): Agent => ({
   id: toId('agent', row.id),

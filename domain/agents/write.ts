@@ -1,10 +1,11 @@
 import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES, type UpdateAgentRequest } from '../../contract/agents.ts'
+import type { AgentId } from '../../contract/ids.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, notFound } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { newUuid, toUuid } from '../ids.ts'
+import { newUuid, toId } from '../ids.ts'
 import { checkAgent } from './check.ts'
 import { findAgent, presentAgent, requireAgent } from './read.ts'
 
@@ -32,21 +33,20 @@ export async function createAgent(
 export async function putAgent(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: AgentId,
   input: CreateAgentRequest,
   attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
-  const uuid = toUuid(id)
-  const earlier = await findWritten(deps, actor, attempt, uuid)
+  const earlier = await findWritten(deps, actor, attempt, id)
   if (earlier) return { created: false, agent: presentAgent(earlier) }
   await checkAgent(deps, input)
   const { capabilities, ...fields } = writableFields(input)
   // The insert comes first, so that of two requests with one new id one creates and the other replaces.
-  const inserted = await insertAgent(deps, actor, uuid, { ...fields, capabilities }, attempt)
+  const inserted = await insertAgent(deps, actor, id, { ...fields, capabilities }, attempt)
   if (inserted) return { created: true, agent: presentAgent(inserted) }
-  const other = await findWritten(deps, actor, attempt, uuid)
+  const other = await findWritten(deps, actor, attempt, id)
   if (other) return { created: false, agent: presentAgent(other) }
-  const agent = await updateAgent(deps, actor, uuid, {
+  const agent = await updateAgent(deps, actor, id, {
     ...fields,
     ...(input.capabilities?.length ? { capabilities } : {}),
     requestId: attempt.uuid ?? null,
@@ -55,14 +55,14 @@ export async function putAgent(
 }
 
 /** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
-export async function patchAgent(deps: Deps, actor: Actor, id: string, input: UpdateAgentRequest): Promise<Agent> {
+export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
   await requireAgent(deps, actor, id)
   await checkAgent(deps, input)
-  return updateAgent(deps, actor, toUuid(id), {
+  return updateAgent(deps, actor, id, {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
-    defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : undefined,
+    defaultModelId: input.default_model_id ?? undefined,
     tags: input.tags ?? undefined,
     // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
@@ -72,12 +72,12 @@ export async function patchAgent(deps: Deps, actor: Actor, id: string, input: Up
 }
 
 /** May be repeated. Throws `not_found`. */
-export async function archiveAgent(deps: Deps, actor: Actor, id: string): Promise<void> {
-  await updateAgent(deps, actor, toUuid(id), { status: 'archived' })
+export async function archiveAgent(deps: Deps, actor: Actor, id: AgentId): Promise<void> {
+  await updateAgent(deps, actor, id, { status: 'archived' })
 }
 
 /** Throws `not_found`. */
-export function copyAgent(deps: Deps, actor: Actor, id: string, attempt: CreationAttempt): Promise<Agent> {
+export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: CreationAttempt): Promise<Agent> {
   return createNew(deps, actor, attempt, async () => {
     const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
     // As another agent has them already.
@@ -104,23 +104,23 @@ export async function importAgent(
   attempt: CreationAttempt,
 ): Promise<Agent> {
   if (!input.id) return (await createAgent(deps, actor, input, attempt)).agent
-  const uuid = toUuid(input.id)
-  const earlier = await findWritten(deps, actor, attempt, uuid)
+  const { id } = input
+  const earlier = await findWritten(deps, actor, attempt, id)
   if (earlier) return presentAgent(earlier)
   await checkAgent(deps, input)
-  const inserted = await insertAgent(deps, actor, uuid, writableFields(input), attempt)
-  const row = inserted ?? (await findWritten(deps, actor, attempt, uuid))
-  if (!row) throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
+  const inserted = await insertAgent(deps, actor, id, writableFields(input), attempt)
+  const row = inserted ?? (await findWritten(deps, actor, attempt, id))
+  if (!row) throw conflict(`id: there is an agent ${toId('agent', id)} already; leave the id out to get a new one`)
   return presentAgent(row)
 }
 
-type Fields = ReturnType<typeof writableFields>
+type Fields = Omit<ReturnType<typeof writableFields>, 'defaultModelId'> & { defaultModelId: string | null }
 
 const writableFields = (input: CreateAgentRequest) => ({
   name: input.name,
   description: input.description ?? null,
   systemPrompt: input.system_prompt,
-  defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : null,
+  defaultModelId: input.default_model_id ?? null,
   tags: input.tags ?? [],
   // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
   capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,

@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../contract/auth.ts'
+import type { ApiKeyId } from '../../contract/ids.ts'
 import type { ApiKey as ApiKeyRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
@@ -84,7 +85,7 @@ export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void
 }
 
 /** Throws `not_found`. */
-export async function revokeApiKey(deps: Deps, { userId, organizationId }: Actor, id: string): Promise<void> {
+export async function revokeApiKey(deps: Deps, { userId, organizationId }: Actor, id: ApiKeyId): Promise<void> {
   const { count } = await deps.db.apiKey.deleteMany({ where: { id, userId, organizationId } })
   if (count === 0) throw notFound('API key')
 }

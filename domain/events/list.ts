@@ -13,12 +13,12 @@ export type ListOptions = { filter?: EventFilter; expand: ExpandGenerations; lim
  */
 export async function* listEvents(
   deps: Deps,
-  sessionUuid: string,
+  sessionId: string,
   after: number,
   { filter = {}, expand, limit = Number.POSITIVE_INFINITY }: ListOptions,
 ): AsyncGenerator<EventLine[]> {
   const batch = Math.min(BATCH, limit)
-  const read = createEventReader(deps, sessionUuid, { filter, expand, batch, ahead: limit > BATCH })
+  const read = createEventReader(deps, sessionId, { filter, expand, batch, ahead: limit > BATCH })
   let left = limit
   let cursor = after
   while (left > 0) {

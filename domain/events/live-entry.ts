@@ -12,9 +12,9 @@ export type LiveEntry = {
 
 export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
 
-export const relayIndex = (sessionUuid: string): number =>
+export const relayIndex = (sessionId: string): number =>
   // The last hex digits of a UUIDv7 are random.
-  Number.parseInt(sessionUuid.slice(-4), 16) % RELAY_STREAMS
+  Number.parseInt(sessionId.slice(-4), 16) % RELAY_STREAMS
 
 /** The entries of one publishEvents, as a reader of the stream gets them. */
 export function* readRelayFields(fields: string[]): Generator<LiveEntry> {

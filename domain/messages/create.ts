@@ -1,5 +1,13 @@
 import type { WireEvent } from '../../contract/events.ts'
-import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../../contract/messages.ts'
+import type { SessionId, TurnId } from '../../contract/ids.ts'
+import {
+  type Controls,
+  type CreateMessageRequest,
+  type InputContentPart,
+  type InputControls,
+  type Message,
+  textOf,
+} from '../../contract/messages.ts'
 import { truncate } from '../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
@@ -10,13 +18,14 @@ import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { newUuid, toId, toUuid } from '../ids.ts'
+import { asUuid, newUuid, toId } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
 import type { StartedTurn } from '../turns/turn-workflows.ts'
 
-export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid: string; sequence: number }
+/** It is kept with the Idempotency-Key of its request, so its fields cannot be renamed. */
+export type AcceptedMessage = { message: Message; sessionUuid: SessionId; turnUuid: TurnId; sequence: number }
 
 /**
  * Accepts a user's message: one transaction stores the event input.message and the turn that will answer it, then
@@ -27,12 +36,12 @@ export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid:
 export async function createMessage(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   input: CreateMessageRequest,
   { uuid }: CreationAttempt = {},
 ): Promise<AcceptedMessage> {
   const { organizationId } = actor
-  const message = newMessage({ organizationId, sessionId: toUuid(sessionId), turnId: uuid ?? newUuid() }, input)
+  const message = newMessage({ organizationId, sessionId, turnId: asUuid(uuid ?? newUuid()) }, input)
   const accept = async () => {
     checkParts(input)
     checkModel(deps, input.controls?.model_id, 'controls.model_id')
@@ -143,9 +152,9 @@ const MAX_QUEUED_TURNS = 1000
 
 type NewMessage = {
   organizationId: string
-  sessionId: string
+  sessionId: SessionId
   /** The message's too. */
-  turnId: string
+  turnId: TurnId
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
@@ -156,17 +165,23 @@ function newMessage(
   input: CreateMessageRequest,
 ): NewMessage {
   const { content } = input.message
+  const controls = input.controls ? presentControls(input.controls) : undefined
   const message = {
     id: toId('message', turnId),
     role: 'user',
     content,
-    controls: input.controls ?? undefined,
+    controls,
     metadata: input.metadata ?? undefined,
     tags: input.tags ?? undefined,
   }
-  const controls = input.controls ? JSON.stringify(input.controls) : null
-  return { organizationId, sessionId, turnId, content, controls, data: { message } }
+  const stored = controls === undefined ? null : JSON.stringify(controls)
+  return { organizationId, sessionId, turnId, content, controls: stored, data: { message } }
 }
+
+const presentControls = (controls: InputControls): Controls => ({
+  ...controls,
+  model_id: controls.model_id && toId('model', controls.model_id),
+})
 
 const presentInput = (deps: Deps, event: StoredEvent) =>
   presentEvent(deps.events, event, {}) as WireEvent<'input.message'>

@@ -1,3 +1,4 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Actor } from '../actor.ts'
 import { expandGenerations } from '../conversation/expand-generations.ts'
 import type { Deps } from '../deps.ts'
@@ -9,37 +10,37 @@ import type { EventLine } from '../events/read.ts'
 import { requireSession } from './read.ts'
 
 /** A session, and the sequence after which a client goes on reading its events. */
-export type SessionCursor = { sessionUuid: string; after: number }
+export type SessionCursor = { sessionId: string; after: number }
 
 /** The session and the sequence after which a client wants to go on: 0 without a cursor. */
 export async function openCursor(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   sinceId: string | undefined,
 ): Promise<SessionCursor> {
   const session = await requireSession(deps, actor, sessionId)
-  if (sinceId === undefined) return { sessionUuid: session.id, after: 0 }
+  if (sinceId === undefined) return { sessionId: session.id, after: 0 }
   const after = deps.events.ids.decode(session.id, sinceId)
   // A genuine id of an event that is not there: the record was set back to an earlier state.
   if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
-  return { sessionUuid: session.id, after }
+  return { sessionId: session.id, after }
 }
 
 /** Events in batches that fit in memory, up to `limit`. Throws `not_found` when the session is deleted meanwhile. */
 export const listSessionEvents = (
   deps: Deps,
-  { sessionUuid, after }: SessionCursor,
+  { sessionId, after }: SessionCursor,
   filter: EventFilter,
   limit: number | undefined,
-): AsyncGenerator<EventLine[]> => listEvents(deps, sessionUuid, after, { filter, expand: expandGenerations, limit })
+): AsyncGenerator<EventLine[]> => listEvents(deps, sessionId, after, { filter, expand: expandGenerations, limit })
 
 /** Events from the cursor on, then live: see `follow`. */
 export const followSession = (
   deps: Deps,
-  { sessionUuid, after }: SessionCursor,
+  { sessionId, after }: SessionCursor,
   filter: EventFilter,
   signal: AbortSignal,
   onOverflow?: () => void,
 ): ReturnType<typeof follow> =>
-  follow(deps, sessionUuid, after, { filter, expand: expandGenerations, onOverflow }, signal)
+  follow(deps, sessionId, after, { filter, expand: expandGenerations, onOverflow }, signal)

@@ -1,12 +1,12 @@
+import type { AgentId } from '../../contract/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { toUuid } from '../ids.ts'
 import { readSessions } from './read.ts'
 
 /** `pages` has a few sessions at a time. */
 export type SessionPage = { pages: AsyncGenerator<Session[]>; total: number; offset: number; limit: number }
-type PageQuery = { agent_id?: string | undefined; limit: number; offset: number }
+type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
 
 /** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
 type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
@@ -21,8 +21,7 @@ const READ_AT_ONCE = 20
  * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
  */
 export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<SessionPage> {
-  const { limit, offset } = query
-  const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
+  const { limit, offset, agent_id: agentId } = query
   const place = await findPlace(deps, actor, agentId ?? ALL_AGENTS, offset)
   const pinned = place.pinned.slice(offset, offset + limit)
   const others = await findOthers(deps, actor, agentId, place, limit - pinned.length)

@@ -1,3 +1,4 @@
+import type { AgentId, SessionId } from '../../contract/ids.ts'
 import type { CreateSessionRequest, Session, UpdateSessionRequest } from '../../contract/sessions.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
@@ -6,7 +7,7 @@ import { findAgent } from '../agents/read.ts'
 import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { DEFAULT_HARNESS_ID, newUuid, toId, toUuid } from '../ids.ts'
+import { asUuid, DEFAULT_HARNESS_UUID, newUuid, toId } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
 /**
@@ -33,9 +34,9 @@ export async function createSession(
       {
         id,
         organizationId: actor.organizationId,
-        agentId: input.agent_id ? toUuid(input.agent_id) : null,
-        harnessId: toUuid(input.harness_id ?? DEFAULT_HARNESS_ID),
-        modelId: input.model_id ? toUuid(input.model_id) : null,
+        agentId: input.agent_id ?? null,
+        harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
+        modelId: input.model_id ?? null,
         title: input.title ?? null,
         tags: input.tags ?? [],
         // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
@@ -46,14 +47,14 @@ export async function createSession(
     // Another run of the request may have been here meanwhile.
     skipDuplicates: true,
   })
-  return getSession(deps, actor, toId('session', id))
+  return getSession(deps, actor, asUuid(id))
 }
 
-async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: string): Promise<void> {
-  const agent = await findAgent(deps, actor, toUuid(agentId))
-  if (!agent) throw invalid(`agent_id: there is no agent ${agentId}`)
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<void> {
+  const agent = await findAgent(deps, actor, agentId)
+  if (!agent) throw invalid(`agent_id: there is no agent ${toId('agent', agentId)}`)
   if (agent.status === 'archived') {
-    throw invalid(`agent_id: ${agentId} is archived; PATCH its status to "active" to use it again`)
+    throw invalid(`agent_id: ${toId('agent', agentId)} is archived; PATCH its status to "active" to use it again`)
   }
 }
 
@@ -61,11 +62,11 @@ async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: string): P
 export async function patchSession(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: SessionId,
   input: UpdateSessionRequest,
 ): Promise<Session> {
   const { count } = await deps.db.session.updateMany({
-    where: { id: toUuid(id), organizationId: actor.organizationId },
+    where: { id, organizationId: actor.organizationId },
     data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
   })
   if (count === 0) throw notFound('Session')

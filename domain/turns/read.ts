@@ -1,9 +1,10 @@
+import type { SessionId, TurnId } from '../../contract/ids.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toId, toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 import { requireSession } from '../sessions/read.ts'
 import { presentUsage } from '../usage.ts'
 import { awaitsClient, presentCall, readAct } from './calls.ts'
@@ -11,7 +12,7 @@ import { awaitsClient, presentCall, readAct } from './calls.ts'
 export async function listTurns(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   page: { status?: TurnStatus | undefined; limit: number; offset: number },
 ): Promise<Turn[]> {
   const session = await requireSession(deps, actor, sessionId)
@@ -24,9 +25,9 @@ export async function listTurns(
   return Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row))))
 }
 
-export async function getTurn(deps: Deps, actor: Actor, sessionId: string, turnId: string): Promise<Turn> {
+export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, turnId: TurnId): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
-    where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: actor.organizationId },
+    where: { id: turnId, sessionId, organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
   return presentTurn(row, await pendingCalls(deps, row))

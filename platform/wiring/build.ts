@@ -7,7 +7,6 @@ import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
-import { toId } from '../../domain/ids.ts'
 import { sleep } from '../../lib/sleep.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
@@ -31,7 +30,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
   await migrate(config.DATABASE_URL, log)
   const { db, close: closePostgres } = connectPostgres(config, log)
   const redis = { client: connectRedis(config.REDIS_URL, log), prefix: config.REDIS_PREFIX }
-  const temporal = connectTemporal(config, log, toId)
+  const temporal = connectTemporal(config, log)
   const events = await buildEvents(config, db, log)
   const threads = {
     documents: createDocumentThreads(),

@@ -7,12 +7,13 @@ import { expandGenerations } from '../../domain/conversation/expand-generations.
 import { readConversation, withoutImages } from '../../domain/conversation/read.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { type ListOptions, listEvents } from '../../domain/events/list.ts'
-import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/write.ts'
 import { loadTurn } from '../../domain/turns/run/turn-context.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { call, type Json } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const CLIENTS = 5

@@ -1,3 +1,4 @@
+import type { SessionId, TurnId } from '../../../contract/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import type { TurnStatus } from '../../../prisma/generated/client.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
@@ -6,7 +7,7 @@ import type { Deps } from '../../deps.ts'
 import { notFound } from '../../errors.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/transaction.ts'
-import { newUuid, toId, toUuid } from '../../ids.ts'
+import { newUuid, toId } from '../../ids.ts'
 import { presentUsage } from '../../usage.ts'
 import { endOpenCalls } from '../calls.ts'
 import { nextTurn } from '../queue.ts'
@@ -27,13 +28,12 @@ const OPERATOR_REASON = 'cancelled in Temporal'
 export async function cancelTurns(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
-  turnId?: string,
+  sessionId: SessionId,
+  turnId?: TurnId,
 ): Promise<CancelTurnResponse> {
-  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
-  const turnUuid = turnId === undefined ? undefined : toUuid(turnId)
-  if (turnUuid !== undefined && !(await hasTurn(deps, where, turnUuid))) throw notFound('Turn')
-  const count = await cancelAndGoOn(deps, where, turnUuid, USER_REASON)
+  const where = { organizationId: actor.organizationId, sessionId }
+  if (turnId !== undefined && !(await hasTurn(deps, where, turnId))) throw notFound('Turn')
+  const count = await cancelAndGoOn(deps, where, turnId, USER_REASON)
   if (count === undefined) throw notFound('Session')
   if (count === 0) return { status: 'no_op', message: 'There is nothing to cancel.' }
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }

@@ -1,3 +1,4 @@
+import type { SessionId } from '../../../contract/ids.ts'
 import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome, TurnInput } from '../../../workflows/messages.ts'
@@ -7,7 +8,6 @@ import { conflict, invalid, notFound } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
 import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
-import { toUuid } from '../../ids.ts'
 import {
   type Act,
   awaitsClient,
@@ -87,12 +87,12 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
 export async function submitToolResults(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   { tool_results: results }: SubmitToolResultsRequest,
 ): Promise<SubmitToolResultsResponse> {
-  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  const where = { organizationId: actor.organizationId, sessionId }
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
-    const turnId = await waitingTurn(db, where.sessionId)
+    const turnId = await waitingTurn(db, sessionId)
     const act = turnId === undefined ? undefined : await readAct(db, turnId)
     if (turnId === undefined || act === undefined) throw conflict('The session does not wait for tool results')
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))

@@ -6,9 +6,10 @@ import { appendEvents, type NewEvent, type Writer } from '../../../domain/events
 import { follow } from '../../../domain/events/follow.ts'
 import { publishEvents } from '../../../domain/events/live-stream.ts'
 import type { EventLine } from '../../../domain/events/read.ts'
-import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/ids.ts'
 import { append, createAnswer, toolEvents } from '../../support/by-hand.ts'
 import { call, createSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService

@@ -31,7 +31,7 @@ afterEach(async () => {
 /** What one process of the service has. */
 function open(at = address): Temporal {
   const config = { TEMPORAL_ADDRESS: at, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
-  const temporal = connectTemporal(config, pino({ level: 'silent' }), toId)
+  const temporal = connectTemporal(config, pino({ level: 'silent' }))
   temporals.push(temporal)
   return temporal
 }

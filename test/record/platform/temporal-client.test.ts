@@ -43,7 +43,7 @@ function open(namespace: string, at = address): Temporal {
     TEMPORAL_TASK_QUEUE: `unpolled-${randomUUID()}`,
   }
   const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
-  const temporal = connectTemporal(config, log, toId)
+  const temporal = connectTemporal(config, log)
   opened.push(temporal)
   return temporal
 }

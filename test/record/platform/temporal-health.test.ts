@@ -32,7 +32,7 @@ afterEach(async () => {
 /** What one process of the service has, on a task queue of its own. */
 function open({ address = connection.options.address, taskQueue = `queue-${randomUUID()}` } = {}) {
   const config = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
-  const temporal = connectTemporal(config, pino({ level: 'silent' }), toId)
+  const temporal = connectTemporal(config, pino({ level: 'silent' }))
   opened.push(temporal)
   return { taskQueue, read: temporal.readHealth }
 }
