@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type ScheduleDescription, ScheduleOverlapPolicy } from '@temporalio/client'
 import { pino } from 'pino'
-import { toId } from '../../../domain/ids.ts'
 import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
 import { waitFor } from '../../support/http.ts'
 import { startProxy } from '../../support/proxy.ts'
