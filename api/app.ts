@@ -16,10 +16,12 @@ import { capabilityRoutes } from './routes/capabilities.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
-import { modelRoutes } from './routes/llm-models.ts'
+import { llmModelRoutes } from './routes/llm-models.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { sessionRoutes } from './routes/sessions.ts'
+import { turnRoutes } from './routes/turns.ts'
+import { userRoutes } from './routes/users.ts'
 
 export type AppOptions = {
   version: string
@@ -43,11 +45,13 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   healthRoutes(handle, deps, options)
   authRoutes(handle, deps)
   organizationRoutes(handle, deps)
+  userRoutes(handle, deps)
   agentRoutes(handle, deps)
   sessionRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)
-  modelRoutes(handle, deps)
+  turnRoutes(handle, deps)
+  llmModelRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
@@ -55,7 +59,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(requestId)
-  app.use(answerErrors(deps.log))
+  app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(router.routes())

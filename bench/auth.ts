@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { RunningServices } from '../dev/services/all.ts'
+import type { RunningServices } from '../dev/services/index.ts'
 import { type RunningApp, spawnApp } from './app.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { RunningServices } from '../dev/services/all.ts'
+import type { RunningServices } from '../dev/services/index.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../domain/ids.ts'
 import { type RunningApp, spawnApp } from './app.ts'
 import { goal, print } from './report.ts'

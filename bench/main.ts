@@ -1,14 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { freePorts, startServices } from '../dev/services/all.ts'
+import { freePorts, startServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
+import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
 import { benchLists } from './lists.ts'
 import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
-/** `npm run bench [-- turns | sse | lists | auth]`: brings up its own services and the service, measures, prints, and cleans up. */
+/** `npm run bench [-- turns | sse | lists | auth | append]`: brings up its own services and the service, measures, prints, and cleans up. */
 const [subject = 'turns'] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
 const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0, port = 0, otherPort = 0] = await freePorts(6)
@@ -27,6 +28,7 @@ try {
 
 async function measure(): Promise<boolean> {
   if (subject === 'sse') return benchSse(services, port)
+  if (subject === 'append') return benchAppend(services)
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
   if (subject === 'lists') return benchLists(services, [port, otherPort])
   const app = await spawnApp(services, port)

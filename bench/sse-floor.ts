@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { RELAY_STREAMS, relayKey } from '../domain/events/live-stream.ts'
-import { toUuid } from '../domain/ids.ts'
+import { SessionId } from '../contract/ids.ts'
+import { RELAY_STREAMS, relayKey } from '../domain/events/live-entry.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
 import { connectBlockingRedis } from '../platform/redis.ts'
@@ -25,7 +25,7 @@ const server = createServer((socket) => {
   socket.on('error', () => socket.destroy())
   socket.once('data', (head) => {
     const [, id = '', rest] = /(session_[0-9a-f]{32})\/(\w+)/.exec(head.toString('latin1')) ?? []
-    const sessionId = toUuid(id)
+    const sessionId = SessionId.safeParse(id).data ?? ''
     socket.write(HEAD)
     if (rest === 'events') return void replay(socket, sessionId)
     const peers = streams.get(sessionId) ?? new Set()

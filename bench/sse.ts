@@ -1,6 +1,6 @@
 import { get } from 'node:http'
 import type { WireEvent } from '../contract/events.ts'
-import type { RunningServices } from '../dev/services/all.ts'
+import type { RunningServices } from '../dev/services/index.ts'
 import { appendEvents } from '../domain/events/append.ts'
 import { publishEvents } from '../domain/events/live-stream.ts'
 import { toId } from '../domain/ids.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { AgentId, ModelId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { AgentId, ModelId, wireId } from './ids.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024
@@ -11,11 +11,11 @@ export const AgentStatus = z.enum(['active', 'archived']).meta({ id: 'AgentStatu
 
 export const Agent = z
   .object({
-    id: AgentId,
+    id: wireId('agent'),
     name: z.string(),
     description: z.string().nullish(),
     system_prompt: z.string(),
-    default_model_id: ModelId.nullish(),
+    default_model_id: wireId('model').nullish(),
     tags: z.array(z.string()),
     capabilities: z.array(AgentCapabilityConfig),
     tools: z.array(ToolDefinition),
@@ -81,122 +81,98 @@ export const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml'
 /** The media types of an agent's document. */
 const DOCUMENT_TYPES = ['text/plain', 'text/markdown', 'application/json', ...YAML_TYPES]
 
-export const agentEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/agents',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Lists the active agents of the organization, newest first',
-    query: z.object({ search: textUpTo(200).optional() }),
-    responses: { 200: listOf(Agent) },
-    errors: [400],
-  }),
-  create: defineEndpoint({
-    method: 'POST',
-    path: '/v1/agents',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Creates an agent, or updates the one whose id is given',
-    body: CreateAgentRequest,
-    bodyLimitBytes: AGENT_BODY_BYTES,
-    creates: true,
-    responses: { 201: Agent, 200: Agent },
-    errors: [400, 409],
-  }),
-  import: defineEndpoint({
-    method: 'POST',
-    path: '/v1/agents/import',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Creates an agent from a document',
-    description:
-      'Markdown with YAML front matter, JSON, YAML, or a text that is the system prompt as a whole; the text tells which. ' +
-      'Its keys are those of a create request; a capability may be its id alone. An id that exists is a 409.',
-    body: z.string(),
-    textTypes: DOCUMENT_TYPES,
-    bodyLimitBytes: AGENT_BODY_BYTES,
-    creates: true,
-    responses: { 201: Agent },
-    errors: [400, 409, 429],
-  }),
-  preview: defineEndpoint({
-    method: 'POST',
-    path: '/v1/agents/preview',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Shows what a model would be given, without storing anything',
-    body: PreviewAgentRequest,
-    bodyLimitBytes: AGENT_BODY_BYTES,
-    responses: { 200: AgentPreviewResponse },
-    errors: [400],
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/agents/{agent_id}',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Gets an agent, archived ones too',
-    params: AgentPath,
-    responses: { 200: Agent },
-    errors: [400, 404],
-  }),
-  put: defineEndpoint({
-    method: 'PUT',
-    path: '/v1/agents/{agent_id}',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Creates the agent, or replaces it',
-    description:
-      'Capabilities that are left out or empty stay as they are; every other field that is left out is reset.',
-    params: AgentPath,
-    body: CreateAgentRequest,
-    bodyLimitBytes: AGENT_BODY_BYTES,
-    responses: { 200: Agent, 201: Agent },
-    errors: [400],
-  }),
-  patch: defineEndpoint({
-    method: 'PATCH',
-    path: '/v1/agents/{agent_id}',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Changes the fields that are given',
-    description: 'null is the same as left out. Lists are replaced as a whole. `status` archives and restores.',
-    params: AgentPath,
-    body: UpdateAgentRequest,
-    bodyLimitBytes: AGENT_BODY_BYTES,
-    responses: { 200: Agent },
-    errors: [400, 404],
-  }),
-  archive: defineEndpoint({
-    method: 'DELETE',
-    path: '/v1/agents/{agent_id}',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Archives the agent: it leaves the list, and its sessions go on',
-    params: AgentPath,
-    responses: { 204: null },
-    errors: [400, 404],
-  }),
-  copy: defineEndpoint({
-    method: 'POST',
-    path: '/v1/agents/{agent_id}/copy',
-    tag: 'agents',
-    access: 'member',
-    summary: 'Creates an active agent with the same fields and "(copy)" after its name',
-    params: AgentPath,
-    creates: true,
-    responses: { 201: Agent },
-    errors: [400, 404, 409],
-  }),
-  export: defineEndpoint({
-    method: 'GET',
-    path: '/v1/agents/{agent_id}/export',
-    tag: 'agents',
-    access: 'member',
-    summary: 'The agent as Markdown with YAML front matter, which an import makes the same agent of',
-    params: AgentPath,
-    responses: { 200: { contentType: 'text/markdown', description: 'A document, as an attachment' } },
-    errors: [400, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const agentEndpoints = group(
+  { tag: 'agents', path: '/v1/agents', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the active agents of the organization, newest first',
+      query: z.object({ search: textUpTo(200).optional() }),
+      responses: { 200: listOf(Agent) },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Creates an agent, or updates the one whose id is given',
+      body: CreateAgentRequest,
+      bodyLimitBytes: AGENT_BODY_BYTES,
+      creates: true,
+      responses: { 201: Agent, 200: Agent },
+      errors: [429],
+    },
+    import: {
+      method: 'POST',
+      at: '/import',
+      summary: 'Creates an agent from a document',
+      description:
+        'Markdown with YAML front matter, JSON, YAML, or a text that is the system prompt as a whole; the text tells which. ' +
+        'Its keys are those of a create request; a capability may be its id alone. An id that exists is a 409.',
+      body: z.string(),
+      textTypes: DOCUMENT_TYPES,
+      bodyLimitBytes: AGENT_BODY_BYTES,
+      creates: true,
+      responses: { 201: Agent },
+      errors: [429],
+    },
+    preview: {
+      method: 'POST',
+      at: '/preview',
+      summary: 'Shows what a model would be given, without storing anything',
+      body: PreviewAgentRequest,
+      bodyLimitBytes: AGENT_BODY_BYTES,
+      responses: { 200: AgentPreviewResponse },
+      errors: [429],
+    },
+    get: {
+      method: 'GET',
+      at: '/{agent_id}',
+      summary: 'Gets an agent, archived ones too',
+      params: AgentPath,
+      responses: { 200: Agent },
+    },
+    put: {
+      method: 'PUT',
+      at: '/{agent_id}',
+      summary: 'Creates the agent, or replaces it',
+      description:
+        'Capabilities that are left out or empty stay as they are; every other field that is left out is reset.',
+      params: AgentPath,
+      body: CreateAgentRequest,
+      bodyLimitBytes: AGENT_BODY_BYTES,
+      responses: { 200: Agent, 201: Agent },
+      errors: [429],
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{agent_id}',
+      summary: 'Changes the fields that are given',
+      description: 'null is the same as left out. Lists are replaced as a whole. `status` archives and restores.',
+      params: AgentPath,
+      body: UpdateAgentRequest,
+      bodyLimitBytes: AGENT_BODY_BYTES,
+      responses: { 200: Agent },
+      errors: [429],
+    },
+    archive: {
+      method: 'DELETE',
+      at: '/{agent_id}',
+      summary: 'Archives the agent: it leaves the list, and its sessions go on',
+      params: AgentPath,
+      responses: { 204: null },
+    },
+    copy: {
+      method: 'POST',
+      at: '/{agent_id}/copy',
+      summary: 'Creates an active agent with the same fields and "(copy)" after its name',
+      params: AgentPath,
+      creates: true,
+      responses: { 201: Agent },
+    },
+    export: {
+      method: 'GET',
+      at: '/{agent_id}/export',
+      summary: 'The agent as Markdown with YAML front matter, which an import makes the same agent of',
+      params: AgentPath,
+      responses: { 200: { contentType: 'text/markdown', description: 'A document, as an attachment' } },
+    },
+  },
+)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { ApiKeyId, OrganizationId, UserId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { ApiKeyId, wireId, wireUuid } from './ids.ts'
 
 export const AuthMode = z.enum(['none', 'admin', 'full'])
 export type AuthMode = z.infer<typeof AuthMode>
@@ -75,12 +75,12 @@ export type Role = z.infer<typeof Role>
 
 const CurrentUser = z
   .object({
-    id: UserId,
+    id: wireUuid,
     email: z.string(),
     name: z.string(),
     roles: z.array(z.string()).meta({ description: 'In the current organization.' }),
     avatar_url: z.string().nullish(),
-    organizations: z.array(z.object({ public_id: OrganizationId, name: z.string(), role: z.string() })),
+    organizations: z.array(z.object({ public_id: wireId('org'), name: z.string(), role: z.string() })),
   })
   .meta({ id: 'CurrentUser' })
 export type CurrentUser = z.infer<typeof CurrentUser>
@@ -109,7 +109,7 @@ export type CreateApiKeyRequest = z.infer<typeof CreateApiKeyRequest>
 
 const ApiKey = z
   .object({
-    id: ApiKeyId,
+    id: wireUuid,
     name: z.string(),
     key_prefix: z.string().meta({ description: 'How the key begins, to recognise it by.' }),
     scopes: z.array(z.string()),
@@ -127,130 +127,115 @@ export type CreatedApiKey = z.infer<typeof CreatedApiKey>
 
 const provider = z.string().meta({ enum: [...IDENTITY_PROVIDERS] })
 
-export const authEndpoints = {
-  config: defineEndpoint({
-    method: 'GET',
-    path: '/v1/auth/config',
-    tag: 'auth',
-    access: 'public',
-    summary: 'Says how one can sign in',
-    responses: { 200: AuthConfig },
-  }),
-  login: defineEndpoint({
-    method: 'POST',
-    path: '/v1/auth/login',
-    tag: 'auth',
-    access: 'public',
-    summary: 'Signs in with e-mail and password',
-    description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
-    body: LoginRequest,
-    responses: { 200: TokenResponse },
-    errors: [400, 401, 429],
-  }),
-  register: defineEndpoint({
-    method: 'POST',
-    path: '/v1/auth/register',
-    tag: 'auth',
-    access: 'public',
-    summary: 'Creates a user, who is signed in then and a member of the default organization',
-    description:
-      'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
-      'answer logs in.',
-    body: RegisterRequest,
-    responses: { 201: TokenResponse },
-    errors: [400, 403, 409, 429],
-  }),
-  refresh: defineEndpoint({
-    method: 'POST',
-    path: '/v1/auth/refresh',
-    tag: 'auth',
-    access: 'public',
-    summary: 'Exchanges a refresh token for new tokens',
-    description:
-      'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
-      'ends then, for both. At most 30 times a minute from one address.',
-    body: RefreshRequest,
-    bodyOptional: true,
-    responses: { 200: TokenResponse },
-    errors: [400, 401, 403, 429],
-  }),
-  logout: defineEndpoint({
-    method: 'POST',
-    path: '/v1/auth/logout',
-    tag: 'auth',
-    access: 'login',
-    summary: 'Ends the login: its refresh token and its access tokens, at once',
-    description:
-      'It is named by any of its tokens, of either kind, also by one that was spent or has expired: in the header, or by the cookies.',
-    responses: { 204: null },
-  }),
-  me: defineEndpoint({
-    method: 'GET',
-    path: '/v1/auth/me',
-    tag: 'auth',
-    access: 'user',
-    summary: 'Says who the caller is',
-    responses: { 200: CurrentUser },
-  }),
-  startOauth: defineEndpoint({
-    method: 'GET',
-    path: '/v1/auth/oauth/{provider}',
-    tag: 'auth',
-    access: 'public',
-    summary: "Sends a browser to an identity provider's sign-in",
-    params: z.object({ provider }),
-    query: z.object({
-      return_to: textUpTo(2048).optional().meta({
-        description: "Where the browser is sent in the end: a path on the service's own address. Default: /docs",
+export const authEndpoints = group(
+  { tag: 'auth', path: '/v1/auth', access: 'public' },
+  {
+    config: {
+      method: 'GET',
+      at: '/config',
+      summary: 'Says how one can sign in',
+      responses: { 200: AuthConfig },
+    },
+    login: {
+      method: 'POST',
+      at: '/login',
+      summary: 'Signs in with e-mail and password',
+      description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
+      body: LoginRequest,
+      responses: { 200: TokenResponse },
+      errors: [401, 429],
+    },
+    register: {
+      method: 'POST',
+      at: '/register',
+      summary: 'Creates a user, who is signed in then and a member of the default organization',
+      description:
+        'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
+        'answer logs in.',
+      body: RegisterRequest,
+      responses: { 201: TokenResponse },
+      errors: [403, 409, 429],
+    },
+    refresh: {
+      method: 'POST',
+      at: '/refresh',
+      summary: 'Exchanges a refresh token for new tokens',
+      description:
+        'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
+        'ends then, for both. At most 30 times a minute from one address.',
+      body: RefreshRequest,
+      bodyOptional: true,
+      responses: { 200: TokenResponse },
+      errors: [401, 403, 429],
+    },
+    logout: {
+      method: 'POST',
+      at: '/logout',
+      access: 'login',
+      summary: 'Ends the login: its refresh token and its access tokens, at once',
+      description:
+        'It is named by any of its tokens, of either kind, also by one that was spent or has expired: in the header, or by the cookies.',
+      responses: { 204: null },
+    },
+    me: {
+      method: 'GET',
+      at: '/me',
+      access: 'user',
+      summary: 'Says who the caller is',
+      responses: { 200: CurrentUser },
+    },
+    startOauth: {
+      method: 'GET',
+      at: '/oauth/{provider}',
+      summary: "Sends a browser to an identity provider's sign-in",
+      params: z.object({ provider }),
+      query: z.object({
+        return_to: textUpTo(2048).optional().meta({
+          description: "Where the browser is sent in the end: a path on the service's own address. Default: /docs",
+        }),
       }),
-    }),
-    responses: { 302: null },
-    errors: [400, 404, 429, 502],
-  }),
-  finishOauth: defineEndpoint({
-    method: 'GET',
-    path: '/v1/auth/callback/{provider}',
-    tag: 'auth',
-    access: 'public',
-    summary: 'Where an identity provider sends the browser back: sets the cookies and redirects',
-    params: z.object({ provider }),
-    query: z.object({
-      code: textUpTo(4096).optional(),
-      state: textUpTo(4096).optional(),
-      error: textUpTo(4096).optional(),
-    }),
-    responses: { 302: null },
-    errors: [400, 401, 403, 404, 409, 429, 502],
-  }),
-  listApiKeys: defineEndpoint({
-    method: 'GET',
-    path: '/v1/auth/api-keys',
-    tag: 'auth',
-    access: 'member',
-    summary: "Lists the caller's API keys in the current organization",
-    responses: { 200: listOf(ApiKey).meta({ id: 'ListResponse_ApiKey' }) },
-  }),
-  createApiKey: defineEndpoint({
-    method: 'POST',
-    path: '/v1/auth/api-keys',
-    tag: 'auth',
-    access: 'member',
-    login: true,
-    summary: 'Creates an API key of the caller, for the current organization; the answer is the only one with the key',
-    body: CreateApiKeyRequest,
-    creates: true,
-    responses: { 201: CreatedApiKey },
-    errors: [400, 403, 409],
-  }),
-  revokeApiKey: defineEndpoint({
-    method: 'DELETE',
-    path: '/v1/auth/api-keys/{key_id}',
-    tag: 'auth',
-    access: 'member',
-    login: true,
-    summary: 'Revokes an API key at once',
-    params: z.object({ key_id: ApiKeyId }),
-    responses: { 204: null },
-    errors: [400, 403, 404],
-  }),
-} satisfies Record<string, Endpoint>
+      responses: { 302: null },
+      errors: [429, 502],
+    },
+    finishOauth: {
+      method: 'GET',
+      at: '/callback/{provider}',
+      summary: 'Where an identity provider sends the browser back: sets the cookies and redirects',
+      params: z.object({ provider }),
+      query: z.object({
+        code: textUpTo(4096).optional(),
+        state: textUpTo(4096).optional(),
+        error: textUpTo(4096).optional(),
+      }),
+      responses: { 302: null },
+      errors: [401, 403, 409, 429, 502],
+    },
+    listApiKeys: {
+      method: 'GET',
+      at: '/api-keys',
+      access: 'member',
+      summary: "Lists the caller's API keys in the current organization",
+      responses: { 200: listOf(ApiKey).meta({ id: 'ListResponse_ApiKey' }) },
+    },
+    createApiKey: {
+      method: 'POST',
+      at: '/api-keys',
+      access: 'member',
+      login: true,
+      summary:
+        'Creates an API key of the caller, for the current organization; the answer is the only one with the key',
+      body: CreateApiKeyRequest,
+      creates: true,
+      responses: { 201: CreatedApiKey },
+    },
+    revokeApiKey: {
+      method: 'DELETE',
+      at: '/api-keys/{key_id}',
+      access: 'member',
+      login: true,
+      summary: 'Revokes an API key at once',
+      params: z.object({ key_id: ApiKeyId }),
+      responses: { 204: null },
+    },
+  },
+)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listOf } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { group } from './endpoint.ts'
 import { ToolDefinition } from './tools.ts'
 
 export const CapabilityInfo = z
@@ -23,23 +23,20 @@ export const CapabilityInfo = z
   .meta({ id: 'CapabilityInfo' })
 export type CapabilityInfo = z.infer<typeof CapabilityInfo>
 
-export const capabilityEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/capabilities',
-    tag: 'capabilities',
-    access: 'member',
-    summary: 'Lists the capabilities that agents and sessions may name',
-    responses: { 200: listOf(CapabilityInfo) },
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/capabilities/{capability_id}',
-    tag: 'capabilities',
-    access: 'member',
-    summary: 'Gets a capability',
-    params: z.object({ capability_id: z.string().max(255, { error: 'must be at most 255 characters' }) }),
-    responses: { 200: CapabilityInfo },
-    errors: [400, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const capabilityEndpoints = group(
+  { tag: 'capabilities', path: '/v1/capabilities', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the capabilities that agents and sessions may name',
+      responses: { 200: listOf(CapabilityInfo) },
+    },
+    get: {
+      method: 'GET',
+      at: '/{capability_id}',
+      summary: 'Gets a capability',
+      params: z.object({ capability_id: z.string().max(255, { error: 'must be at most 255 characters' }) }),
+      responses: { 200: CapabilityInfo },
+    },
+  },
+)

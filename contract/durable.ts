@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DateTime } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { group } from './endpoint.ts'
 
 const count = (description: string) =>
   z
@@ -37,18 +37,18 @@ export const DurableSnapshot = z
   .meta({ id: 'DurableSnapshot' })
 export type DurableSnapshot = z.infer<typeof DurableSnapshot>
 
-export const durableEndpoints = {
-  stream: defineEndpoint({
-    method: 'GET',
-    path: '/v1/durable/sse',
-    tag: 'durable',
-    access: 'operator',
-    summary: 'Streams the health of durable execution, as Temporal tells it',
-    description:
-      'For administrators of the default organization. A snapshot comes at the start, and whenever something other than ts has changed.',
-    responses: {},
-    streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
-    streamed: DurableSnapshot,
-    errors: [403, 429],
-  }),
-} satisfies Record<string, Endpoint>
+export const durableEndpoints = group(
+  { tag: 'durable', path: '/v1/durable', access: 'operator' },
+  {
+    stream: {
+      method: 'GET',
+      at: '/sse',
+      summary: 'Streams the health of durable execution, as Temporal tells it',
+      description:
+        'For administrators of the default organization. A snapshot comes at the start, and whenever something other than ts has changed.',
+      responses: {},
+      streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
+      streamed: DurableSnapshot,
+    },
+  },
+)

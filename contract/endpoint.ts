@@ -44,12 +44,57 @@ export type Endpoint = {
   streams?: string
   /** The data of a streamed event, when it is not an event of the log. */
   streamed?: z.ZodType
-  /** Statuses with an ErrorResponse; 500 is always one of them. */
-  errors?: readonly (400 | 401 | 403 | 404 | 409 | 413 | 422 | 429 | 502 | 503)[]
+  /** Error statuses that the rest of the declaration does not imply. */
+  errors?: readonly (401 | 403 | 404 | 409 | 413 | 422 | 429 | 502)[]
 }
 
-/** Keeps the literal types, so that a handler's parameters are typed by its endpoint. */
-export const defineEndpoint = <const E extends Endpoint>(endpoint: E): E => endpoint
+type GroupDefaults = Pick<Endpoint, 'tag' | 'path' | 'access'>
+/** `at` is the rest of the path; an operation of the group's own path has none. */
+type GroupMember = Omit<Endpoint, keyof GroupDefaults> & { at?: `/${string}`; access?: Access }
+
+type Grouped<D extends GroupDefaults, M extends GroupMember> = Omit<M, 'at' | 'access'> & {
+  tag: D['tag']
+  path: M extends { at: infer Rest extends string } ? `${D['path']}${Rest}` : D['path']
+  access: M extends { access: infer A extends Access } ? A : D['access']
+}
+
+/**
+ * Operations of one resource, whose tag, path and access are declared once. Keeps the literal types, so that a handler's
+ * parameters are typed by its endpoint.
+ */
+export function group<const D extends GroupDefaults, const M extends Record<string, GroupMember>>(
+  defaults: D,
+  members: M,
+): { [K in keyof M]: Grouped<D, M[K]> } {
+  const endpoints = Object.entries(members).map(([name, { at = '', ...member }]) => [
+    name,
+    { ...defaults, ...member, path: `${defaults.path}${at}` },
+  ])
+  // Object.fromEntries forgets which key has which type.
+  return Object.fromEntries(endpoints)
+}
+
+/** Error statuses that any operation may answer: bad text in the query, a bug, Postgres away. */
+const ALWAYS = [400, 500, 503]
+
+/** Error statuses that follow from the declaration: its access, path, method, and what it takes. */
+export function impliedErrors({ access, path, method, creates, streams }: Endpoint): number[] {
+  const isOfOrganization = access !== 'public' && access !== 'login'
+  return [
+    ...ALWAYS,
+    ...(access === 'public' ? [] : [401, 403]),
+    // X-Org-Id may name an organization that the caller is not a member of.
+    ...(isOfOrganization || path.includes('{') ? [404] : []),
+    ...(creates ? [409] : []),
+    // A body is read within its limits even where none is asked for.
+    ...(method === 'GET' ? [] : [413, 415]),
+    ...(streams === undefined ? [] : [429]),
+  ]
+}
+
+/** Every error status that the operation may answer with, in ascending order. */
+export const declaredErrors = (endpoint: Endpoint): number[] =>
+  [...new Set([...impliedErrors(endpoint), ...(endpoint.errors ?? [])])].sort((a, b) => a - b)
 
 export const isSchema = (body: ResponseBody | undefined): body is z.ZodType =>
   body !== null && body !== undefined && 'parse' in body

@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { DateTime, TokenUsage } from './common.ts'
-import { EventId, SessionId } from './ids.ts'
+import { DateTime, listOf, TokenUsage } from './common.ts'
+import { group } from './endpoint.ts'
+import { SessionId, wireId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
+import { repeated } from './query.ts'
 import { ToolPolicy } from './tools.ts'
 
 const milliseconds = z.int().min(0).nullish()
@@ -138,10 +140,10 @@ export type EventContext = z.infer<typeof EventContext>
 
 export const Event = z
   .object({
-    id: EventId,
+    id: wireId('event'),
     type: z.enum(eventTypes as [EventType, ...EventType[]]),
     ts: DateTime,
-    session_id: SessionId,
+    session_id: wireId('session'),
     sequence: z.int().nullish(),
     context: EventContext,
     data: z.union(Object.values(eventData) as unknown as [z.ZodType, z.ZodType, ...z.ZodType[]]),
@@ -159,3 +161,62 @@ export type WireEvent<T extends EventType = EventType> = {
   context: EventContext
   data: EventData<T>
 }
+
+const MAX_TYPES = 25
+const eventType = z.string().transform((type, context): EventType => {
+  const known = eventTypes.find((candidate) => candidate === type)
+  if (known !== undefined) return known
+  context.issues.push({ code: 'custom', input: type, message: `unknown event type "${type.slice(0, 64)}"` })
+  return z.NEVER
+})
+
+export const eventFilter = {
+  types: repeated(eventType, MAX_TYPES).meta({
+    type: 'array',
+    items: { type: 'string' },
+    description: 'Only these types; repeat the key.',
+  }),
+  exclude: repeated(eventType, MAX_TYPES).meta({
+    type: 'array',
+    items: { type: 'string' },
+    description: 'Not these types; repeat the key. Applied after types.',
+  }),
+}
+const since_id = z.string().optional().meta({ description: 'Exclusive: the id of the last event that the client has.' })
+
+const params = z.object({ session_id: SessionId })
+
+export const eventEndpoints = group(
+  { tag: 'events', path: '/v1/sessions/{session_id}', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      at: '/events',
+      summary: "Lists a session's events, oldest first",
+      params,
+      query: z.object({
+        since_id,
+        ...eventFilter,
+        limit: z
+          .string()
+          .regex(/^\d{1,15}$/, { error: 'must be a whole number from 1 to 1000' })
+          .transform(Number)
+          .refine((limit) => limit >= 1, { error: 'must be a whole number from 1 to 1000' })
+          .transform((limit) => Math.min(limit, 1000))
+          .optional()
+          .meta({ type: 'integer', minimum: 1, maximum: 1000, description: 'Without it, all events.' }),
+      }),
+      responses: { 200: listOf(Event) },
+    },
+    stream: {
+      method: 'GET',
+      at: '/sse',
+      summary: "Streams a session's events: first what there is, then live",
+      description: 'Resumes after since_id, or after the Last-Event-ID header when since_id is absent.',
+      params,
+      query: z.object({ since_id, ...eventFilter }),
+      responses: {},
+      streams: 'Server-Sent Events: connected, then every event by its type, disconnecting before the server closes',
+    },
+  },
+)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AuthMode } from './auth.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
+import { group } from './endpoint.ts'
 
 const Health = z.object({ status: z.string(), version: z.string(), auth_mode: AuthMode }).meta({ id: 'HealthResponse' })
 const Readiness = z.object({
@@ -8,22 +8,19 @@ const Readiness = z.object({
   parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string() }),
 })
 
-export const healthEndpoints = {
-  live: defineEndpoint({
-    method: 'GET',
-    path: '/health',
-    tag: 'health',
-    access: 'public',
-    summary: 'Says that the process runs',
-    responses: { 200: Health },
-  }),
-  ready: defineEndpoint({
-    method: 'GET',
-    path: '/health/ready',
-    tag: 'health',
-    access: 'public',
-    summary: 'Says whether Postgres, Redis and Temporal answer; 503 names the failing part',
-    responses: { 200: Readiness },
-    errors: [503],
-  }),
-} satisfies Record<string, Endpoint>
+export const healthEndpoints = group(
+  { tag: 'health', path: '/health', access: 'public' },
+  {
+    live: {
+      method: 'GET',
+      summary: 'Says that the process runs',
+      responses: { 200: Health },
+    },
+    ready: {
+      method: 'GET',
+      at: '/ready',
+      summary: 'Says whether Postgres, Redis and Temporal answer; 503 names the failing part',
+      responses: { 200: Readiness },
+    },
+  },
+)

@@ -1,37 +1,70 @@
 import { z } from 'zod'
 
-/** Every prefixed id is `<prefix>_` and the 32 lower-case hex digits of a UUID. */
-const idOf = (prefix: string, ...alsoAccepted: string[]) => {
+/** The prefix of each kind of id on the wire. */
+export type IdPrefix =
+  | 'org'
+  | 'agent'
+  | 'session'
+  | 'message'
+  | 'turn'
+  | 'event'
+  | 'exec'
+  | 'model'
+  | 'provider'
+  | 'harness'
+
+/** A UUID that is the id of one kind of thing; ids have this form everywhere but on the wire. */
+export type Uuid<Kind extends string> = string & z.core.$brand<Kind>
+
+/** `session` and a UUID give `session_<32 hex>`, which is its form on the wire. */
+export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
+
+// A parse border: the schemas below have checked the id.
+const toUuid = <Kind extends string>(id: string) =>
+  id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') as Uuid<Kind>
+
+/** An id in an answer: `<prefix>_` and the 32 lower-case hex digits of a UUID. */
+export const wireId = (prefix: IdPrefix, ...alsoAccepted: string[]) => {
   const prefixes = [prefix, ...alsoAccepted].join('|')
   return z.string().regex(new RegExp(`^(?:${prefixes})_[0-9a-f]{32}$`), {
     error: `must be ${prefix}_ followed by 32 lower-case hex digits`,
   })
 }
 
-export const AgentId = idOf('agent')
-export const SessionId = idOf('session')
-/** Path parameters accept the short prefix of the interface too; from there on it is `session_`. */
-export const SessionPathId = idOf('session', 'sess').transform((id) => id.replace(/^sess_/, 'session_'))
-export const MessageId = idOf('message')
-export const TurnId = idOf('turn')
-export const EventId = idOf('event')
-export const ExecId = idOf('exec')
-export const ModelId = idOf('model')
-export const ProviderId = idOf('provider')
-export const HarnessId = idOf('harness')
-export const OrganizationId = idOf('org')
+/** An id in a request: parsed to its UUID. It can be encoded again, as the fingerprint of a request needs it. */
+const idOf = <P extends IdPrefix>(prefix: P, ...alsoAccepted: string[]) =>
+  z.codec(wireId(prefix, ...alsoAccepted), z.custom<Uuid<P>>(), {
+    decode: (id) => toUuid<P>(id),
+    encode: (uuid) => toId(prefix, uuid),
+  })
 
-/** Those that have no prefix. */
-const uuid = z
+export const AgentId = idOf('agent')
+export type AgentId = Uuid<'agent'>
+/** The short prefix of the interface is accepted too. */
+export const SessionId = idOf('session', 'sess')
+export type SessionId = Uuid<'session'>
+export const TurnId = idOf('turn')
+export type TurnId = Uuid<'turn'>
+export const ModelId = idOf('model')
+export type ModelId = Uuid<'model'>
+export const HarnessId = idOf('harness')
+export type HarnessId = Uuid<'harness'>
+export const OrganizationId = idOf('org')
+export type OrganizationId = Uuid<'org'>
+
+/** The id of something that has no prefix, in an answer. */
+export const wireUuid = z
   .string()
   .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, { error: 'must be a UUID in lower case' })
-export const UserId = uuid.meta({ format: 'uuid' })
-export const ApiKeyId = uuid.meta({ format: 'uuid' })
+  .meta({ format: 'uuid' })
+export const ApiKeyId = wireUuid.brand<'api key'>()
+export type ApiKeyId = Uuid<'api key'>
 
 /** An image may be named by its UUID or as `img_<hex>`; answers always have the UUID. */
-export const ImageId = z
-  .string()
-  .regex(/^(?:img_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
+export const ImageId = z.codec(
+  z.string().regex(/^(?:img_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
     error: 'must be a UUID in lower case, or img_ followed by its 32 hex digits',
-  })
-  .transform((id) => id.replace(/^img_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'))
+  }),
+  z.custom<Uuid<'image'>>(),
+  { decode: (id) => toUuid<'image'>(id), encode: (uuid) => uuid },
+)

@@ -1,11 +1,12 @@
 import { agentEndpoints } from './agents.ts'
 import { authEndpoints } from './auth.ts'
 import { capabilityEndpoints } from './capabilities.ts'
-import { conversationEndpoints } from './conversation.ts'
 import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
+import { eventEndpoints } from './events.ts'
 import { healthEndpoints } from './health.ts'
-import { modelEndpoints } from './llm-models.ts'
+import { llmModelEndpoints } from './llm-models.ts'
+import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { turnEndpoints } from './turns.ts'
@@ -19,9 +20,10 @@ export const endpoints: Endpoint[] = [
   userEndpoints,
   agentEndpoints,
   sessionEndpoints,
-  conversationEndpoints,
+  messageEndpoints,
+  eventEndpoints,
   turnEndpoints,
-  modelEndpoints,
+  llmModelEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

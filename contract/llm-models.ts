@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { DateTime, listOf } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { ModelId, ProviderId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { ModelId, wireId } from './ids.ts'
 
 export const LlmModel = z
   .object({
-    id: ModelId,
-    provider_id: ProviderId,
+    id: wireId('model'),
+    provider_id: wireId('provider'),
     provider_name: z.string(),
     provider_type: z.enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim']),
     model_id: z.string(),
@@ -22,23 +22,20 @@ export const LlmModel = z
   .meta({ id: 'LlmModelWithProvider' })
 export type LlmModel = z.infer<typeof LlmModel>
 
-export const modelEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/llm-models',
-    tag: 'models',
-    access: 'member',
-    summary: 'Lists the models that agents, sessions and messages may name',
-    responses: { 200: listOf(LlmModel) },
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/llm-models/{id}',
-    tag: 'models',
-    access: 'member',
-    summary: 'Gets a model',
-    params: z.object({ id: ModelId }),
-    responses: { 200: LlmModel },
-    errors: [400, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const llmModelEndpoints = group(
+  { tag: 'models', path: '/v1/llm-models', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the models that agents, sessions and messages may name',
+      responses: { 200: listOf(LlmModel) },
+    },
+    get: {
+      method: 'GET',
+      at: '/{id}',
+      summary: 'Gets a model',
+      params: z.object({ id: ModelId }),
+      responses: { 200: LlmModel },
+    },
+  },
+)

@@ -1,6 +1,9 @@
 import { z } from 'zod'
-import { DateTime, type TokenUsage, textUpTo } from './common.ts'
-import { ImageId, MessageId, ModelId } from './ids.ts'
+import { DateTime, listOf, type TokenUsage, textUpTo } from './common.ts'
+import { group } from './endpoint.ts'
+import { ImageId, ModelId, SessionId, wireId } from './ids.ts'
+import { offset } from './query.ts'
+import { Turn } from './turns.ts'
 
 export type { TokenUsage }
 
@@ -48,15 +51,18 @@ export const ReasoningConfig = z.object({
 
 /** What a single message may change for its own turn. */
 export const Controls = z
-  .object({ model_id: ModelId.nullish(), reasoning: ReasoningConfig.nullish() })
+  .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
+/** They are stored as they were sent, and parsed as that when their turn reads them. */
+export const InputControls = Controls.extend({ model_id: ModelId.nullish() }).meta({ id: 'Controls' })
+export type InputControls = z.infer<typeof InputControls>
 
 const MessageRole = z.enum(['system', 'user', 'agent', 'tool_result'])
 
 export const Message = z
   .object({
-    id: MessageId,
+    id: wireId('message'),
     sequence: z.int(),
     role: MessageRole,
     content: z.array(ContentPart),
@@ -70,11 +76,11 @@ export const Message = z
   .meta({ id: 'Message' })
 export type Message = z.infer<typeof Message>
 
-/** Text over all parts counts against the limit, base64 images have the body limit. */
 /** The text of a message's parts, one after the other; other parts have none. */
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
+/** Text over all parts counts against the limit, base64 images have the body limit. */
 export const CreateMessageRequest = z
   .object({
     message: z.object({
@@ -83,11 +89,12 @@ export const CreateMessageRequest = z
         .array(InputContentPart)
         .min(1, { error: 'must have at least one part' })
         .max(100, { error: 'must have at most 100 parts' })
+        // Text over all parts counts against this limit; base64 images have the body's.
         .refine((content) => textUpTo(MiB).safeParse(textOf(content)).success, {
           error: 'must have at most 1 MiB of text',
         }),
     }),
-    controls: Controls.nullish(),
+    controls: InputControls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
     tags: z.array(textUpTo(256)).max(100).nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
@@ -97,3 +104,52 @@ export const CreateMessageRequest = z
   })
   .meta({ id: 'CreateMessageRequest' })
 export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>
+
+/** The answer to `?wait`: `output` is the turn's last agent message, null when there is none. */
+const WaitedTurn = z.object({ message: Message, turn: Turn, output: Message.nullish() }).meta({ id: 'WaitedTurn' })
+export const MAX_WAIT_SECONDS = 600
+
+const params = z.object({ session_id: SessionId })
+
+export const messageEndpoints = group(
+  { tag: 'messages', path: '/v1/sessions/{session_id}/messages', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: "Lists a session's messages, newest first",
+      params,
+      query: z.object({
+        order: z.enum(['asc', 'desc']).default('desc'),
+        limit: z
+          .string()
+          .regex(/^\d{1,15}$/, { error: 'must be a whole number, zero or more' })
+          .transform((limit) => Math.min(Number(limit), 1000))
+          .optional()
+          .meta({ type: 'integer', description: 'At most 1000; without it, all messages.' }),
+        offset,
+      }),
+      responses: { 200: listOf(Message) },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Posts a user message; a turn answers it',
+      description:
+        'Answers 201 at once. With ?wait=<seconds> it answers 200 with the finished turn, or 202 when the turn is not finished by then, or waits for its client. ' +
+        "With Accept: text/event-stream it streams the events of this message's turn. A client that goes away changes nothing for the turn.",
+      params,
+      query: z.object({
+        wait: z
+          .string()
+          .regex(/^\d{1,15}$/, { error: 'must be a whole number of seconds' })
+          .transform(Number)
+          .refine((seconds) => seconds <= MAX_WAIT_SECONDS, { error: `must be at most ${MAX_WAIT_SECONDS} seconds` })
+          .optional()
+          .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
+      }),
+      body: CreateMessageRequest,
+      creates: true,
+      responses: { 201: Message, 200: WaitedTurn, 202: WaitedTurn },
+      streams: "The turn's events, from input.message to its end",
+    },
+  },
+)

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { DateTime, listOf, nameUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { OrganizationId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { OrganizationId, wireId } from './ids.ts'
 
 const MAX_NAME_CHARACTERS = 255
 
 export const Organization = z
-  .object({ id: OrganizationId, name: z.string(), created_at: DateTime, updated_at: DateTime })
+  .object({ id: wireId('org'), name: z.string(), created_at: DateTime, updated_at: DateTime })
   .meta({ id: 'OrganizationResponse' })
 export type Organization = z.infer<typeof Organization>
 
@@ -18,46 +18,36 @@ export type CreateOrganizationRequest = z.infer<typeof CreateOrganizationRequest
 const UpdateOrganizationRequest = z.object({ name: Name.nullish() }).meta({ id: 'UpdateOrganizationRequest' })
 export type UpdateOrganizationRequest = z.infer<typeof UpdateOrganizationRequest>
 
-export const organizationEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/orgs',
-    tag: 'organizations',
-    access: 'user',
-    summary: 'Lists the organizations of the caller, the first joined first',
-    responses: { 200: listOf(Organization).meta({ id: 'ListResponse_OrganizationResponse' }) },
-  }),
-  create: defineEndpoint({
-    method: 'POST',
-    path: '/v1/orgs',
-    tag: 'organizations',
-    access: 'user',
-    login: true,
-    summary: 'Creates an organization, which the caller owns',
-    body: CreateOrganizationRequest,
-    creates: true,
-    responses: { 201: Organization },
-    errors: [400, 403, 409],
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/orgs/{org}',
-    tag: 'organizations',
-    access: 'user',
-    summary: 'Gets an organization of the caller',
-    params: z.object({ org: OrganizationId }),
-    responses: { 200: Organization },
-    errors: [400, 404],
-  }),
-  patch: defineEndpoint({
-    method: 'PATCH',
-    path: '/v1/orgs/{org}',
-    tag: 'organizations',
-    access: 'user',
-    summary: 'Changes an organization; for its owners and administrators',
-    params: z.object({ org: OrganizationId }),
-    body: UpdateOrganizationRequest,
-    responses: { 200: Organization },
-    errors: [400, 403, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const organizationEndpoints = group(
+  { tag: 'organizations', path: '/v1/orgs', access: 'user' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the organizations of the caller, the first joined first',
+      responses: { 200: listOf(Organization).meta({ id: 'ListResponse_OrganizationResponse' }) },
+    },
+    create: {
+      method: 'POST',
+      login: true,
+      summary: 'Creates an organization, which the caller owns',
+      body: CreateOrganizationRequest,
+      creates: true,
+      responses: { 201: Organization },
+    },
+    get: {
+      method: 'GET',
+      at: '/{org}',
+      summary: 'Gets an organization of the caller',
+      params: z.object({ org: OrganizationId }),
+      responses: { 200: Organization },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{org}',
+      summary: 'Changes an organization; for its owners and administrators',
+      params: z.object({ org: OrganizationId }),
+      body: UpdateOrganizationRequest,
+      responses: { 200: Organization },
+    },
+  },
+)

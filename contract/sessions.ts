@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, TokenUsage, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { AgentId, HarnessId, ModelId, OrganizationId, SessionId, SessionPathId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { AgentId, HarnessId, ModelId, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
@@ -11,11 +11,11 @@ export const SessionStatus = z
 
 export const Session = z
   .object({
-    id: SessionId,
-    organization_id: OrganizationId,
-    agent_id: AgentId.nullish(),
-    harness_id: HarnessId,
-    model_id: ModelId.nullish(),
+    id: wireId('session'),
+    organization_id: wireId('org'),
+    agent_id: wireId('agent').nullish(),
+    harness_id: wireId('harness'),
+    model_id: wireId('model').nullish(),
     title: z.string().nullish(),
     tags: z.array(z.string()),
     capabilities: z.array(AgentCapabilityConfig),
@@ -54,7 +54,7 @@ export const UpdateSessionRequest = z
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 
-const SessionPath = z.object({ session_id: SessionPathId })
+const SessionPath = z.object({ session_id: SessionId })
 
 const SessionPage = z.object({
   data: z.array(Session),
@@ -63,78 +63,59 @@ const SessionPage = z.object({
   limit: z.int().min(0),
 })
 
-export const sessionEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions',
-    tag: 'sessions',
-    access: 'member',
-    summary: 'Lists sessions: those that the caller has pinned first, then the newest',
-    query: z.object({ agent_id: AgentId.optional(), ...pagination }),
-    responses: { 200: SessionPage },
-    errors: [400],
-  }),
-  create: defineEndpoint({
-    method: 'POST',
-    path: '/v1/sessions',
-    tag: 'sessions',
-    access: 'member',
-    summary: 'Creates a session, with an agent or without',
-    body: CreateSessionRequest,
-    bodyOptional: true,
-    creates: true,
-    responses: { 201: Session },
-    errors: [400, 409],
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions/{session_id}',
-    tag: 'sessions',
-    access: 'member',
-    summary: 'Gets a session',
-    params: SessionPath,
-    responses: { 200: Session },
-    errors: [400, 404],
-  }),
-  patch: defineEndpoint({
-    method: 'PATCH',
-    path: '/v1/sessions/{session_id}',
-    tag: 'sessions',
-    access: 'member',
-    summary: 'Changes title and tags, as far as they are given',
-    params: SessionPath,
-    body: UpdateSessionRequest,
-    responses: { 200: Session },
-    errors: [400, 404],
-  }),
-  delete: defineEndpoint({
-    method: 'DELETE',
-    path: '/v1/sessions/{session_id}',
-    tag: 'sessions',
-    access: 'member',
-    summary: 'Cancels what runs in the session and deletes it with all that it owns',
-    params: SessionPath,
-    responses: { 204: null },
-    errors: [400, 404],
-  }),
-  pin: defineEndpoint({
-    method: 'PUT',
-    path: '/v1/sessions/{session_id}/pin',
-    tag: 'sessions',
-    access: 'member',
-    summary: "Puts the session at the top of the caller's list",
-    params: SessionPath,
-    responses: { 204: null },
-    errors: [400, 401, 404],
-  }),
-  unpin: defineEndpoint({
-    method: 'DELETE',
-    path: '/v1/sessions/{session_id}/pin',
-    tag: 'sessions',
-    access: 'member',
-    summary: "Takes the session from the top of the caller's list",
-    params: SessionPath,
-    responses: { 204: null },
-    errors: [400, 401, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const sessionEndpoints = group(
+  { tag: 'sessions', path: '/v1/sessions', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists sessions: those that the caller has pinned first, then the newest',
+      query: z.object({ agent_id: AgentId.optional(), ...pagination }),
+      responses: { 200: SessionPage },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Creates a session, with an agent or without',
+      body: CreateSessionRequest,
+      bodyOptional: true,
+      creates: true,
+      responses: { 201: Session },
+      errors: [429],
+    },
+    get: {
+      method: 'GET',
+      at: '/{session_id}',
+      summary: 'Gets a session',
+      params: SessionPath,
+      responses: { 200: Session },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{session_id}',
+      summary: 'Changes title and tags, as far as they are given',
+      params: SessionPath,
+      body: UpdateSessionRequest,
+      responses: { 200: Session },
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{session_id}',
+      summary: 'Cancels what runs in the session and deletes it with all that it owns',
+      params: SessionPath,
+      responses: { 204: null },
+    },
+    pin: {
+      method: 'PUT',
+      at: '/{session_id}/pin',
+      summary: "Puts the session at the top of the caller's list",
+      params: SessionPath,
+      responses: { 204: null },
+    },
+    unpin: {
+      method: 'DELETE',
+      at: '/{session_id}/pin',
+      summary: "Takes the session from the top of the caller's list",
+      params: SessionPath,
+      responses: { 204: null },
+    },
+  },
+)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { MessageId, SessionId, SessionPathId, TurnId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 
 export const TurnStatus = z
@@ -10,10 +10,10 @@ export const TurnStatus = z
 
 export const Turn = z
   .object({
-    id: TurnId,
-    session_id: SessionId,
+    id: wireId('turn'),
+    session_id: wireId('session'),
     status: TurnStatus,
-    input_message_id: MessageId,
+    input_message_id: wireId('message'),
     iterations: z.int().min(0),
     usage: TokenUsage,
     error: z.string().nullish(),
@@ -72,54 +72,46 @@ export type SubmitToolResultsResponse = z.infer<typeof SubmitToolResultsResponse
 
 const TOOL_RESULTS_BODY_BYTES = 16 * 1024 * 1024
 
-export const turnEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions/{session_id}/turns',
-    tag: 'turns',
-    access: 'member',
-    summary: "Lists a session's turns, newest first",
-    params: z.object({ session_id: SessionPathId }),
-    query: z.object({ status: TurnStatus.optional(), ...pagination }),
-    responses: { 200: listOf(Turn) },
-    errors: [400, 404],
-  }),
-  get: defineEndpoint({
-    method: 'GET',
-    path: '/v1/sessions/{session_id}/turns/{turn_id}',
-    tag: 'turns',
-    access: 'member',
-    summary: 'Gets a turn',
-    params: z.object({ session_id: SessionPathId, turn_id: TurnId }),
-    responses: { 200: Turn },
-    errors: [400, 404],
-  }),
-  cancel: defineEndpoint({
-    method: 'POST',
-    path: '/v1/sessions/{session_id}/cancel',
-    tag: 'turns',
-    access: 'member',
-    summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
-    description:
-      'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
-    params: z.object({ session_id: SessionPathId }),
-    body: CancelTurnRequest,
-    bodyOptional: true,
-    responses: { 200: CancelTurnResponse },
-    errors: [400, 404],
-  }),
-  submitToolResults: defineEndpoint({
-    method: 'POST',
-    path: '/v1/sessions/{session_id}/tool-results',
-    tag: 'turns',
-    access: 'member',
-    summary: "Gives results of the client's tools, or approvals",
-    description:
-      'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
-    params: z.object({ session_id: SessionPathId }),
-    body: SubmitToolResultsRequest,
-    bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
-    responses: { 200: SubmitToolResultsResponse },
-    errors: [400, 404, 409],
-  }),
-} satisfies Record<string, Endpoint>
+export const turnEndpoints = group(
+  { tag: 'turns', path: '/v1/sessions/{session_id}', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      at: '/turns',
+      summary: "Lists a session's turns, newest first",
+      params: z.object({ session_id: SessionId }),
+      query: z.object({ status: TurnStatus.optional(), ...pagination }),
+      responses: { 200: listOf(Turn) },
+    },
+    get: {
+      method: 'GET',
+      at: '/turns/{turn_id}',
+      summary: 'Gets a turn',
+      params: z.object({ session_id: SessionId, turn_id: TurnId }),
+      responses: { 200: Turn },
+    },
+    cancel: {
+      method: 'POST',
+      at: '/cancel',
+      summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
+      description:
+        'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
+      params: z.object({ session_id: SessionId }),
+      body: CancelTurnRequest,
+      bodyOptional: true,
+      responses: { 200: CancelTurnResponse },
+    },
+    submitToolResults: {
+      method: 'POST',
+      at: '/tool-results',
+      summary: "Gives results of the client's tools, or approvals",
+      description:
+        'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
+      params: z.object({ session_id: SessionId }),
+      body: SubmitToolResultsRequest,
+      bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
+      responses: { 200: SubmitToolResultsResponse },
+      errors: [409],
+    },
+  },
+)

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { DateTime, listOf, textUpTo } from './common.ts'
-import { defineEndpoint, type Endpoint } from './endpoint.ts'
-import { OrganizationId, UserId } from './ids.ts'
+import { group } from './endpoint.ts'
+import { OrganizationId, wireId, wireUuid } from './ids.ts'
 
 const MAX_SEARCH_BYTES = 200
 
 const User = z
   .object({
-    id: UserId,
+    id: wireUuid,
     email: z.string(),
     name: z.string(),
     roles: z.array(z.string()).meta({ description: 'In the current organization.' }),
@@ -18,30 +18,27 @@ const User = z
   .meta({ id: 'User' })
 export type User = z.infer<typeof User>
 
-export const userEndpoints = {
-  list: defineEndpoint({
-    method: 'GET',
-    path: '/v1/users',
-    tag: 'users',
-    access: 'member',
-    summary: 'Lists the users of the current organization, the newest member first',
-    query: z.object({
-      search: textUpTo(MAX_SEARCH_BYTES)
-        .optional()
-        .meta({ description: 'Only those with this in name or e-mail, in either case.' }),
-    }),
-    responses: { 200: listOf(User).meta({ id: 'ListResponse_User' }) },
-    errors: [400],
-  }),
-  switchOrganization: defineEndpoint({
-    method: 'POST',
-    path: '/v1/users/me/switch-org',
-    tag: 'users',
-    access: 'user',
-    login: true,
-    summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
-    body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
-    responses: { 200: z.object({ success: z.boolean(), org_id: OrganizationId }).meta({ id: 'SwitchOrgResponse' }) },
-    errors: [400, 404],
-  }),
-} satisfies Record<string, Endpoint>
+export const userEndpoints = group(
+  { tag: 'users', path: '/v1/users', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the users of the current organization, the newest member first',
+      query: z.object({
+        search: textUpTo(MAX_SEARCH_BYTES)
+          .optional()
+          .meta({ description: 'Only those with this in name or e-mail, in either case.' }),
+      }),
+      responses: { 200: listOf(User).meta({ id: 'ListResponse_User' }) },
+    },
+    switchOrganization: {
+      method: 'POST',
+      at: '/me/switch-org',
+      access: 'user',
+      login: true,
+      summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
+      body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
+      responses: { 200: z.object({ success: z.boolean(), org_id: wireId('org') }).meta({ id: 'SwitchOrgResponse' }) },
+    },
+  },
+)

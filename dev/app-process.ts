@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
-import { setTimeout as delay } from 'node:timers/promises'
+import { sleep } from '../lib/sleep.ts'
 import { APP_PID_FILE, ROOT } from './development.ts'
 import { writePidFile } from './services/pid-file.ts'
 import { guardAgainstLeak, settlesWithin } from './services/process.ts'
@@ -11,7 +11,7 @@ const READY_TIMEOUT_MS = 60_000
 const PROBE_TIMEOUT_MS = 3000
 const POLL_INTERVAL_MS = 100
 
-export interface AppProcess {
+export type AppProcess = {
   exited: Promise<string>
   /** SIGTERM, and SIGKILL when the app has not ended in time. */
   stop(): Promise<void>
@@ -56,7 +56,7 @@ export async function waitUntilReady(url: string, cancelled: AbortSignal): Promi
   const deadline = Date.now() + READY_TIMEOUT_MS
   while (Date.now() < deadline && !cancelled.aborted) {
     if (await isReady(url)) return 'ready'
-    await delay(POLL_INTERVAL_MS)
+    await sleep(POLL_INTERVAL_MS)
   }
   return 'late'
 }

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isPortFree, type RunningServices, type ServicePorts, startServices, stopLeftovers } from './services/all.ts'
+import { isPortFree, type RunningServices, type ServicePorts, startServices, stopLeftovers } from './services/index.ts'
 import { findRecordedProcess, stopRecordedProcess, writePidFile } from './services/pid-file.ts'
 import { print } from './terminal.ts'
 
@@ -11,7 +11,7 @@ export const APP_PID_FILE = path.join(DATA_FOLDER, 'app.pid')
 
 const LAUNCHER_PID_FILE = path.join(DATA_FOLDER, 'launcher.pid')
 
-interface Port {
+type Port = {
   variable: string
   purpose: string
   port: number

@@ -8,7 +8,7 @@ import { stopRecordedProcess } from './services/pid-file.ts'
 import { type Service, startProcess } from './services/process.ts'
 import { print, printError } from './terminal.ts'
 
-export interface FullMode {
+export type FullMode = {
   environment: Record<string, string>
   /** For the terminal: where and how one signs in. */
   description: string[]

@@ -3,7 +3,7 @@ import { print, printError } from './terminal.ts'
 /** Terminals and npm may both deliver one Ctrl-C; two signals this close together are one request. */
 const SAME_REQUEST_MS = 1000
 
-export interface StopRequest {
+export type StopRequest = {
   /** Resolves at the first SIGINT, SIGTERM or SIGHUP. */
   received: Promise<'stop'>
   /** Resolves at the second one: whoever asks again will not wait. */

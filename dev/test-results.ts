@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-export interface Counts {
+export type Counts = {
   passed: number
   failed: number
   skipped: number

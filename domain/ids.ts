@@ -1,29 +1,14 @@
 import { v7 } from 'uuid'
+import type { Uuid } from '../contract/ids.ts'
 
-export type IdPrefix =
-  | 'org'
-  | 'agent'
-  | 'session'
-  | 'message'
-  | 'turn'
-  | 'event'
-  | 'exec'
-  | 'model'
-  | 'provider'
-  | 'harness'
+export { toId } from '../contract/ids.ts'
 
 export const newUuid = (): string => v7()
 
-/** `session` and a uuid give `session_<32 hex>`. */
-export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
-
-/** The uuid of a prefixed id that the contract has checked already. */
-export function toUuid(id: string): string {
-  const hex = id.slice(id.indexOf('_') + 1)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-}
+/** Marks a UUID that was made here, or reserved by an Idempotency-Key, as the id of a kind of thing. */
+export const asUuid = <Kind extends string>(uuid: string): Uuid<Kind> => uuid as Uuid<Kind>
 
 /** The harness of a session that names none; it is an opaque label, there is no harness resource. */
-export const DEFAULT_HARNESS_ID = 'harness_01933b5a000070008000000000000601'
+export const DEFAULT_HARNESS_UUID = '01933b5a-0000-7000-8000-000000000601'
 export const DEFAULT_ORGANIZATION_UUID = '00000000-0000-0000-0000-000000000001'
 export const ANONYMOUS_USER_UUID = '00000000-0000-0000-0000-000000000001'

@@ -1,3 +1,4 @@
+import type { OrganizationId } from '../contract/ids.ts'
 import type { CreateOrganizationRequest, Organization, UpdateOrganizationRequest } from '../contract/organizations.ts'
 import type { Member, Organization as OrganizationRow, Prisma } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
@@ -5,7 +6,7 @@ import { createOnce } from './create-once.ts'
 import type { Deps } from './deps.ts'
 import { forbidden, invalid, notFound } from './errors.ts'
 import type { CreationAttempt } from './idempotency-keys.ts'
-import { toId, toUuid } from './ids.ts'
+import { toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
 
 /** That one user may own. */
@@ -40,13 +41,13 @@ const joinedAfter = ({ createdAt, organizationId }: MemberRow): Prisma.MemberWhe
 })
 
 /** Throws `not_found` for one that the caller is no member of. */
-export const getOrganization = async (deps: Deps, actor: Actor, id: string): Promise<Organization> =>
+export const getOrganization = async (deps: Deps, actor: Actor, id: OrganizationId): Promise<Organization> =>
   presentOrganization((await requireMember(deps, actor, id)).organization)
 
 /** The caller's membership in it. Throws `not_found`. */
-export async function requireMember(deps: Deps, actor: Actor, id: string) {
+export async function requireMember(deps: Deps, actor: Actor, id: OrganizationId) {
   const member = await deps.db.member.findFirst({
-    where: { AND: [memberships(actor), { organizationId: toUuid(id) }] },
+    where: { AND: [memberships(actor), { organizationId: id }] },
     include: { organization: true },
   })
   if (member === null) throw notFound('Organization')
@@ -87,7 +88,7 @@ async function insertOwned(
 export async function patchOrganization(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: OrganizationId,
   { name }: UpdateOrganizationRequest,
 ): Promise<Organization> {
   const { role, organization } = await requireMember(deps, actor, id)

@@ -11,9 +11,6 @@ const BATCH_EVENTS = 20_000
 /** A run ends by itself before Temporal ends it; the next one goes on. */
 const RUN_MS = 8 * 60_000
 
-/** How long things are kept; deltas from the moment on that their message is complete. */
-export type Retention = { deltasMs: number; idempotencyKeysMs: number }
-
 /** What is kept for a time only is deleted from here. May be run at any moment, also twice at once, and be killed. */
 export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> {
   await deleteOldLogins(deps, signal)

@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import {
   bindMigrationAwareSqlAdapterFactory,
@@ -8,6 +7,7 @@ import {
 } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
+import { sleep } from '../lib/sleep.ts'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
 const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
@@ -54,6 +54,9 @@ async function forgetInterrupted(pool: pg.Pool): Promise<void> {
   if (rows[0]?.there === true) await pool.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
 }
 
+/** What `diffMigration` says when there is no difference. */
+export const EMPTY_MIGRATION = '-- This is an empty migration.\n'
+
 /**
  * The SQL that brings the newest migration to prisma/schema.prisma; a comment says so when they agree. It needs an
  * empty database, in which it runs the migrations to see what they make.
@@ -74,7 +77,7 @@ export const diffMigration = (emptyDatabaseUrl: string): Promise<string> =>
   )
 
 /** Closed before anything else happens: the engine's advisory lock lives as long as its connection. */
-async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
   try {

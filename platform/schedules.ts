@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client'
 import type { Workflow } from '@temporalio/common'
 import type { Logger } from 'pino'
-import type { Retention } from '../domain/retention.ts'
+import type { Retention } from '../domain/deps.ts'
 import { sleep } from '../lib/sleep.ts'
 import { RETENTION_WORKFLOW } from '../workflows/messages.ts'
 

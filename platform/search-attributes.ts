@@ -1,8 +1,8 @@
 import type { Connection } from '@temporalio/client'
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common'
 import type { Logger } from 'pino'
-import { toId } from '../domain/ids.ts'
-import type { StartedTurn } from '../domain/turns/start.ts'
+import { toId } from '../contract/ids.ts'
+import type { StartedTurn } from '../domain/turns/turn-workflows.ts'
 
 /** What turns are found by in Temporal. */
 export type TurnAttributes = {
@@ -42,11 +42,10 @@ export function registerTurnAttributes(
   const tryRegister = () => {
     if (Date.now() < nextTryAt) return
     nextTryAt = Number.POSITIVE_INFINITY
-    track(
-      register(connection, namespace, (names) => {
-        usable = names
-      }),
-    ).catch((error: Error) => {
+    const use = (names: Name[]) => {
+      usable = names
+    }
+    track(register(connection, namespace, use)).catch((error: Error) => {
       nextTryAt = Date.now() + AGAIN_MS
       tellOnce(error.message)
     })

@@ -2,7 +2,6 @@ import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import type { Executions, TemporalHealth, TemporalHealthReader } from '../domain/durable/health.ts'
 import { TURN_WORKFLOW } from '../workflows/messages.ts'
-import type { Ask } from './temporal.ts'
 
 /**
  * Temporal keeps whoever has polled for five minutes, and knows of each when its last poll began. A poll lasts up to
@@ -16,6 +15,9 @@ const WORKFLOW = 1
 const ACTIVITY = 2
 const NORMAL = 1
 const ENHANCED = 1
+
+/** Every call to Temporal: on the connection of the moment, and with the time limit. */
+export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
 
 type Place = { namespace: string; taskQueue: string }
 

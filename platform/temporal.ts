@@ -13,19 +13,19 @@ import {
 import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { toId } from '../contract/ids.ts'
+import type { Retention } from '../domain/deps.ts'
 import type { TemporalHealthReader } from '../domain/durable/health.ts'
-import { toId } from '../domain/ids.ts'
-import type { Retention } from '../domain/retention.ts'
-import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/start.ts'
+import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
 import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
 import { keepRetentionSchedule } from './schedules.ts'
 import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
-import { createHealthReader } from './temporal-health.ts'
+import { type Ask, createHealthReader } from './temporal-health.ts'
 
 const CALL_TIMEOUT_MS = 5000
 /** The library's own is two minutes: so long a Temporal that is back would not be found. */
-const MAX_RECONNECT_MS = 5000
+const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 /** How long a dead worker holds up the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /** Starts under way at once; more than that means Temporal is away, and the sweeper takes over. */
@@ -51,17 +51,8 @@ export function connectTemporal(
   log: Logger,
 ): Temporal {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
-  const channelArgs = { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_MS }
-  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs })
-  const underWay = new Set<Promise<unknown>>()
-  const track = <T>(asking: Promise<T>): Promise<T> => {
-    const settled: Promise<unknown> = asking.then(
-      () => underWay.delete(settled),
-      () => underWay.delete(settled),
-    )
-    underWay.add(settled)
-    return asking
-  }
+  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs: CHANNEL })
+  const { track, allSettled } = createTracker()
   const attributes = registerTurnAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let eagerClient: Client | undefined
@@ -70,9 +61,10 @@ export function connectTemporal(
     const client = eagerClient ?? lazyClient
     return track(client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client)))
   }
+  const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
 
   return {
-    startTurn: createStarter(ask, attributes, (client) => ({ taskQueue, requestEagerStart: client === eagerClient })),
+    startTurn: createStarter(ask, attributes, placeOn),
     ...createControl(ask),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
@@ -89,14 +81,28 @@ export function connectTemporal(
     close: async () => {
       closing.abort()
       // The library tries a failed call again after a pause, and on a closed connection that would end the process.
-      await Promise.all(underWay)
+      await allSettled()
       await connection.close()
     },
   }
 }
 
-/** Every call to Temporal: on the connection of the moment, and with the time limit. */
-export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
+/** Knows what is asked of Temporal and has no answer yet. */
+function createTracker() {
+  const underWay = new Set<Promise<unknown>>()
+  return {
+    track<T>(asking: Promise<T>): Promise<T> {
+      const settled: Promise<unknown> = asking.then(
+        () => underWay.delete(settled),
+        () => underWay.delete(settled),
+      )
+      underWay.add(settled)
+      return asking
+    },
+    allSettled: (): Promise<unknown> => Promise.all(underWay),
+  }
+}
+
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
 function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {

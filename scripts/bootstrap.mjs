@@ -131,7 +131,16 @@ async function lock() {
   })
 }
 
+/** Turns the check of commit messages on in a git clone that has no hooks of its own; a worktree has its clone's. */
+function useHooks() {
+  if (!fs.statSync(path.join(ROOT, '.git'), { throwIfNoEntry: false })?.isDirectory()) return
+  const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
+  // 1: there is no such setting, in this clone or for all of the user's. Without git there is no status at all.
+  if (git('config', '--get', 'core.hooksPath').status === 1) git('config', 'core.hooksPath', '.githooks')
+}
+
 async function prepare() {
+  useHooks()
   if (isInstalled() && isGenerated()) return
   await lock()
   if (!isInstalled()) install()

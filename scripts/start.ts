@@ -11,7 +11,7 @@ import {
   stopEarlierRun,
 } from '../dev/development.ts'
 import { type FullMode, listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
-import type { RunningServices } from '../dev/services/all.ts'
+import type { RunningServices } from '../dev/services/index.ts'
 import { settlesWithin } from '../dev/services/process.ts'
 import { listenForStop, runLauncher, type StopRequest } from '../dev/stop-request.ts'
 import { print, printError } from '../dev/terminal.ts'

@@ -3,7 +3,7 @@ import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
 import { deleteExpired } from '../domain/retention.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
-import { requestCalls, settleCalls } from '../domain/turns/control/client-calls.ts'
+import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
 import type { Attempt } from '../domain/turns/run/attempt.ts'
 import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
@@ -41,7 +41,8 @@ export const createActivities = (deps: Deps): TurnActivities & RetentionActiviti
     run(deps, () => heartbeating((attempt) => runTool(deps, turn, iteration, position, attempt))),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, turn, iteration, position)),
   requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, turn, iteration)),
-  settleCalls: (turn, iteration, isOverdue) => run(deps, () => settleCalls(deps, turn, iteration, isOverdue)),
+  settleCalls: (turn, iteration, isOverdue) =>
+    run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, turn, iteration)),
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, turn)),
   deleteExpired: () => run(deps, () => heartbeating(({ signal }) => deleteExpired(deps, signal))),

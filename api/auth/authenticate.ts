@@ -2,13 +2,13 @@ import type { Context } from 'koa'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 import { anonymousCaller, type Caller, identify, type Wanted } from '../../domain/auth/caller.ts'
-import { allows } from '../../domain/auth/scopes.ts'
 import type { Login } from '../../domain/auth/tokens.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { forbidden, invalid, notFound } from '../../domain/errors.ts'
-import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../../domain/ids.ts'
 import { RequestError } from '../http/errors.ts'
 import { ACCESS_TOKEN, ORGANIZATION, REFRESH_TOKEN, readCookie } from './cookies.ts'
+import { allows } from './scopes.ts'
 
 /** Undefined for an endpoint that is for everybody. */
 export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller | undefined>
@@ -84,7 +84,8 @@ function wanted(deps: Deps, ctx: Context, endpoint: Endpoint): Choice {
   const isStrict = endpoint.access !== 'user' || header !== ''
   const id = header || readCookie(ctx, deps.auth, ORGANIZATION)
   if (id === undefined) return { organizationId: undefined, isStrict }
-  if (OrganizationId.safeParse(id).success) return { organizationId: toUuid(id), isStrict }
+  const { data: organizationId } = OrganizationId.safeParse(id)
+  if (organizationId !== undefined) return { organizationId, isStrict }
   const none = { organizationId: undefined, isStrict }
   if (header !== '') return { ...none, problem: invalid('X-Org-Id: must be org_ followed by 32 lower-case hex digits') }
   return isStrict ? { ...none, problem: notFound('Organization') } : none

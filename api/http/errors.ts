@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa'
-import type { Logger } from 'pino'
+import type { Deps } from '../../domain/deps.ts'
 import { DomainError, type ErrorKind } from '../../domain/errors.ts'
 
 export const statusOf: Record<ErrorKind, number> = {
@@ -29,12 +29,12 @@ export class RequestError extends Error {
 
 /** The one place that turns an error into an answer. What it does not know is logged and is 500 without a word more. */
 export const answerErrors =
-  (log: Logger): Middleware =>
+  ({ log, unavailability }: Pick<Deps, 'log' | 'unavailability'>): Middleware =>
   async (ctx, next) => {
     try {
       await next()
     } catch (error) {
-      const known = describe(error)
+      const known = describe(error, unavailability(error))
       if (known === undefined) {
         log.error({ err: error, requestId: ctx.state.requestId, method: ctx.method, path: ctx.path }, 'request failed')
       } else if (known.status === 503) {
@@ -51,32 +51,19 @@ export const answerErrors =
     }
   }
 
-function describe(error: unknown): { status: number; message: string; headers: Record<string, string> } | undefined {
+type Described = { status: number; message: string; headers: Record<string, string> }
+
+function describe(error: unknown, unavailability: ReturnType<Deps['unavailability']>): Described | undefined {
   if (error instanceof RequestError) return error
   if (error instanceof DomainError) {
     const retryAfter = error.retryAfterSeconds
     const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
     return { status: statusOf[error.kind], message: error.message, headers }
   }
-  if (isOverloaded(error)) return { status: 503, message: OVERLOADED, headers: { 'Retry-After': '2' } }
-  if (isAway(error)) return { status: 503, message: AWAY, headers: { 'Retry-After': '2' } }
-  return undefined
+  if (unavailability === undefined) return undefined
+  return { status: 503, message: unavailability === 'overloaded' ? OVERLOADED : AWAY, headers: { 'Retry-After': '2' } }
 }
 
 const OVERLOADED = 'The service is too busy; nothing was done, try again'
-
-/** No connection to Postgres came free in time, so nothing was begun: the pool's words, and Prisma's for a transaction. */
-const isOverloaded = (error: unknown): boolean =>
-  error instanceof Error &&
-  /timeout exceeded when trying to connect|Unable to start a transaction in the given time/.test(error.message)
-
 const AWAY =
   'A part of the service does not answer; try again, with the same Idempotency-Key if the request creates something'
-
-/** A connection was lost, or there is none to be had: the words of Postgres as it stops and starts, of its driver, of Prisma and of Node. */
-const LOST =
-  /Postgres has not answered|Connection terminated|terminating connection|too many clients|database system is|Can't reach database|closed the connection|Socket timeout|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/
-
-/** Of some errors there is only a code. */
-const isAway = (error: unknown): boolean =>
-  error instanceof Error && LOST.test(`${(error as NodeJS.ErrnoException).code} ${error.message}`)

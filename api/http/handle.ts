@@ -1,6 +1,6 @@
 import type Router from '@koa/router'
 import type { Context } from 'koa'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type Endpoint, isSchema, type RawBody } from '../../contract/endpoint.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Credential } from '../../domain/auth/caller.ts'
@@ -70,8 +70,13 @@ export function createHandle(
         isGuarded = true
         if (key === undefined || caller === undefined) return create({})
         // A document's type decides how it is read.
-        const operation = [endpoint.method, endpoint.path, params, endpoint.textTypes && ctx.request.type]
-        return runOnce(deps, caller.actor, { key, request: [...operation, body] }, create)
+        const operation = [
+          endpoint.method,
+          endpoint.path,
+          encode(endpoint.params, params),
+          endpoint.textTypes && ctx.request.type,
+        ]
+        return runOnce(deps, caller.actor, { key, request: [...operation, encode(endpoint.body, body)] }, create)
       }
       const request = { params, query, body, ...caller, once, ctx: ctx as unknown as Context }
       // The schemas that Request's types come from are the ones that were just applied.
@@ -82,6 +87,10 @@ export function createHandle(
     })
   }
 }
+
+/** What a schema has parsed, as it is on the wire: the fingerprints of requests that are stored were made of that. */
+const encode = (schema: z.ZodType | undefined, value: unknown): unknown =>
+  schema === undefined ? value : z.encode(schema, value)
 
 type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ErrorResponse } from '../../contract/common.ts'
-import { type Endpoint, isSchema, type ResponseBody } from '../../contract/endpoint.ts'
+import { declaredErrors, type Endpoint, isSchema, type ResponseBody } from '../../contract/endpoint.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
 const REASONS: Record<string, string> = {
@@ -20,7 +20,7 @@ const REASONS: Record<string, string> = {
   429: 'Too many requests',
   500: 'Internal server error',
   502: 'A provider failed',
-  503: 'Not ready',
+  503: 'Not available',
 }
 
 /** The OpenAPI 3.1 document of the endpoints: what the router parses is what it says. */
@@ -117,20 +117,9 @@ function requestBody(endpoint: Endpoint, schemas: Schemas) {
 
 const isOfOrganization = ({ access }: Endpoint): boolean => access !== 'public' && access !== 'login'
 
-/** No credential, or one that is not enough; then an X-Org-Id that is none, or of another organization. */
-function statusesOfCallers(endpoint: Endpoint): number[] {
-  if (endpoint.access === 'public') return []
-  return isOfOrganization(endpoint) ? [401, 403, 400, 404] : [401, 403]
-}
-
 function responses(endpoint: Endpoint, schemas: Schemas) {
   const good = Object.entries(endpoint.responses).map(([status, body]) => [status, response(status, body, schemas)])
-  const ofBody = endpoint.body === undefined ? [] : [413, 415]
-  const ofAccess = statusesOfCallers(endpoint)
-  const bad = [...new Set([...(endpoint.errors ?? []), ...ofAccess, ...ofBody, 500])].map((status) => [
-    status,
-    response(`${status}`, ErrorResponse, schemas),
-  ])
+  const bad = declaredErrors(endpoint).map((status) => [status, response(`${status}`, ErrorResponse, schemas)])
   const all: Record<string, { description: string; content?: Record<string, unknown> }> = Object.fromEntries([
     ...good,
     ...bad,

@@ -88,7 +88,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
     const leave = count(counts, sessionId === undefined ? [organizationId] : [organizationId, sessionId])
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
-    const pace = paceOf(options, sessionId === undefined)
+    const pace = paceOf(options, sessionId === undefined ? 'monitoring' : 'session')
     const { credential } = request
     const { res } = ctx
     const begun = begin(ctx, request, ended)
@@ -190,10 +190,10 @@ type Pace = {
   hint: (idleMs: number) => number
 }
 
-function paceOf(options: SseOptions, isMonitoring: boolean): Pace {
+function paceOf(options: SseOptions, subject: 'session' | 'monitoring'): Pace {
   const { cycleMs, monitoringCycleMs, ...same } = options
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
-  return isMonitoring
+  return subject === 'monitoring'
     ? {
         ...same,
         cycleMs: monitoringCycleMs * jitter,

@@ -21,7 +21,7 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
     return reply(created ? 201 : 200, agent)
   })
   handle(agentEndpoints.import, async ({ actor, body, ctx, once }) => {
-    const input = await readDocument(body, ctx.request.type)
+    const input = await readDocument(deps, body, ctx.request.type)
     return reply(201, await once((attempt) => importAgent(deps, actor, input, attempt)))
   })
   handle(agentEndpoints.preview, async ({ body }) => reply(200, await previewAgent(deps, body)))
@@ -52,8 +52,8 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
 }
 
 /** A document is checked as a create request is; it need not have a name. */
-async function readDocument(text: string, contentType: string | undefined): Promise<CreateAgentRequest> {
-  const document = await parseAgentDocument(text, contentType)
+async function readDocument(deps: Deps, text: string, contentType: string | undefined): Promise<CreateAgentRequest> {
+  const document = await parseAgentDocument(deps.threads.documents, text, contentType)
   // What JSON and YAML write with escapes is seen only now.
   checkText(document, 'The document')
   return parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')

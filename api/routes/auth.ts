@@ -2,6 +2,7 @@ import type { Context } from 'koa'
 import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
 import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/auth/api-keys.ts'
 import { endLogin, logIn, refresh, register } from '../../domain/auth/log-in.ts'
+import { presentAuthConfig } from '../../domain/auth/settings.ts'
 import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { unauthenticated } from '../../domain/errors.ts'
@@ -18,6 +19,7 @@ import {
   setLogin,
 } from '../auth/cookies.ts'
 import { createLimit } from '../auth/rate-limit.ts'
+import { checkScopes } from '../auth/scopes.ts'
 import { type Handle, reply } from '../http/handle.ts'
 
 export function authRoutes(handle: Handle, deps: Deps): void {
@@ -36,14 +38,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     return tokens
   }
 
-  handle(authEndpoints.config, async () =>
-    reply(200, {
-      mode: auth.mode,
-      password_auth_enabled: auth.hasPasswords,
-      oauth_providers: Object.keys(auth.identityProviders),
-      signup_enabled: auth.hasSignup,
-    }),
-  )
+  handle(authEndpoints.config, async () => reply(200, presentAuthConfig(auth)))
   handle(authEndpoints.login, async ({ ctx, body }) => {
     await limits.login(ctx)
     return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)
@@ -87,6 +82,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
 
   handle(authEndpoints.listApiKeys, async ({ actor }) => reply(200, { data: await listApiKeys(deps, actor) }))
   handle(authEndpoints.createApiKey, async ({ actor, credential, body, once }) => {
+    checkScopes(body.scopes ?? [])
     // What is kept for a repetition of the request has no key in it.
     const made = await once((attempt) => createApiKey(deps, actor, body, { ...attempt, loginId: credential?.id }))
     return reply(201, presentMade(deps, made), NOT_STORED)

@@ -1,26 +1,25 @@
-import { conversationEndpoints } from '../../contract/conversation.ts'
+import { eventEndpoints } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { follow } from '../../domain/events/follow.ts'
-import { listEvents, openCursor } from '../../domain/events/list.ts'
 import type { EventLine } from '../../domain/events/read.ts'
+import { followSession, listSessionEvents, openCursor } from '../../domain/sessions/events.ts'
 import type { Handle } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 import type { SseStreams } from '../http/sse.ts'
 
 export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  handle(conversationEndpoints.listEvents, async ({ actor, params, query, ctx }) => {
-    const { sessionUuid, after } = await openCursor(deps, actor, params.session_id, query.since_id)
-    const pages = listEvents(deps, sessionUuid, after, query, query.limit)
+  handle(eventEndpoints.list, async ({ actor, params, query, ctx }) => {
+    const cursor = await openCursor(deps, actor, params.session_id, query.since_id)
+    const pages = listSessionEvents(deps, cursor, query, query.limit)
     return answerList(ctx, deps.log, linesOf(pages, lineOf))
   })
-  handle(conversationEndpoints.streamEvents, async ({ actor, credential, params, query, ctx }) => {
+  handle(eventEndpoints.stream, async ({ actor, credential, params, query, ctx }) => {
     const sinceId = query.since_id ?? (ctx.get('Last-Event-ID') || undefined)
-    const { sessionUuid, after } = await openCursor(deps, actor, params.session_id, sinceId)
+    const cursor = await openCursor(deps, actor, params.session_id, sinceId)
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
       credential,
-      sessionId: sessionUuid,
-      open: async (signal, onOverflow) => follow(deps, sessionUuid, after, query, signal, onOverflow),
+      sessionId: cursor.sessionId,
+      open: async (signal, onOverflow) => followSession(deps, cursor, query, signal, onOverflow),
     })
     return undefined
   })

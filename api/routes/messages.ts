@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { conversationEndpoints } from '../../contract/conversation.ts'
+import { messageEndpoints } from '../../contract/messages.ts'
 import { findEnded } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { createMessage } from '../../domain/messages/create.ts'
@@ -12,10 +12,10 @@ import { answerList, linesOf } from '../http/json-list.ts'
 import type { SseStreams } from '../http/sse.ts'
 
 export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  handle(conversationEndpoints.listMessages, async ({ actor, params, query, ctx }) =>
+  handle(messageEndpoints.list, async ({ actor, params, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(await listMessages(deps, actor, params.session_id, query))),
   )
-  handle(conversationEndpoints.createMessage, async ({ actor, credential, params, query, body, ctx, once }) => {
+  handle(messageEndpoints.create, async ({ actor, credential, params, query, body, ctx, once }) => {
     const accept = () => once((attempt) => createMessage(deps, actor, params.session_id, body, attempt))
     if (wantsStream(ctx)) {
       const { id } = await requireSession(deps, actor, params.session_id)

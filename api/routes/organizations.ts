@@ -1,5 +1,4 @@
 import { organizationEndpoints } from '../../contract/organizations.ts'
-import { userEndpoints } from '../../contract/users.ts'
 import type { Deps } from '../../domain/deps.ts'
 import {
   createOrganization,
@@ -7,8 +6,6 @@ import {
   listOrganizations,
   patchOrganization,
 } from '../../domain/organizations.ts'
-import { listUsers } from '../../domain/users.ts'
-import { setOrganization } from '../auth/cookies.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 
@@ -25,12 +22,4 @@ export function organizationRoutes(handle: Handle, deps: Deps): void {
   handle(organizationEndpoints.patch, async ({ actor, params, body }) =>
     reply(200, await patchOrganization(deps, actor, params.org, body)),
   )
-  handle(userEndpoints.list, async ({ actor, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listUsers(deps, actor, query.search))),
-  )
-  handle(userEndpoints.switchOrganization, async ({ actor, body, ctx }) => {
-    const { id } = await getOrganization(deps, actor, body.org_id)
-    setOrganization(ctx, deps.auth, id)
-    return reply(200, { success: true, org_id: id })
-  })
 }

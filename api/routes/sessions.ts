@@ -1,5 +1,4 @@
 import { sessionEndpoints } from '../../contract/sessions.ts'
-import { turnEndpoints } from '../../contract/turns.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { deleteSession } from '../../domain/session-deletion/delete-session.ts'
 import { createSession } from '../../domain/sessions/create.ts'
@@ -7,9 +6,6 @@ import { listSessions } from '../../domain/sessions/list.ts'
 import { pinSession, unpinSession } from '../../domain/sessions/pins.ts'
 import { getSession } from '../../domain/sessions/read.ts'
 import { patchSession } from '../../domain/sessions/update.ts'
-import { cancelTurns } from '../../domain/turns/control/cancel.ts'
-import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
-import { getTurn, listTurns } from '../../domain/turns/read.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 
@@ -39,16 +35,4 @@ export function sessionRoutes(handle: Handle, deps: Deps): void {
     await unpinSession(deps, actor, params.session_id)
     return reply(204, undefined)
   })
-  handle(turnEndpoints.list, async ({ actor, params, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(await listTurns(deps, actor, params.session_id, query))),
-  )
-  handle(turnEndpoints.get, async ({ actor, params }) =>
-    reply(200, await getTurn(deps, actor, params.session_id, params.turn_id)),
-  )
-  handle(turnEndpoints.cancel, async ({ actor, params, body }) =>
-    reply(200, await cancelTurns(deps, actor, params.session_id, body.turn_id ?? undefined)),
-  )
-  handle(turnEndpoints.submitToolResults, async ({ actor, params, body }) =>
-    reply(200, await submitToolResults(deps, actor, params.session_id, body)),
-  )
 }

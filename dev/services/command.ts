@@ -5,13 +5,13 @@ import path from 'node:path'
 
 export type Log = (line: string) => void
 
-export interface CommandResult {
+export type CommandResult = {
   succeeded: boolean
   /** The last lines of stdout and stderr together. */
   output: string
 }
 
-interface CommandOptions {
+type CommandOptions = {
   cwd?: string
   user?: { uid: number; gid: number }
   timeoutMs: number

@@ -1,9 +1,9 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { setTimeout as delay } from 'node:timers/promises'
+import { sleep } from '../../lib/sleep.ts'
 import { runCommand } from './command.ts'
 
 /** A process number alone is not enough: numbers are used again. The start time tells two owners apart. */
-interface ProcessIdentity {
+type ProcessIdentity = {
   pid: number
   startedAt: string
   commandLine: string
@@ -61,7 +61,7 @@ export async function waitUntilGone(pid: number, timeoutMs: number): Promise<boo
   const deadline = Date.now() + timeoutMs
   while (Date.now() < deadline) {
     if ((await readIdentity(pid)) === undefined) return true
-    await delay(POLL_INTERVAL_MS)
+    await sleep(POLL_INTERVAL_MS)
   }
   return false
 }

@@ -2,13 +2,13 @@ import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { findOnPath } from './command.ts'
 
-export interface SystemUser {
+export type SystemUser = {
   uid: number
   gid: number
 }
 
 /** How to run a program as the user: the command, its arguments and the user to spawn it as. */
-export interface UserCommand {
+export type UserCommand = {
   command: string
   args: string[]
   user?: SystemUser

@@ -15,12 +15,12 @@ const PROBE_TIMEOUT_MS = 2000
 /** "none" turns flushing to disk off. */
 export type Durability = 'full' | 'none'
 
-interface Binaries {
+type Binaries = {
   initdb: string
   postgres: string
 }
 
-interface Cluster {
+type Cluster = {
   folder: string
   user: SystemUser | undefined
   runAsUser: RunAsUser

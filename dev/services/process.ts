@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, open, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { sleep } from '../../lib/sleep.ts'
 import { type Log, lastLines } from './command.ts'
 import { stopRecordedProcess, writePidFile } from './pid-file.ts'
 
-export interface ServiceOptions {
+export type ServiceOptions = {
   /** Holds the service's data, its log and its pid file; starting again with the same folder finds the data again. */
   dataDir: string
   port: number
   log: Log
 }
 
-export interface Service {
+export type Service = {
   url: string
   pid: number
   logPath: string
@@ -24,7 +24,7 @@ export interface Service {
   kill(): Promise<void>
 }
 
-export interface ServiceSpecification {
+export type ServiceSpecification = {
   name: string
   command: string
   args: string[]
@@ -83,7 +83,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
 /** True when the promise settled in time. The timer never keeps the process alive. */
 export async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   const limit = new AbortController()
-  const timeout = delay(timeoutMs, false, { signal: limit.signal }).catch(() => false)
+  const timeout = sleep(timeoutMs, limit.signal).then(() => false)
   const settled = await Promise.race([promise.then(() => true), timeout])
   limit.abort()
   return settled
@@ -104,7 +104,7 @@ async function waitUntilReady(specification: ServiceSpecification, exited: Promi
       if (Date.now() > deadline) throw new Error(`it was not ready after ${READY_TIMEOUT_MS / 1000} s (${error})`)
     }
     if (ended !== undefined) throw new Error(`it ended while starting (${ended})`)
-    await delay(POLL_INTERVAL_MS)
+    await sleep(POLL_INTERVAL_MS)
   }
 }
 

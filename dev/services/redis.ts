@@ -10,7 +10,7 @@ const PROBE_TIMEOUT_MS = 2000
 /** Where Homebrew puts programs when it is not on the PATH of this process. */
 const BREW_FOLDERS = ['/opt/homebrew/bin', '/usr/local/bin']
 
-interface Installation {
+type Installation = {
   tool: string
   steps: string[][]
 }

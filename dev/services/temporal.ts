@@ -3,7 +3,7 @@ import { Connection } from '@temporalio/client'
 import { type Service, type ServiceOptions, startProcess } from './process.ts'
 import { findTemporal } from './temporal-executable.ts'
 
-export interface TemporalService extends Service {
+export type TemporalService = Service & {
   uiUrl: string
 }
 

@@ -1,13 +1,15 @@
+import type { ModelId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
+import { toId } from '../ids.ts'
 import { findModel } from '../llm/catalog.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
-  default_model_id?: string | null | undefined
+  default_model_id?: ModelId | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
 }
@@ -18,13 +20,13 @@ export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
   checkCapabilities(deps, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
-  await checkTools(input.tools)
+  await checkTools(deps, input.tools)
 }
 
 /** Throws `invalid` when a model id is given that does not exist. */
-export function checkModel(deps: Deps, modelId: string | null | undefined, field: string): void {
+export function checkModel(deps: Deps, modelId: ModelId | null | undefined, field: string): void {
   if (modelId && findModel(deps.models, modelId) === undefined) {
-    throw invalid(`${field}: there is no model ${modelId}; GET /v1/llm-models lists them`)
+    throw invalid(`${field}: there is no model ${toId('model', modelId)}; GET /v1/llm-models lists them`)
   }
 }
 
@@ -37,8 +39,11 @@ export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfi
 }
 
 /** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
-export async function checkTools(tools: ToolDefinition[] | null | undefined): Promise<void> {
-  const problems = await checkSchemas((tools ?? []).map(({ parameters }) => parameters))
+export async function checkTools(deps: Deps, tools: ToolDefinition[] | null | undefined): Promise<void> {
+  const problems = await checkSchemas(
+    deps.threads.schemas,
+    (tools ?? []).map(({ parameters }) => parameters),
+  )
   const wrong = problems.findIndex((problem) => problem !== undefined)
   if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
 }

@@ -1,11 +1,12 @@
 import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES } from '../../contract/agents.ts'
+import type { AgentId } from '../../contract/ids.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { createOnce, findOrInsert } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 import { checkAgent } from './check.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
@@ -35,26 +36,25 @@ export async function createAgent(
 export async function putAgent(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: AgentId,
   input: CreateAgentRequest,
   attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
-  const uuid = toUuid(id)
   const { capabilities, ...fields } = writableFields(input)
   // The insert comes first, so that of two requests with one new id one creates and the other replaces.
   const written = await findOrInsert<WrittenAgent>(attempt, {
     find: async (requestId) => {
-      const row = await findWritten(deps, actor, uuid, requestId)
+      const row = await findWritten(deps, actor, id, requestId)
       return row && { created: false, agent: presentAgent(row) }
     },
     insert: async () => {
       await checkAgent(deps, input)
-      const row = await insertAgent(deps, actor, uuid, { ...fields, capabilities }, attempt)
+      const row = await insertAgent(deps, actor, id, { ...fields, capabilities }, attempt)
       return row && { created: true, agent: presentAgent(row) }
     },
   })
   if (written !== undefined) return written
-  const agent = await updateAgent(deps, actor, uuid, {
+  const agent = await updateAgent(deps, actor, id, {
     ...fields,
     ...(input.capabilities?.length ? { capabilities } : {}),
     requestId: attempt.uuid ?? null,
@@ -70,20 +70,20 @@ export async function importAgent(
   attempt: CreationAttempt,
 ): Promise<Agent> {
   if (!input.id) return (await createAgent(deps, actor, input, attempt)).agent
-  const uuid = toUuid(input.id)
+  const { id } = input
   const row = await findOrInsert(attempt, {
-    find: (requestId) => findWritten(deps, actor, uuid, requestId),
+    find: (requestId) => findWritten(deps, actor, id, requestId),
     insert: async () => {
       await checkAgent(deps, input)
-      return insertAgent(deps, actor, uuid, writableFields(input), attempt)
+      return insertAgent(deps, actor, id, writableFields(input), attempt)
     },
   })
-  if (!row) throw conflict(`id: there is an agent ${input.id} already; leave the id out to get a new one`)
+  if (!row) throw conflict(`id: there is an agent ${toId('agent', id)} already; leave the id out to get a new one`)
   return presentAgent(row)
 }
 
 /** Throws `not_found`. */
-export function copyAgent(deps: Deps, actor: Actor, id: string, attempt: CreationAttempt): Promise<Agent> {
+export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: CreationAttempt): Promise<Agent> {
   return createNew(deps, actor, attempt, async () => {
     const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
     // As another agent has them already.
@@ -102,13 +102,13 @@ function nameOfCopy(name: string): string {
   return kept.join('') + COPY
 }
 
-type Fields = ReturnType<typeof writableFields>
+type Fields = Omit<ReturnType<typeof writableFields>, 'defaultModelId'> & { defaultModelId: string | null }
 
 const writableFields = (input: CreateAgentRequest) => ({
   name: input.name,
   description: input.description ?? null,
   systemPrompt: input.system_prompt,
-  defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : null,
+  defaultModelId: input.default_model_id ?? null,
   tags: input.tags ?? [],
   // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
   capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,

@@ -9,7 +9,7 @@ import { checkCapabilities, checkTools } from './check.ts'
 /** What a model would be given. Throws `invalid` for a capability or a tool that cannot work. */
 export async function previewAgent(deps: Deps, input: PreviewAgentRequest): Promise<AgentPreviewResponse> {
   checkCapabilities(deps, input.capabilities)
-  await checkTools(input.tools)
+  await checkTools(deps, input.tools)
   const capabilities = resolveCapabilities(input.capabilities ?? [], deps.capabilities)
   const toolset = buildToolset(capabilities, input.tools ?? [], [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }

@@ -1,17 +1,17 @@
 import type { Agent } from '../../contract/agents.ts'
+import type { AgentId } from '../../contract/ids.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toUuid } from '../ids.ts'
 import { presentAgent } from './present.ts'
 
 /** Throws `not_found`. */
-export const getAgent = async (deps: Deps, actor: Actor, id: string): Promise<Agent> =>
+export const getAgent = async (deps: Deps, actor: Actor, id: AgentId): Promise<Agent> =>
   presentAgent(await requireAgent(deps, actor, id))
 
-export async function requireAgent(deps: Deps, actor: Actor, id: string): Promise<AgentRow> {
-  const row = await findAgent(deps, actor, toUuid(id))
+export async function requireAgent(deps: Deps, actor: Actor, id: AgentId): Promise<AgentRow> {
+  const row = await findAgent(deps, actor, id)
   if (!row) throw notFound('Agent')
   return row
 }

@@ -1,22 +1,22 @@
 import type { Agent, UpdateAgentRequest } from '../../contract/agents.ts'
+import type { AgentId } from '../../contract/ids.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toUuid } from '../ids.ts'
 import { checkAgent } from './check.ts'
 import { presentAgent } from './present.ts'
 import { requireAgent } from './read.ts'
 
 /** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
-export async function patchAgent(deps: Deps, actor: Actor, id: string, input: UpdateAgentRequest): Promise<Agent> {
+export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
   await requireAgent(deps, actor, id)
   await checkAgent(deps, input)
-  return updateAgent(deps, actor, toUuid(id), {
+  return updateAgent(deps, actor, id, {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
-    defaultModelId: input.default_model_id ? toUuid(input.default_model_id) : undefined,
+    defaultModelId: input.default_model_id ?? undefined,
     tags: input.tags ?? undefined,
     // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
@@ -26,8 +26,8 @@ export async function patchAgent(deps: Deps, actor: Actor, id: string, input: Up
 }
 
 /** May be repeated. Throws `not_found`. */
-export async function archiveAgent(deps: Deps, actor: Actor, id: string): Promise<void> {
-  await updateAgent(deps, actor, toUuid(id), { status: 'archived' })
+export async function archiveAgent(deps: Deps, actor: Actor, id: AgentId): Promise<void> {
+  await updateAgent(deps, actor, id, { status: 'archived' })
 }
 
 /** Throws `not_found`. */

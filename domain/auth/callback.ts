@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { badGateway, DomainError, invalid, unauthenticated } from '../errors.ts'
-import type { Report } from './identity-provider.ts'
 
 /** What a sign-in begins with and is checked with; a browser keeps it in between, sealed. */
 const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
 export type Secrets = z.infer<typeof Secrets>
+
+/** Is told why something failed, without a secret in it. */
+export type Report = (failure: { host?: string; status?: number; reason?: string }) => void
 
 /**
  * Checks that the query is an answer; returns its state. Throws `invalid`, and `unauthenticated` when the provider says

@@ -1,4 +1,4 @@
-import type { Secrets } from './callback.ts'
+import type { Report, Secrets } from './callback.ts'
 
 /** What a sign-in begins and ends with; `secrets` is kept by the browser, sealed, in between. */
 export type IdentityProvider = {
@@ -27,5 +27,3 @@ export type ClientOptions = {
   /** Is told why something failed, without a secret in it. */
   report?: Report
 }
-
-export type Report = (failure: { host?: string; status?: number; reason?: string }) => void

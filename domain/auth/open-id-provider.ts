@@ -1,9 +1,9 @@
 import * as openid from 'openid-client'
 import { badGateway, forbidden } from '../errors.ts'
 import { requestAuthorization } from './authorization-request.ts'
-import { explain, notVerified, type Secrets } from './callback.ts'
+import { explain, notVerified, type Report, type Secrets } from './callback.ts'
 import { domainOf, toIdentity } from './identity.ts'
-import type { ClientOptions, Identity, IdentityProvider, Report } from './identity-provider.ts'
+import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
 import { createProviderFetch } from './provider-fetch.ts'
 
 export type OpenIdOptions = ClientOptions & {

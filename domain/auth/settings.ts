@@ -1,4 +1,4 @@
-import type { AuthMode, IdentityProviderName } from '../../contract/auth.ts'
+import type { AuthConfig, AuthMode, IdentityProviderName } from '../../contract/auth.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -21,3 +21,11 @@ export type AuthSettings = {
 /** In mode admin the only e-mail that counts. */
 export const onlyEmail = ({ mode, administrator }: AuthSettings): string | null =>
   mode === 'admin' ? (administrator?.email ?? '') : null
+
+/** Presents the ways to sign in. */
+export const presentAuthConfig = (auth: AuthSettings): AuthConfig => ({
+  mode: auth.mode,
+  password_auth_enabled: auth.hasPasswords,
+  oauth_providers: Object.keys(auth.identityProviders),
+  signup_enabled: auth.hasSignup,
+})

@@ -34,8 +34,25 @@ const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), gen: z.int().min(0), exp
 
 /** Tokens end with the secret: another one makes all of them invalid. */
 export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOptions): Tokens {
-  const sealKey = deriveKey(secret, 'seal')
-  const sign = (type: string, { userId, loginId, generation }: Login, seconds: number) =>
+  const { sign, read } = createSigning(secret)
+  return {
+    accessSeconds,
+    refreshSeconds,
+    issue: async (login) => ({
+      access_token: await sign(ACCESS, login, accessSeconds),
+      token_type: 'Bearer',
+      expires_in: accessSeconds,
+      refresh_token: await sign(REFRESH, login, refreshSeconds),
+    }),
+    readAccess: (token) => read(token, { typ: ACCESS }),
+    readRefresh: (token) => read(token, { typ: REFRESH }),
+    readAny: (token) => read(token, { currentDate: new Date(0) }),
+    ...createSealing(deriveKey(secret, 'seal')),
+  }
+}
+
+function createSigning(secret: Uint8Array) {
+  const sign = (type: string, { userId, loginId, generation }: Login, seconds: number): Promise<string> =>
     new SignJWT({ sid: loginId, gen: generation })
       .setProtectedHeader({ alg: ALGORITHM, typ: type })
       .setIssuer(ISSUER)
@@ -60,37 +77,28 @@ export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOpt
       return undefined
     }
   }
-  return {
-    accessSeconds,
-    refreshSeconds,
-    issue: async (login) => ({
-      access_token: await sign(ACCESS, login, accessSeconds),
-      token_type: 'Bearer',
-      expires_in: accessSeconds,
-      refresh_token: await sign(REFRESH, login, refreshSeconds),
-    }),
-    readAccess: (token) => read(token, { typ: ACCESS }),
-    readRefresh: (token) => read(token, { typ: REFRESH }),
-    readAny: (token) => read(token, { currentDate: new Date(0) }),
-    seal: (data, lifetimeSeconds) =>
-      new EncryptJWT(data)
-        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-        .setExpirationTime(`${lifetimeSeconds} s`)
-        .encrypt(sealKey),
-    unseal: async (sealed) => {
-      try {
-        const { payload } = await jwtDecrypt(sealed, sealKey, {
-          keyManagementAlgorithms: ['dir'],
-          contentEncryptionAlgorithms: ['A256GCM'],
-          requiredClaims: ['exp'],
-        })
-        return payload
-      } catch {
-        return undefined
-      }
-    },
-  }
+  return { sign, read }
 }
+
+const createSealing = (key: Uint8Array): Pick<Tokens, 'seal' | 'unseal'> => ({
+  seal: (data, lifetimeSeconds) =>
+    new EncryptJWT(data)
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+      .setExpirationTime(`${lifetimeSeconds} s`)
+      .encrypt(key),
+  unseal: async (sealed) => {
+    try {
+      const { payload } = await jwtDecrypt(sealed, key, {
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM'],
+        requiredClaims: ['exp'],
+      })
+      return payload
+    } catch {
+      return undefined
+    }
+  },
+})
 
 /** A key for one purpose, of which nothing leads back to the secret or to another purpose's. */
 export const deriveKey = (secret: Uint8Array, purpose: string): Uint8Array =>

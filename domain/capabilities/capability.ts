@@ -1,9 +1,12 @@
 import type { ContentPart } from '../../contract/messages.ts'
+import type { WebPageThreads } from './web-page/threads.ts'
 
 /** What a run of a tool gets besides its arguments; all ids are plain uuids but for `callId`, which is the model's. */
 export type ToolContext = {
   /** What `fetchSafely` may reach. */
   outgoing: { allowPrivateNetwork: boolean }
+  /** Where work is done that strangers can make long. */
+  threads: { pages: WebPageThreads }
   organizationId: string
   sessionId: string
   turnId: string

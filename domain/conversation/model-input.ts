@@ -1,7 +1,6 @@
 import type { Message } from '../../contract/messages.ts'
 import type { ToolSpec } from '../llm/model.ts'
 import { estimateInputTokens } from '../llm/token-estimate.ts'
-import type { TurnContext } from '../turns/run/turn-context.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
 
 /** What a model is given. */
@@ -18,10 +17,16 @@ export type ModelInput = {
   }
 }
 
+/** What a model's input is made of. */
+type Ingredients = {
+  messages: Message[]
+  systemPrompt: string
+  toolset: Map<string, { spec: ToolSpec }>
+  model: { contextTokens: number }
+}
+
 /** The conversation with a result for every call, made to fit into the model's context. */
-export function buildModelInput(
-  context: Pick<TurnContext, 'messages' | 'systemPrompt' | 'toolset' | 'model'>,
-): ModelInput {
+export function buildModelInput(context: Ingredients): ModelInput {
   const startedAt = Date.now()
   const messages = patchDanglingCalls(context.messages)
   const tools = [...context.toolset.values()].map(({ spec }) => spec)

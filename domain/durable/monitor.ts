@@ -13,6 +13,31 @@ type Latest = { snapshot: DurableSnapshot; health: string; at: number }
 const POLL_MS = 2000
 
 export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Monitor {
+  const poll = createPoll(read, pollMs)
+  return {
+    follow: async function* (signal) {
+      let sent: string | undefined
+      poll.enter()
+      try {
+        while (!signal.aborted) {
+          const latest = poll.latest()
+          if (latest === undefined || latest.health === sent) {
+            await poll.next(signal)
+            continue
+          }
+          sent = latest.health
+          yield latest.snapshot
+        }
+        return 'aborted'
+      } finally {
+        poll.leave()
+      }
+    },
+  }
+}
+
+/** Reads again and again while somebody is there. */
+function createPoll(read: TemporalHealthReader, pollMs: number) {
   const waiting = new Set<() => void>()
   let followers = 0
   let latest: Latest | undefined
@@ -37,33 +62,17 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
       await sleep(pollMs, signal)
     }
   }
-  const enter = () => {
-    if (followers++ > 0) return
-    if (latest !== undefined && performance.now() - latest.at >= pollMs) latest = undefined
-    polling = new AbortController()
-    void poll(polling.signal)
-  }
-  const leave = () => {
-    if (--followers === 0) polling.abort()
-  }
-
   return {
-    follow: async function* (signal) {
-      let sent: string | undefined
-      enter()
-      try {
-        while (!signal.aborted) {
-          if (latest === undefined || latest.health === sent) {
-            await nextSnapshot(waiting, signal)
-            continue
-          }
-          sent = latest.health
-          yield latest.snapshot
-        }
-        return 'aborted'
-      } finally {
-        leave()
-      }
+    latest: (): Latest | undefined => latest,
+    next: (signal: AbortSignal): Promise<void> => nextSnapshot(waiting, signal),
+    enter(): void {
+      if (followers++ > 0) return
+      if (latest !== undefined && performance.now() - latest.at >= pollMs) latest = undefined
+      polling = new AbortController()
+      void poll(polling.signal)
+    },
+    leave(): void {
+      if (--followers === 0) polling.abort()
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { EventType, WireEvent } from '../../contract/events.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { type Announcement, announces } from './announcements.ts'
 import { publishEvents } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 
@@ -61,7 +62,7 @@ export async function recordEvents(
   const stored = toStored(events)
   const { step, fence } = writer.attempt ?? { step: null, fence: null }
   const rows = await db.$queryRaw<{ result: Row }[]>`
-    SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
+    SELECT record_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
       AS result`
   return toAppended(deps, writer, events, rows[0]?.result)
 }
@@ -76,13 +77,36 @@ export async function recordEventsOf(
   const ids = turns.map(({ turnId }) => turnId)
   const stored = turns.map(({ events }) => toStored(events))
   const rows = await db.$queryRaw<{ result: Row }[]>`
-    SELECT append_events(${sessionId}::uuid, turn.id, NULL, NULL, turn.events::jsonb) AS result
+    SELECT record_events(${sessionId}::uuid, turn.id, NULL, NULL, turn.events::jsonb) AS result
     FROM unnest(${ids}::uuid[], ${stored}::text[]) WITH ORDINALITY AS turn (id, events, place) ORDER BY turn.place`
   return turns.map(({ turnId, events }, index) => toAppended(deps, { sessionId, turnId }, events, rows[index]?.result))
 }
 
+/** The parameter p_events of record_events. */
 const toStored = (events: NewEvent[]): string =>
-  JSON.stringify(events.map((e) => ({ type: e.type, step: e.step, exec_id: e.execId, data: e.data })))
+  JSON.stringify(
+    events.map((event) => ({
+      type: event.type,
+      step: event.step,
+      exec_id: event.execId,
+      data: event.data,
+      announces: toAnnounces(announces(event)),
+    })),
+  )
+
+const toAnnounces = (announcement: Announcement) => ({
+  session_status: announcement.sessionStatus,
+  begins_session: announcement.beginsSession,
+  output_preview: announcement.outputPreview,
+  turn_status: announcement.turnStatus,
+  begins_turn: announcement.beginsTurn,
+  iterations: announcement.iterations,
+  usage: announcement.usage,
+  error: announcement.failure?.error,
+  error_code: announcement.failure?.code,
+  answers_call: announcement.answersCall,
+  notifies_workflow: announcement.notifiesWorkflow,
+})
 
 function toAppended(deps: Deps, writer: Writer, events: NewEvent[], row: Row = { outcome: 'session_gone' }): Appended {
   const nextTurnId = row.next_turn_id ?? null
@@ -107,6 +131,6 @@ function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Ro
       execId: event.execId ?? null,
       data: event.data,
     }
-    return [presentEvent(deps.events.ids, stored, event.parts ?? {})]
+    return [presentEvent(deps.events, stored, event.parts ?? {})]
   })
 }

@@ -3,12 +3,12 @@ import type { Logger } from 'pino'
 import { isTurnEnd } from '../../contract/events.ts'
 import { sleep } from '../../lib/sleep.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
-import { RELAY_STREAMS, type RelayEntry, readRelayFields, relayKey } from './live-stream.ts'
+import { type LiveEntry, RELAY_STREAMS, readRelayFields, relayKey } from './live-entry.ts'
 
 /** A reader that waits for news of one session. */
 export type Subscription = {
   /** Entries since the last call. `missed`: some are not here and have to be read from the record. */
-  take(): { entries: RelayEntry[]; missed: boolean }
+  take(): { entries: LiveEntry[]; missed: boolean }
   /** Called when more came than an inbox holds; what it held is dropped, the record has it. */
   onOverflow: () => void
   /** Resolves when there is something to take, the session is gone, or the signal aborts. */
@@ -17,7 +17,7 @@ export type Subscription = {
 }
 
 export type EventBroker = {
-  /** `cursor` is asked for the last sequence that the subscriber has, whenever the hub compares with the record. */
+  /** `cursor` is asked for the last sequence that the subscriber has, whenever the broker compares with the record. */
   subscribe(sessionId: string, cursor: () => number): Subscription
   /** Calls `onEnd` when the news comes that a turn has ended; the news may get lost. Returns what ends the watch. */
   watchTurn(turnId: string, onEnd: () => void): () => void
@@ -25,10 +25,10 @@ export type EventBroker = {
 }
 
 type TurnWatches = Map<string, Set<() => void>>
-type Subscriber = { cursor: () => number; deliver(entry: RelayEntry): void; invalidate(): void }
+type Subscriber = { cursor: () => number; deliver(entry: LiveEntry): void; invalidate(): void }
 
-type HubOptions = {
-  /** A connection of the hub's own: it blocks in XREAD. */
+type BrokerOptions = {
+  /** A connection of the broker's own: it blocks in XREAD. */
   reader: Redis
   db: PrismaClient
   log: Logger
@@ -38,7 +38,7 @@ type HubOptions = {
   checkWithoutRedisMs: number
 }
 
-/** A subscriber that falls behind by more reads the record instead: the hub never holds more than this for it. */
+/** A subscriber that falls behind by more reads the record instead: the broker never holds more than this for it. */
 const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
 const BLOCK_MS = 2000
@@ -51,8 +51,8 @@ const RETRY_MS = 200
  * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
  * compares all subscribers with the record, so that a lost entry, or a lost Redis, costs a delay and nothing else.
  */
-export function createEventBroker(options: HubOptions): EventBroker {
-  const subscribers = new Map<string, Set<Subscriber>>()
+export function createEventBroker(options: BrokerOptions): EventBroker {
+  const subscribers: Subscribers = new Map()
   const watches: TurnWatches = new Map()
   const stopped = new AbortController()
   const check = createCheck(options, subscribers)
@@ -82,57 +82,70 @@ export function createEventBroker(options: HubOptions): EventBroker {
   }
 }
 
-function subscribe(subscribers: Map<string, Set<Subscriber>>, sessionId: string, cursor: () => number): Subscription {
-  let entries: RelayEntry[] = []
-  let bytes = 0
-  let missed = false
-  let wake = () => {}
+type Subscribers = Map<string, Set<Subscriber>>
 
-  const invalidate = () => {
-    entries = []
-    bytes = 0
-    missed = true
-    wake()
-  }
-  const deliver = (entry: RelayEntry) => {
-    bytes += entry.line.length
-    if (entries.length >= MAX_INBOX_ENTRIES || bytes > MAX_INBOX_BYTES) {
-      invalidate()
-      return inbox.onOverflow()
-    }
-    entries.push(entry)
-    wake()
-  }
-  const own: Subscriber = { cursor, deliver, invalidate }
-  const peers = subscribers.get(sessionId) ?? new Set()
-  subscribers.set(sessionId, peers.add(own))
-
-  const inbox: Subscription = {
+function subscribe(subscribers: Subscribers, sessionId: string, cursor: () => number): Subscription {
+  const inbox = createInbox()
+  const subscription: Subscription = {
     onOverflow: () => {},
-    take: () => {
-      const taken = { entries, missed }
-      entries = []
-      bytes = 0
-      missed = false
-      return taken
-    },
-    wait: (signal) =>
-      new Promise<void>((resolve) => {
-        if (signal.aborted || entries.length > 0 || missed) return resolve()
-        const done = () => {
-          wake = () => {}
-          signal.removeEventListener('abort', done)
-          resolve()
-        }
-        wake = done
-        signal.addEventListener('abort', done)
-      }),
+    take: inbox.take,
+    wait: inbox.wait,
     close: () => {
       peers.delete(own)
       if (peers.size === 0) subscribers.delete(sessionId)
     },
   }
-  return inbox
+  const own: Subscriber = {
+    cursor,
+    invalidate: inbox.invalidate,
+    deliver: (entry) => {
+      if (!inbox.add(entry)) subscription.onOverflow()
+    },
+  }
+  const peers = subscribers.get(sessionId) ?? new Set()
+  subscribers.set(sessionId, peers.add(own))
+  return subscription
+}
+
+type Held = { entries: LiveEntry[]; bytes: number; missed: boolean }
+const nothing = (): Held => ({ entries: [], bytes: 0, missed: false })
+
+/** Entries that wait for their subscriber; all of them are dropped when there are too many. */
+function createInbox() {
+  let held = nothing()
+  let wake = () => {}
+
+  const invalidate = () => {
+    held = { ...nothing(), missed: true }
+    wake()
+  }
+  return {
+    invalidate,
+    take(): Held {
+      const taken = held
+      held = nothing()
+      return taken
+    },
+    /** False when it holds nothing now, because it would have been too much. */
+    add(entry: LiveEntry): boolean {
+      held.bytes += entry.line.length
+      const isFull = held.entries.length >= MAX_INBOX_ENTRIES || held.bytes > MAX_INBOX_BYTES
+      if (isFull) invalidate()
+      else held.entries.push(entry)
+      wake()
+      return !isFull
+    },
+    async wait(signal: AbortSignal): Promise<void> {
+      if (signal.aborted || held.entries.length > 0 || held.missed) return
+      const woken = Promise.withResolvers<void>()
+      wake = () => woken.resolve()
+      const stop = wake
+      signal.addEventListener('abort', stop)
+      await woken.promise
+      wake = () => {}
+      signal.removeEventListener('abort', stop)
+    },
+  }
 }
 
 function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () => void {
@@ -148,7 +161,7 @@ function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () 
  * One query for all subscribers; those whose session has moved on, or is gone, look for themselves. Never two at once: who
  * asks while one is under way, which may not know the latest, shares the next one.
  */
-function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subscriber>>): () => Promise<void> {
+function createCheck({ db, log }: BrokerOptions, subscribers: Subscribers): () => Promise<void> {
   const check = async () => {
     const ids = [...subscribers.keys()]
     if (ids.length === 0) return
@@ -183,7 +196,7 @@ function createCheck({ db, log }: HubOptions, subscribers: Map<string, Set<Subsc
 type RawEntries = [key: string, entries: [id: string, fields: string[]][]][] | null
 
 async function readRelay(
-  { reader, prefix, log }: HubOptions,
+  { reader, prefix, log }: BrokerOptions,
   readers: Readers,
   check: () => Promise<void>,
   signal: AbortSignal,
@@ -201,17 +214,7 @@ async function readRelay(
         // Not waited for: Postgres may be slow when Redis is back.
         void check()
       }
-      const answer = (await reader.call(
-        'XREAD',
-        'COUNT',
-        READ_COUNT,
-        'BLOCK',
-        BLOCK_MS,
-        'STREAMS',
-        ...keys,
-        ...positions,
-      )) as RawEntries
-      for (const [key, entries] of answer ?? []) {
+      for (const [key, entries] of (await readStreams(reader, keys, positions)) ?? []) {
         for (const [, fields] of entries) dispatch(readers, fields)
         positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
       }
@@ -225,6 +228,9 @@ async function readRelay(
   }
 }
 
+const readStreams = async (reader: Redis, keys: string[], positions: string[]): Promise<RawEntries> =>
+  (await reader.call('XREAD', 'COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...keys, ...positions)) as RawEntries
+
 async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
   return Promise.all(
     keys.map(async (key) => {
@@ -234,7 +240,7 @@ async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
   )
 }
 
-type Readers = { subscribers: Map<string, Set<Subscriber>>; watches: TurnWatches }
+type Readers = { subscribers: Subscribers; watches: TurnWatches }
 
 function dispatch({ subscribers, watches }: Readers, fields: string[]): void {
   const [sessionId = '', turnId = ''] = fields

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { invalid } from '../errors.ts'
-import { toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 
 /**
  * An event id is a UUIDv7 that carries its event's place, so that a cursor needs no look-up and outlives the event:
@@ -16,9 +16,9 @@ import { toUuid } from '../ids.ts'
  * from a real one; it protects nothing else.
  */
 export type EventIds = {
-  encode(sessionUuid: string, sequence: number, tsMs: number): string
+  encode(sessionId: string, sequence: number, tsMs: number): string
   /** The sequence of an `event_<hex>` id. Throws `invalid` for one that is malformed or not of this session. */
-  decode(sessionUuid: string, id: string): number
+  decode(sessionId: string, id: string): number
 }
 
 const LOW_BITS = 20
@@ -27,26 +27,26 @@ const CHECK_BITS = 42n
 export function createEventIds(key: Uint8Array): EventIds {
   const prefix = Buffer.from(key).toString('hex')
   // A key of fixed length in front, and most of the digest left out: no HMAC is needed to keep it from being extended.
-  const check = (sessionUuid: string, sequence: number, tsMs: number): Buffer =>
-    hash('sha256', `${prefix}/${sessionUuid}/${sequence}/${tsMs}`, 'buffer')
+  const check = (sessionId: string, sequence: number, tsMs: number): Buffer =>
+    hash('sha256', `${prefix}/${sessionId}/${sequence}/${tsMs}`, 'buffer')
 
-  const encode = (sessionUuid: string, sequence: number, tsMs: number): string => {
-    const digest = check(sessionUuid, sequence, tsMs)
+  const encode = (sessionId: string, sequence: number, tsMs: number): string => {
+    const digest = check(sessionId, sequence, tsMs)
     const bytes = Buffer.alloc(16)
     bytes.writeUIntBE(tsMs, 0, 6)
     bytes.writeUInt16BE(0x7000 | (sequence >>> LOW_BITS), 6)
     const low = BigInt(sequence % 2 ** LOW_BITS) << CHECK_BITS
     bytes.writeBigUInt64BE((0b10n << 62n) | low | (digest.readBigUInt64BE(0) >> (64n - CHECK_BITS)), 8)
-    return `event_${bytes.toString('hex')}`
+    return toId('event', bytes.toString('hex'))
   }
 
-  const decode = (sessionUuid: string, id: string): number => {
+  const decode = (sessionId: string, id: string): number => {
     if (!/^event_[0-9a-f]{32}$/.test(id)) throw invalid('since_id must be event_ followed by 32 lower-case hex digits')
-    const bytes = Buffer.from(toUuid(id).replaceAll('-', ''), 'hex')
+    const bytes = Buffer.from(id.slice('event_'.length), 'hex')
     const high = bytes.readUInt16BE(6) & 0x0fff
     const low = Number((bytes.readBigUInt64BE(8) >> CHECK_BITS) & 0xfffffn)
     const sequence = high * 2 ** LOW_BITS + low
-    const expected = encode(sessionUuid, sequence, bytes.readUIntBE(0, 6))
+    const expected = encode(sessionId, sequence, bytes.readUIntBE(0, 6))
     if (expected !== id) throw invalid('since_id is not the id of an event of this session')
     return sequence
   }

@@ -1,10 +1,22 @@
 import { sleep } from '../../lib/sleep.ts'
 import type { Deps } from '../deps.ts'
+import type { Subscription } from './event-broker.ts'
 import { createEventMatcher, type EventFilter } from './filter.ts'
-import { createEventReader, type EventLine, type EventPage, type EventReader } from './read.ts'
+import type { LiveEntry } from './live-entry.ts'
+import { createEventReader, type EventLine, type EventPage, type EventReader, type ExpandGenerations } from './read.ts'
 
 export const REPLAY_BATCH = 200
 const RETRY_MS = 1000
+
+export type FollowOptions = {
+  filter?: EventFilter
+  expand: ExpandGenerations
+  /** Called when more than 1 MiB waits for a consumer that does not come for it. */
+  onOverflow?: (() => void) | undefined
+}
+
+/** Where a follower is; one that is behind reads the record, any other takes what its inbox holds. */
+type Position = { cursor: number; isBehind: boolean }
 
 /**
  * The events of a session after sequence `after`, in order, each once, first from the record and then live, until
@@ -12,59 +24,61 @@ const RETRY_MS = 1000
  *
  * The cursor is the whole state. An entry of the relay at cursor + 1 is passed on as it is, an older one is dropped,
  * and any other case (a jump, a lost Redis, the start) is the same case: read the record from the cursor.
- * `onOverflow` is called when more than 1 MiB waits for a consumer that does not come for it.
  */
 export async function* follow(
   deps: Deps,
   sessionId: string,
   after: number,
-  filter: EventFilter,
+  { filter = {}, expand, onOverflow = () => {} }: FollowOptions,
   signal: AbortSignal,
-  onOverflow: () => void = () => {},
 ): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
-  let cursor = after
-  let behind = true
+  const position: Position = { cursor: after, isBehind: true }
   /** Only while there is something to read: most streams are up to date, and a reader is a tenth of what one takes. */
   let read: EventReader | undefined
   const matches = createEventMatcher(filter)
-  const inbox = deps.events.broker.subscribe(sessionId, () => cursor)
+  const inbox = deps.events.broker.subscribe(sessionId, () => position.cursor)
   // Who is behind reads the record: nothing is lost with what its inbox held.
   inbox.onOverflow = () => {
-    if (!behind) onOverflow()
+    if (!position.isBehind) onOverflow()
   }
   try {
     while (!signal.aborted) {
-      if (behind) {
-        read ??= createEventReader(deps, sessionId, { filter, batch: REPLAY_BATCH, ahead: true })
-        const page = await unlessAborted(readPatiently(deps, read, cursor, signal), signal)
+      if (position.isBehind) {
+        read ??= createEventReader(deps, sessionId, { filter, expand, batch: REPLAY_BATCH, ahead: true })
+        const page = await unlessAborted(readPatiently(deps, read, position.cursor, signal), signal)
         if (page === undefined) return 'aborted'
-        const { events, through, hasMore, keepsText } = page
-        if (through === undefined) return 'session_deleted'
-        if (!hasMore && !keepsText) read = undefined
-        behind = hasMore
-        cursor = Math.max(cursor, through)
-        if (events.length > 0) yield events
+        if (page.through === undefined) return 'session_deleted'
+        if (!page.hasMore && !page.keepsText) read = undefined
+        position.isBehind = page.hasMore
+        position.cursor = Math.max(position.cursor, page.through)
+        if (page.events.length > 0) yield page.events
         continue
       }
-      const { entries, missed } = inbox.take()
-      if (missed) behind = true
-      const ready: EventLine[] = []
-      for (const entry of entries) {
-        if (entry.sequence <= cursor) continue
-        if (entry.sequence !== cursor + 1 || entry.line === '') {
-          behind = true
-          break
-        }
-        cursor = entry.sequence
-        if (matches(entry)) ready.push(entry)
-      }
+      const ready = takeInOrder(inbox, position).filter(matches)
       if (ready.length > 0) yield ready
-      else if (!behind) await inbox.wait(signal)
+      else if (!position.isBehind) await inbox.wait(signal)
     }
     return 'aborted'
   } finally {
     inbox.close()
   }
+}
+
+/** The entries that stand next to the cursor, which moves with them; a follower that misses one is behind from then on. */
+function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
+  const { entries, missed } = inbox.take()
+  if (missed) position.isBehind = true
+  const taken: LiveEntry[] = []
+  for (const entry of entries) {
+    if (entry.sequence <= position.cursor) continue
+    if (entry.sequence !== position.cursor + 1 || entry.line === '') {
+      position.isBehind = true
+      break
+    }
+    position.cursor = entry.sequence
+    taken.push(entry)
+  }
+  return taken
 }
 
 /** While the record cannot be read a stream waits: its client would come back sooner, and make it worse. */

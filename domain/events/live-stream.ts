@@ -1,32 +1,15 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { Deps } from '../deps.ts'
+import { relayIndex, relayKey } from './live-entry.ts'
 
-/** A fixed number, so that one blocking read covers all sessions. All processes of a deployment must agree on it. */
-export const RELAY_STREAMS = 8
 /** A subscriber that falls further behind reads Postgres, so the relay stays small. */
 const KEPT_ENTRIES = 1000
 /** Longer lines ring the bell without their text: Redis holds news, not the record. */
 export const MAX_LINE_LENGTH = 64 * 1024
 
-/** An event on the relay, ids as plain uuids. With an empty `line` the reader takes the event from Postgres. */
-export type RelayEntry = {
-  sessionId: string
-  sequence: number
-  type: string
-  turnId: string
-  id: string
-  line: string
-}
-
-export const relayKey = (prefix: string, index: number): string => `${prefix}:relay:${index}`
-
-export const relayIndex = (sessionUuid: string): number =>
-  // The last hex digits of a UUIDv7 are random.
-  Number.parseInt(sessionUuid.slice(-4), 16) % RELAY_STREAMS
-
 /**
  * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from
- * Postgres by the hub's next check.
+ * Postgres by the broker's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
@@ -39,7 +22,7 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
 
 /**
  * Makes those who follow a deleted session look at the record, where it is not any more: an entry that comes after
- * every other. Lost, it costs them the time until the hub's next check.
+ * every other. Lost, it costs them the time until the broker's next check.
  */
 export function publishDeletion(deps: Deps, sessionId: string): void {
   const noTurn = '00000000-0000-0000-0000-000000000000'
@@ -68,13 +51,4 @@ function isLongGeneration(event: WireEvent): boolean {
     if (length > MAX_LINE_LENGTH) return true
   }
   return false
-}
-
-/** The entries of one publishEvents, as a reader of the stream gets them. */
-export function* readRelayFields(fields: string[]): Generator<RelayEntry> {
-  const [sessionId = '', turnId = ''] = fields
-  for (let at = 2; at + 3 < fields.length; at += 4) {
-    const [sequence, type = '', id = '', line = ''] = fields.slice(at, at + 4)
-    yield { sessionId, turnId, sequence: Number(sequence), type, id, line }
-  }
 }

@@ -3,6 +3,7 @@ import type { EventContext, EventType, WireEvent } from '../../contract/events.t
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
+import { actStep, parseStep } from './steps.ts'
 
 /** An event as it is stored: `data` lacks what can be computed when it is read. */
 export type StoredEvent = {
@@ -24,14 +25,17 @@ export type ReadParts = {
   messages?: Message[] | undefined
 }
 
-export function presentEvent(eventIds: EventIds, event: StoredEvent, parts: ReadParts): WireEvent {
+/** What events are presented with: how ids are made, and the context that was made last. */
+export type Presenting = { ids: EventIds; lastContext: ContextMemo }
+
+export function presentEvent({ ids, lastContext }: Presenting, event: StoredEvent, parts: ReadParts): WireEvent {
   return {
-    id: eventIds.encode(event.sessionId, event.sequence, event.ts.getTime()),
+    id: ids.encode(event.sessionId, event.sequence, event.ts.getTime()),
     type: event.type,
     ts: event.ts.toISOString(),
     session_id: toId('session', event.sessionId),
     sequence: event.sequence,
-    context: presentContext(event),
+    context: presentContext(lastContext, event),
     // The append functions are the only writers of events, and their input is typed by event type.
     data: presentData(event, parts) as WireEvent['data'],
   }
@@ -92,20 +96,23 @@ function parseJson(text: string): unknown {
 }
 
 /** `input.message` stands before its turn; everything else names turn, step and the span it belongs to. */
-function presentContext(event: StoredEvent): EventContext {
+function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
   if (event.type === 'input.message') return {}
   const { turnId, step, execId } = event
   const isCall = event.type === 'llm.generation'
-  if (turnId !== last?.turnId || step !== last.step || execId !== last.execId || isCall !== last.isCall) {
-    last = { turnId, step, execId, isCall, context: makeContext(event, isCall) }
+  const { last } = memo
+  if (turnId === last?.turnId && step === last.step && execId === last.execId && isCall === last.isCall) {
+    return last.context
   }
-  return last.context
+  const context = makeContext(event, isCall)
+  memo.last = { turnId, step, execId, isCall, context }
+  return context
 }
 
 type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { isCall: boolean; context: EventContext }
 
 /** Most events stand at the same place as the one before, and what is made for a place are several digests. */
-let last: Place | undefined
+export type ContextMemo = { last?: Place }
 
 function makeContext(event: StoredEvent, isCall: boolean): EventContext {
   const turn = toId('turn', event.turnId)
@@ -120,10 +127,10 @@ function makeContext(event: StoredEvent, isCall: boolean): EventContext {
   }
 }
 
-/** turn -> reason or act -> llm or tool. The step of a tool call is `tool:<iteration>:<call id>`. */
+/** turn -> reason or act -> llm or tool. */
 function parentSpan(event: StoredEvent): string {
-  const [kind, iteration] = event.step.split(':', 2)
-  return kind === 'tool' ? span(event.turnId, `act:${iteration}`) : span(event.turnId, '')
+  const step = parseStep(event.step)
+  return span(event.turnId, step?.kind === 'tool' ? actStep(step.iteration) : '')
 }
 
 /** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */

@@ -1,7 +1,8 @@
 import type { Deps } from '../deps.ts'
-import { type EventRows, readEventRows, textBefore } from './event-queries.ts'
+import { type EventRows, type Row, readEventRows } from './event-queries.ts'
 import type { EventFilter } from './filter.ts'
 import { MAX_LINE_LENGTH } from './live-stream.ts'
+import { createMessageTexts, type MessageTexts } from './message-texts.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 
 /** An event on its way to a client: `line` is the whole event as one line of JSON, `turnId` a uuid. */
@@ -14,8 +15,15 @@ export type EventPage = { events: EventLine[]; through: number | undefined; hasM
 /** Reads the events after a sequence, as many as fit into a page. */
 export type EventReader = (after: number) => Promise<EventPage>
 
+/**
+ * Gives the messages of each llm.generation among the rows, as a JSON array. They are stored once, in events of their own,
+ * so those who know conversations compute them; the log only adds the text to the line.
+ */
+export type ExpandGenerations = (deps: Deps, sessionId: string, rows: Row[]) => (call: Row) => Promise<string>
+
 export type ReaderOptions = {
   filter?: EventFilter
+  expand: ExpandGenerations
   /** How many events are looked for at once. */
   batch: number
   /** Whether the record is looked at for the next page already while this one is put together and taken. */
@@ -36,60 +44,36 @@ const MAX_KEPT_TEXT = 256 * 1024
  * text of unfinished messages, so that `accumulated` costs nothing extra from page to page.
  */
 export function createEventReader(deps: Deps, sessionId: string, options: ReaderOptions): EventReader {
-  const { filter = {}, batch, ahead } = options
-  const texts = new Map<string, string>()
-  let textsOf: string | null = null
-  let wanted = batch
+  const texts = createMessageTexts(deps)
+  const looks = createLooks(deps, sessionId, options)
   let position: number | undefined
-  let current: (EventRows & { taken: number }) | undefined
-  let next: Promise<EventRows> | undefined
+  let current: Look | undefined
 
   const forget = () => {
     texts.clear()
+    looks.forget()
     current = undefined
-    next = undefined
   }
-  const look = (after: number) => readEventRows(deps, sessionId, after, wanted, filter)
-  const takeNext = async (after: number) => {
-    // One that failed while nobody waited for it says nothing about now.
-    const taken = { ...((await next?.catch(() => undefined)) ?? (await look(after))), taken: 0 }
-    const last = taken.rows.at(-1)
-    // Large rows are looked for in small numbers.
-    wanted = Math.max(1, Math.min(batch, 2 * (taken.isFull ? taken.rows.length : wanted)))
-    next = ahead && taken.hasMore && last !== undefined ? look(last.sequence) : undefined
-    next?.catch(() => {})
-    return taken
-  }
-
-  const isDelta = ({ type }: StoredEvent) => type === 'output.message.delta' || type === 'reason.thinking.delta'
-  const textKey = ({ execId, type }: StoredEvent) => `${execId}/${type}`
-  /** False when retention has deleted the event since it was read. */
-  const findTextBefore = async (event: StoredEvent): Promise<boolean> => {
-    const text = await textBefore(deps, event)
-    if (text !== undefined) texts.set(textKey(event), text)
-    return text !== undefined
-  }
-  /** No more than the text of one message is remembered. */
-  const enterMessage = ({ execId }: StoredEvent) => {
-    if (execId !== textsOf) texts.clear()
-    textsOf = execId
-  }
-  const partsOf = (event: StoredEvent): ReadParts => {
-    if (isDelta(event)) {
-      const accumulated = (texts.get(textKey(event)) ?? '') + String(event.data.delta)
-      texts.set(textKey(event), accumulated)
-      return { accumulated }
+  const readPage: EventReader = async (after) => {
+    // Between two reads the follower may have gone on live; what is remembered is then out of date.
+    if (after !== position) forget()
+    current ??= await looks.take(after)
+    const look = current
+    const events = await takeLines(deps, look, texts)
+    if (events === undefined) {
+      // Without what has gone, what comes is another page.
+      forget()
+      return readPage(after)
     }
-    if (event.type === 'output.message.started') {
-      enterMessage(event)
-      texts.set(`${event.execId}/output.message.delta`, '')
-      texts.set(`${event.execId}/reason.thinking.delta`, '')
-    }
-    if (event.type === 'output.message.completed') texts.clear()
-    return {}
+    if (look.taken === look.rows.length) current = undefined
+    const hasMore = current !== undefined || look.hasMore
+    position = hasMore ? events.at(-1)?.sequence : look.through
+    // Whoever goes on live has the texts from there, unless they are too long for it.
+    const keepsText = isLong(texts.length())
+    if (!hasMore && !keepsText) texts.clear()
+    return { events, through: position, hasMore, keepsText }
   }
-
-  const read: EventReader = async (after) => {
+  return async (after) => {
     try {
       return await readPage(after)
     } catch (error) {
@@ -98,40 +82,54 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
       throw error
     }
   }
-  const readPage: EventReader = async (after) => {
-    // Between two reads the follower may have gone on live; what is remembered is then out of date.
-    if (after !== position) forget()
-    current ??= await takeNext(after)
-    const { rows, through, inputOf } = current
-    const events: EventLine[] = []
-    for (let bytes = 0; bytes <= PAGE_BYTES && current.taken < rows.length; current.taken++) {
-      const event = { ...(rows[current.taken] as EventRows['rows'][number]), sessionId }
-      if (isDelta(event)) enterMessage(event)
-      if (isDelta(event) && !texts.has(textKey(event)) && !(await findTextBefore(event))) {
-        // Without what has gone, what comes is another page.
-        forget()
-        return readPage(after)
-      }
-      const input = event.type === 'llm.generation' ? await inputOf(event) : undefined
-      events.push(toLine(deps, event, partsOf(event), input))
-      bytes += events.at(-1)?.line.length ?? 0
-    }
-    const isTaken = current.taken === rows.length
-    const hasMore = !isTaken || current.hasMore
-    position = hasMore ? events.at(-1)?.sequence : through
-    if (isTaken) current = undefined
-    // Whoever goes on live has the texts from there, unless they are too long for it.
-    const length = [...texts.values()].reduce((sum, text) => sum + text.length, 0)
-    const keepsText = length >= LONG_TEXT && length <= MAX_KEPT_TEXT
-    if (!hasMore && !keepsText) texts.clear()
-    return { events, through: position, hasMore, keepsText }
+}
+
+const isLong = (characters: number): boolean => characters >= LONG_TEXT && characters <= MAX_KEPT_TEXT
+
+/** Rows of the record of which the first `taken` have been passed on. */
+type Look = EventRows & { sessionId: string; taken: number; inputOf(call: Row): Promise<string> }
+
+/** Looks at the record, for large rows in small numbers, and with `ahead` for the next ones before they are asked for. */
+function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch, ahead }: ReaderOptions) {
+  let wanted = batch
+  let next: Promise<EventRows> | undefined
+  const read = (after: number) => readEventRows(deps, sessionId, after, wanted, filter)
+  return {
+    async take(after: number): Promise<Look> {
+      // One that failed while nobody waited for it says nothing about now.
+      const found = (await next?.catch(() => undefined)) ?? (await read(after))
+      const last = found.rows.at(-1)
+      wanted = Math.max(1, Math.min(batch, 2 * (found.isFull ? found.rows.length : wanted)))
+      next = ahead && found.hasMore && last !== undefined ? read(last.sequence) : undefined
+      next?.catch(() => {})
+      return { ...found, sessionId, taken: 0, inputOf: expand(deps, sessionId, found.rows) }
+    },
+    forget(): void {
+      next = undefined
+    },
   }
-  return read
+}
+
+/** The next lines of a look, up to a page of them; undefined when an event has been deleted since it was read. */
+async function takeLines(deps: Deps, look: Look, texts: MessageTexts): Promise<EventLine[] | undefined> {
+  const { rows, sessionId } = look
+  const lines: EventLine[] = []
+  for (let bytes = 0; bytes <= PAGE_BYTES && look.taken < rows.length; look.taken++) {
+    const event = { ...(rows[look.taken] as Row), sessionId }
+    let parts = texts.partsOf(event)
+    if (parts === undefined && (await texts.find(event))) parts = texts.partsOf(event)
+    if (parts === undefined) return undefined
+    const input = event.type === 'llm.generation' ? await look.inputOf(event) : undefined
+    const line = toLine(deps, event, parts, input)
+    lines.push(line)
+    bytes += line.line.length
+  }
+  return lines
 }
 
 /** `input`: the messages of a model call, as they go into its data, which stands last in the line. */
 function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string | undefined): EventLine {
-  const presented = presentEvent(deps.events.ids, event, parts)
+  const presented = presentEvent(deps.events, event, parts)
   const line = JSON.stringify(presented)
   return {
     id: presented.id,

@@ -28,21 +28,7 @@ export const withLockedSession = <T>(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   work: (session: LockedSession) => Promise<T>,
-): Promise<T | undefined> => inLine(where.sessionId, () => runLocked(deps, where, work))
-
-const lines = new Map<string, Promise<unknown>>()
-
-/** One at a time for each session in this process: whoever waits here for the lock holds no connection meanwhile. */
-async function inLine<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
-  const own = (lines.get(sessionId) ?? Promise.resolve()).then(work)
-  const settled = own.catch(() => {})
-  lines.set(sessionId, settled)
-  try {
-    return await own
-  } finally {
-    if (lines.get(sessionId) === settled) lines.delete(sessionId)
-  }
-}
+): Promise<T | undefined> => deps.events.lines(where.sessionId, () => runLocked(deps, where, work))
 
 async function runLocked<T>(
   deps: Deps,

@@ -10,7 +10,7 @@ export type ModelEnvironment = {
 }
 
 export type CatalogModel = {
-  /** `model_` and 32 hex digits; the same in every installation. */
+  /** A UUID, the same in every installation. */
   id: string
   providerId: string
   providerName: string
@@ -30,13 +30,13 @@ const CONTEXT_TOKENS = 128_000
 
 /** Ids are fixed and may be stored: a line may be added here, but never renumbered. */
 const SIMULATED_MODELS = [
-  { id: 'model_01933b5a000070008000000000000101', name: 'llmsim-default', displayName: 'Simulator: short answer' },
-  { id: 'model_01933b5a000070008000000000000102', name: 'llmsim-latency', displayName: 'Simulator: realistic pace' },
-  { id: 'model_01933b5a000070008000000000000103', name: 'llmsim-echo', displayName: 'Simulator: echo' },
-  { id: 'model_01933b5a000070008000000000000104', name: 'llmsim-lorem-20', displayName: 'Simulator: 20 tokens' },
-  { id: 'model_01933b5a000070008000000000000105', name: 'llmsim-lorem-200', displayName: 'Simulator: 200 tokens' },
-  { id: 'model_01933b5a000070008000000000000106', name: 'llmsim-lorem-2000', displayName: 'Simulator: 2,000 tokens' },
-  { id: 'model_01933b5a000070008000000000000107', name: 'llmsim-script', displayName: 'Simulator: script' },
+  { id: '01933b5a-0000-7000-8000-000000000101', name: 'llmsim-default', displayName: 'Simulator: short answer' },
+  { id: '01933b5a-0000-7000-8000-000000000102', name: 'llmsim-latency', displayName: 'Simulator: realistic pace' },
+  { id: '01933b5a-0000-7000-8000-000000000103', name: 'llmsim-echo', displayName: 'Simulator: echo' },
+  { id: '01933b5a-0000-7000-8000-000000000104', name: 'llmsim-lorem-20', displayName: 'Simulator: 20 tokens' },
+  { id: '01933b5a-0000-7000-8000-000000000105', name: 'llmsim-lorem-200', displayName: 'Simulator: 200 tokens' },
+  { id: '01933b5a-0000-7000-8000-000000000106', name: 'llmsim-lorem-2000', displayName: 'Simulator: 2,000 tokens' },
+  { id: '01933b5a-0000-7000-8000-000000000107', name: 'llmsim-script', displayName: 'Simulator: script' },
 ]
 
 /** Every model of this installation; exactly one is the default. */
@@ -61,7 +61,7 @@ export function defaultModel(environment: ModelEnvironment): CatalogModel {
 function simulatedModel(entry: { id: string; name: string; displayName: string; isDefault: boolean }): CatalogModel {
   return {
     ...entry,
-    providerId: 'provider_01933b5a000070008000000000000101',
+    providerId: '01933b5a-0000-7000-8000-000000000101',
     providerName: 'LLM simulator',
     providerType: 'llmsim',
     contextTokens: CONTEXT_TOKENS,
@@ -83,8 +83,8 @@ function openaiModel(environment: ModelEnvironment): CatalogModel | undefined {
   const baseUrl = openaiBaseUrl || OPENAI_BASE_URL
   const providerName = openaiBaseUrl ? 'OpenAI-compatible provider' : 'OpenAI'
   return {
-    id: 'model_01933b5a000070008000000000000201',
-    providerId: 'provider_01933b5a000070008000000000000201',
+    id: '01933b5a-0000-7000-8000-000000000201',
+    providerId: '01933b5a-0000-7000-8000-000000000201',
     providerName,
     providerType: 'openai_completions',
     name,

@@ -1,5 +1,13 @@
 import type { WireEvent } from '../../contract/events.ts'
-import { type CreateMessageRequest, type InputContentPart, type Message, textOf } from '../../contract/messages.ts'
+import type { SessionId, TurnId } from '../../contract/ids.ts'
+import {
+  type Controls,
+  type CreateMessageRequest,
+  type InputContentPart,
+  type InputControls,
+  type Message,
+  textOf,
+} from '../../contract/messages.ts'
 import { truncate } from '../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
@@ -11,12 +19,14 @@ import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { toId, toUuid } from '../ids.ts'
+import { asUuid, toId } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
-import { type StartedTurn, startTurnSoon } from '../turns/start.ts'
+import { startTurnSoon } from '../turns/start.ts'
+import type { StartedTurn } from '../turns/turn-workflows.ts'
 
-export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid: string; sequence: number }
+/** It is kept with the Idempotency-Key of its request, so its fields cannot be renamed. */
+export type AcceptedMessage = { message: Message; sessionUuid: SessionId; turnUuid: TurnId; sequence: number }
 
 /**
  * Accepts a user's message: one transaction stores the event input.message and the turn that will answer it, then
@@ -27,14 +37,14 @@ export type AcceptedMessage = { message: Message; sessionUuid: string; turnUuid:
 export async function createMessage(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   input: CreateMessageRequest,
   attempt: CreationAttempt = {},
 ): Promise<AcceptedMessage> {
-  const place = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  const place = { organizationId: actor.organizationId, sessionId }
   return createOnce(attempt, {
-    find: (turnId) => findAccepted(deps, { ...place, turnId }),
-    insert: (turnId) => acceptMessage(deps, newMessage({ ...place, turnId }, input), input),
+    find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }),
+    insert: (turnId) => acceptMessage(deps, newMessage({ ...place, turnId: asUuid(turnId) }, input), input),
   })
 }
 
@@ -64,7 +74,7 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
   publishEvents(deps, message.sessionId, message.turnId, [event])
   // Accepted is accepted: what fails from here on is the sweeper's to make good.
   startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
-    deps.log.warn({ err: error.message }, 'turn not started; the sweeper will')
+    deps.log.warn({ err: error.message }, 'queue not read; the sweeper will start the turn')
   })
   return toAccepted(message, event)
 }
@@ -119,17 +129,17 @@ async function cancelForBusyPolicy(
   policy: BusyPolicy,
 ): Promise<Cancelled[]> {
   if (policy === 'interrupt') {
-    return cancelUnfinished(session, { reason: 'interrupted by a new message', idles: false })
+    return cancelUnfinished(session, { reason: 'interrupted by a new message', afterwards: 'goes_on' })
   }
   if (head?.status !== 'waiting') return []
-  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', idles: false })
+  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
 /** How many turns of a session may be unfinished at once. */
 const MAX_QUEUED_TURNS = 1000
 
 /** The turn's uuid is the message's too. */
-type MessagePlace = { organizationId: string; sessionId: string; turnId: string }
+type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 type NewMessage = MessagePlace & {
   content: InputContentPart[]
   controls: string | null
@@ -138,20 +148,26 @@ type NewMessage = MessagePlace & {
 
 function newMessage(place: MessagePlace, input: CreateMessageRequest): NewMessage {
   const { content } = input.message
+  const controls = input.controls ? presentControls(input.controls) : undefined
   const message = {
     id: toId('message', place.turnId),
     role: 'user',
     content,
-    controls: input.controls ?? undefined,
+    controls,
     metadata: input.metadata ?? undefined,
     tags: input.tags ?? undefined,
   }
-  const controls = input.controls ? JSON.stringify(input.controls) : null
-  return { ...place, content, controls, data: { message } }
+  const stored = controls === undefined ? null : JSON.stringify(controls)
+  return { ...place, content, controls: stored, data: { message } }
 }
 
+const presentControls = (controls: InputControls): Controls => ({
+  ...controls,
+  model_id: controls.model_id && toId('model', controls.model_id),
+})
+
 const presentInput = (deps: Deps, event: StoredEvent) =>
-  presentEvent(deps.events.ids, event, {}) as WireEvent<'input.message'>
+  presentEvent(deps.events, event, {}) as WireEvent<'input.message'>
 
 const toAccepted = ({ sessionId, turnId }: MessagePlace, event: WireEvent<'input.message'>): AcceptedMessage => ({
   message: event.data.message,

@@ -1,3 +1,4 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Message } from '../../contract/messages.ts'
 import type { Actor } from '../actor.ts'
 import { readMessages } from '../conversation/list-messages.ts'
@@ -9,7 +10,7 @@ import { requireSession } from '../sessions/read.ts'
 export async function listMessages(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   page: { order: 'asc' | 'desc'; limit?: number | undefined; offset: number },
 ): Promise<Pages<Message>> {
   const session = await requireSession(deps, actor, sessionId)

@@ -3,10 +3,9 @@ import type { Message } from '../../contract/messages.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { follow } from '../events/follow.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
 import type { EventLine } from '../events/read.ts'
-import { toId } from '../ids.ts'
+import { followSession } from '../sessions/events.ts'
 import { getTurn } from '../turns/read.ts'
 import type { AcceptedMessage } from './create.ts'
 
@@ -20,7 +19,8 @@ export async function* followTurn(
   { types, onOverflow }: FollowTurn = {},
 ): AsyncGenerator<EventLine[], string> {
   const { sessionUuid, turnUuid, sequence } = accepted
-  const events = follow(deps, sessionUuid, sequence - 1, { types, turnId: turnUuid }, signal, onOverflow)
+  const cursor = { sessionId: sessionUuid, after: sequence - 1 }
+  const events = followSession(deps, cursor, { types, turnId: turnUuid }, signal, onOverflow)
   try {
     for (;;) {
       const next = await events.next()
@@ -51,7 +51,7 @@ export async function waitForTurn(
 ): Promise<WaitedTurn> {
   const types = [...turnEndTypes, 'tool.call_requested'] as const
   for await (const _news of followTurn(deps, accepted, signal, { types })) break
-  const turn = await getTurn(deps, actor, toId('session', accepted.sessionUuid), toId('turn', accepted.turnUuid))
+  const turn = await getTurn(deps, actor, accepted.sessionUuid, accepted.turnUuid)
   const hasEnded = turn.finished_at !== null
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
 }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { SessionId } from '../../contract/ids.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { publishDeletion } from '../events/live-stream.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
-import { toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 import { cancelUnfinished } from '../turns/control/cancel.ts'
 import { deleteOwnedData } from './owned-data.ts'
 
@@ -18,20 +19,21 @@ const MOST_WAITING_MS = 10_000
  * and its streams end; what it owned is removed then, and the workflows of its turns are told, if need be by the sweeper.
  * Throws `not_found`.
  */
-export async function deleteSession(deps: Deps, actor: Actor, id: string): Promise<void> {
-  const where = { organizationId: actor.organizationId, sessionId: toUuid(id) }
+export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
+  const where = { organizationId: actor.organizationId, sessionId: id }
   const deleted = await withLockedSession(deps, where, deleteLocked)
   if (deleted === undefined) throw notFound('Session')
   publishDeletion(deps, deleted.id)
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {
-    deps.log.warn({ session: id, err: error.message }, 'session deleted but not all it owned; the sweeper will')
+    const session = toId('session', id)
+    deps.log.warn({ session, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
   })
   await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
-  await cancelUnfinished(session, { reason: 'the session was deleted', idles: false })
+  await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
   const untold = await session.db.turn.findMany({
     where: { sessionId: session.id, noticeDueAt: { not: null } },
     select: { id: true },

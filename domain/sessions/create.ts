@@ -1,3 +1,4 @@
+import type { AgentId } from '../../contract/ids.ts'
 import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
@@ -7,7 +8,7 @@ import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { DEFAULT_HARNESS_ID, toId, toUuid } from '../ids.ts'
+import { asUuid, DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
 /**
@@ -29,16 +30,16 @@ export async function createSession(
 async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
   checkModel(deps, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
-  await checkTools(input.tools)
+  await checkTools(deps, input.tools)
   if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)
   await deps.db.session.createMany({
     data: [
       {
         id,
         organizationId: actor.organizationId,
-        agentId: input.agent_id ? toUuid(input.agent_id) : null,
-        harnessId: toUuid(input.harness_id ?? DEFAULT_HARNESS_ID),
-        modelId: input.model_id ? toUuid(input.model_id) : null,
+        agentId: input.agent_id ?? null,
+        harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
+        modelId: input.model_id ?? null,
         title: input.title ?? null,
         tags: input.tags ?? [],
         // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
@@ -49,13 +50,13 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
     // Another run of the request may have been here meanwhile.
     skipDuplicates: true,
   })
-  return getSession(deps, actor, toId('session', id))
+  return getSession(deps, actor, asUuid(id))
 }
 
-async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: string): Promise<void> {
-  const agent = await findAgent(deps, actor, toUuid(agentId))
-  if (!agent) throw invalid(`agent_id: there is no agent ${agentId}`)
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<void> {
+  const agent = await findAgent(deps, actor, agentId)
+  if (!agent) throw invalid(`agent_id: there is no agent ${toId('agent', agentId)}`)
   if (agent.status === 'archived') {
-    throw invalid(`agent_id: ${agentId} is archived; PATCH its status to "active" to use it again`)
+    throw invalid(`agent_id: ${toId('agent', agentId)} is archived; PATCH its status to "active" to use it again`)
   }
 }

@@ -1,11 +1,11 @@
+import type { AgentId } from '../../contract/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { toUuid } from '../ids.ts'
 import { type Counted, counted } from '../lists.ts'
 import { readSessions } from './read.ts'
 
-type PageQuery = { agent_id?: string | undefined; limit: number; offset: number }
+type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
 
 /** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
 type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
@@ -20,8 +20,7 @@ const SESSIONS_AT_ONCE = 20
  * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
  */
 export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<Counted<Session>> {
-  const { limit, offset } = query
-  const agentId = query.agent_id === undefined ? undefined : toUuid(query.agent_id)
+  const { limit, offset, agent_id: agentId } = query
   const place = await findPlace(deps, actor, agentId ?? ALL_AGENTS, offset)
   const pinned = place.pinned.slice(offset, offset + limit)
   const others = await findOthers(deps, actor, agentId, place, limit - pinned.length)

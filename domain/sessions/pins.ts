@@ -1,3 +1,4 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
@@ -7,7 +8,7 @@ import { requireSession } from './read.ts'
 const MAX_PINS = 1000
 
 /** Pins the session for the caller. May be repeated. Throws `not_found`, and `invalid` for one pin too many. */
-export async function pinSession(deps: Deps, actor: Actor, id: string): Promise<void> {
+export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const { organizationId, userId } = actor
   const session = await requireSession(deps, actor, id)
   const pinned = await deps.db.sessionPin.findMany({
@@ -25,7 +26,7 @@ export async function pinSession(deps: Deps, actor: Actor, id: string): Promise<
 }
 
 /** May be repeated. Throws `not_found`. */
-export async function unpinSession(deps: Deps, actor: Actor, id: string): Promise<void> {
+export async function unpinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const session = await requireSession(deps, actor, id)
   await deps.db.sessionPin.deleteMany({ where: { userId: actor.userId, sessionId: session.id } })
 }

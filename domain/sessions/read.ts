@@ -1,14 +1,14 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toUuid } from '../ids.ts'
 import { countActiveSchedules } from './active-schedules.ts'
 import { presentSession, relations } from './present.ts'
 
 /** Throws `not_found`. */
-export async function getSession(deps: Deps, actor: Actor, id: string): Promise<Session> {
-  const [session] = await readSessions(deps, actor, [toUuid(id)])
+export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promise<Session> {
+  const [session] = await readSessions(deps, actor, [id])
   if (session === undefined) throw notFound('Session')
   return session
 }
@@ -27,14 +27,14 @@ export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Pro
   })
 }
 
-/** The uuid of a session that the caller may see. Throws `not_found` for any other. */
+/** A session that the caller may see. Throws `not_found` for any other. */
 export async function requireSession(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: SessionId,
 ): Promise<{ id: string; lastSequence: number }> {
   const row = await deps.db.session.findFirst({
-    where: { id: toUuid(id), organizationId: actor.organizationId },
+    where: { id, organizationId: actor.organizationId },
     select: { id: true, lastSequence: true },
   })
   if (!row) throw notFound('Session')

@@ -1,19 +1,19 @@
+import type { SessionId } from '../../contract/ids.ts'
 import type { Session, UpdateSessionRequest } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toUuid } from '../ids.ts'
 import { getSession } from './read.ts'
 
 /** One statement, so that of several changes at once none is lost. Throws `not_found`. */
 export async function patchSession(
   deps: Deps,
   actor: Actor,
-  id: string,
+  id: SessionId,
   input: UpdateSessionRequest,
 ): Promise<Session> {
   const { count } = await deps.db.session.updateMany({
-    where: { id: toUuid(id), organizationId: actor.organizationId },
+    where: { id, organizationId: actor.organizationId },
     data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
   })
   if (count === 0) throw notFound('Session')

@@ -4,6 +4,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
+import { actStep, callStep, callSteps, stepSql } from '../events/steps.ts'
 
 /** A call that the model made in one of a turn's steps, as the record has it. */
 export type Call = {
@@ -25,9 +26,6 @@ export type PlannedCall = Omit<Call, 'execId'>
 /** The calls of one reason step. `execId` is that of act.started. */
 export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[] }
 
-export const actStep = (iteration: number): string => `act:${iteration}`
-export const callStep = (iteration: number, callId: string): string => `tool:${iteration}:${callId}`
-
 type Row = {
   iteration: number
   execId: string
@@ -46,17 +44,18 @@ export async function readAct(
   iteration?: number,
 ): Promise<Act | undefined> {
   const step = iteration === undefined ? Prisma.empty : Prisma.sql`AND step = ${actStep(iteration)}`
-  const ofAct = Prisma.sql`turn_id = ${turnId}::uuid AND step LIKE 'tool:' || act.iteration || ':%'`
+  const iterationSql = Prisma.sql`act.iteration`
+  const ofAct = Prisma.sql`turn_id = ${turnId}::uuid AND step LIKE ${stepSql.calls(iterationSql)}`
   const rows = await db.$queryRaw<Row[]>`
     SELECT act.iteration::int, act.exec_id AS "execId", act.ts AS "startedAt", act.data -> 'tool_calls' AS summaries,
       (SELECT data #> '{message,content}' FROM events
-        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = 'reason:' || act.iteration)
+        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = ${stepSql.reason(iterationSql)})
         AS content,
       (SELECT coalesce(jsonb_object_agg(step, exec_id), '{}') FROM events WHERE ${ofAct} AND type = 'tool.started')
         AS started,
       ARRAY(SELECT step FROM events WHERE ${ofAct} AND type = 'tool.completed') AS completed
     FROM (
-      SELECT *, split_part(step, ':', 2) AS iteration FROM events
+      SELECT *, ${stepSql.iterationOf(Prisma.sql`step`)} AS iteration FROM events
       WHERE turn_id = ${turnId}::uuid AND type = 'act.started' ${step} ORDER BY sequence DESC LIMIT 1
     ) AS act`
   const row = rows[0]
@@ -148,7 +147,7 @@ export async function readActOutcome(
       (count(*) FILTER (WHERE (call.data ->> 'success')::boolean))::int AS successes,
       (count(*) FILTER (WHERE NOT (call.data ->> 'success')::boolean))::int AS failures
     FROM events act LEFT JOIN events call
-      ON call.turn_id = act.turn_id AND call.type = 'tool.completed' AND call.step LIKE ${`tool:${iteration}:%`}
+      ON call.turn_id = act.turn_id AND call.type = 'tool.completed' AND call.step LIKE ${callSteps(iteration)}
     WHERE act.turn_id = ${turnId}::uuid AND act.type = 'act.started' AND act.step = ${actStep(iteration)}
     GROUP BY act.exec_id, act.ts`
   return rows[0] && { ...rows[0], iteration }

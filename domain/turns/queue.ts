@@ -1,15 +1,13 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { type StartedTurn, startTurnSoon } from './start.ts'
+import { startTurnSoon } from './start.ts'
+import type { StartedTurn } from './turn-workflows.ts'
 
 /** The turn at the head of a session's queue if it still has to be started; null when another one runs or none waits. */
 export async function nextTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | null> {
-  const head = await db.turn.findFirst({
-    where: { sessionId, finishedAt: null },
-    orderBy: { inputSequence: 'asc' },
-    select: { id: true, status: true },
-  })
-  return head?.status === 'queued' ? head.id : null
+  const [next] = await db.$queryRaw<{ id: string | null }[]>`
+    SELECT next_queued_turn(${sessionId}::uuid)::text AS id`
+  return next?.id ?? null
 }
 
 /** Whoever ends a turn starts the next in the queue. */

@@ -1,9 +1,10 @@
+import type { SessionId, TurnId } from '../../contract/ids.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toId, toUuid } from '../ids.ts'
+import { toId } from '../ids.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 import { presentUsage } from '../usage.ts'
@@ -15,7 +16,7 @@ const TURNS_AT_ONCE = 100
 export async function listTurns(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   { status, ...part }: { status?: TurnStatus | undefined; limit: number; offset: number },
 ): Promise<Pages<Turn>> {
   const session = await requireSession(deps, actor, sessionId)
@@ -36,9 +37,9 @@ export async function listTurns(
 }
 
 /** Throws `not_found`. */
-export async function getTurn(deps: Deps, actor: Actor, sessionId: string, turnId: string): Promise<Turn> {
+export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, turnId: TurnId): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
-    where: { id: toUuid(turnId), sessionId: toUuid(sessionId), organizationId: actor.organizationId },
+    where: { id: turnId, sessionId, organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
   return presentTurn(row, await pendingCalls(deps, row))

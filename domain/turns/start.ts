@@ -1,26 +1,13 @@
-import type { TurnInput } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
-
-/** A turn as it is started; the agent, a plain uuid, only labels the workflow in Temporal. */
-export type StartedTurn = TurnInput & { agentId: string | null }
-
-/** Starts the workflow of a turn, or finds it started. Rejects when Temporal does not answer in time. */
-export type TurnStarter = (turn: StartedTurn) => Promise<void>
-
-/** What is done to the workflow of a turn from outside; `turnId` is a plain uuid. All reject when Temporal is away. */
-export type TurnControl = {
-  /** Makes a waiting turn look at the record again. Resolves also when it has no workflow, or one that has ended. */
-  resumeTurn(turnId: string): Promise<void>
-  /** Asks the workflow to stop and does not wait until it has. Resolves also when there is none that runs. */
-  cancelTurn(turnId: string): Promise<void>
-  /** False only when Temporal has said so: the turn has no workflow, or one that has ended. */
-  isTurnRunning(turnId: string): Promise<boolean>
-}
+import type { StartedTurn } from './turn-workflows.ts'
 
 /** For callers that must not wait for Temporal: a turn whose start fails here is started by the sweeper. */
 export function startTurnSoon(deps: Deps, turn: StartedTurn): void {
   deps.workflows.startTurn(turn).catch((error: Error) => {
-    deps.log.warn({ turn: toId('turn', turn.turnId), err: error.message }, 'turn not started; the sweeper will')
+    deps.log.warn(
+      { turn: toId('turn', turn.turnId), err: error.message },
+      'turn not started; the sweeper will start it',
+    )
   })
 }

@@ -15,6 +15,8 @@ export type ThreadPool<Job, Answer> = {
    * When `signal` aborts, rejects with its reason. Rejects too when no thread can be started.
    */
   run(job: Job, timeLimitMs: number, signal?: AbortSignal): Promise<Ran<Answer>>
+  /** Ends the threads that are idle, and each other one when its job has ended. */
+  close(): Promise<void>
 }
 
 export type ThreadPoolOptions = {
@@ -62,20 +64,27 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
         void left.finally(slots.leave)
       }
     },
+    close: idle.close,
   }
 }
 
 /** They hold no process up. */
 function createIdleThreads() {
   const idle = new Map<Worker, NodeJS.Timeout>()
-  const drop = (worker: Worker): void => {
+  let isClosed = false
+  const drop = async (worker: Worker): Promise<void> => {
     clearTimeout(idle.get(worker))
     idle.delete(worker)
-    void worker.terminate()
+    await worker.terminate()
   }
   return {
     drop,
+    async close(): Promise<void> {
+      isClosed = true
+      await Promise.all([...idle.keys()].map(drop))
+    },
     keep(worker: Worker): void {
+      if (isClosed) return void drop(worker)
       worker.unref()
       idle.set(worker, setTimeout(() => drop(worker), IDLE_MS).unref())
     },

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { EventType } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { NewEvent, Writer } from '../../domain/events/append.ts'
-import { relayIndex, relayKey } from '../../domain/events/live-stream.ts'
+import { relayIndex, relayKey } from '../../domain/events/live-entry.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { append, createAnswer, createOpenTurn, postUnanswered, toolEvents } from '../support/by-hand.ts'
 import { call, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
@@ -86,7 +86,8 @@ function withRelay(deps: Deps, fate: Relay): Deps {
     if (fate === 'twice') await deps.redis.client.xadd(...args)
     return deps.redis.client.xadd(...args)
   }
-  return { ...deps, redis: Object.create(deps.redis.client, { xadd: { value: xadd } }) }
+  const client: Redis = Object.create(deps.redis.client, { xadd: { value: xadd } })
+  return { ...deps, redis: { ...deps.redis, client } }
 }
 
 const drawFate = (random: Random): Relay =>

@@ -1,10 +1,11 @@
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid, toUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { leastLiveBytes, liveBytes, toMegabytes } from '../support/heap.ts'
+import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const WAYS = ['events', 'sse']

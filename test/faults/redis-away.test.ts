@@ -1,4 +1,3 @@
-import { toUuid } from '../../domain/ids.ts'
 import {
   call,
   createScriptedSession,
@@ -9,6 +8,7 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
 import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
 import type { TestService } from '../support/service.ts'

@@ -3,15 +3,17 @@ import { type IncomingMessage, request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContentPart } from '../../contract/messages.ts'
+import { expandGenerations } from '../../domain/conversation/expand-generations.ts'
 import { readConversation, withoutImages } from '../../domain/conversation/read.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { listEvents } from '../../domain/events/list.ts'
-import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import { type ListOptions, listEvents } from '../../domain/events/list.ts'
+import { newUuid, toId } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { loadTurn } from '../../domain/turns/run/turn-context.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { call, type Json } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const CLIENTS = 5
@@ -159,9 +161,11 @@ function countBytes(): { counted: Deps; bytes: () => number } {
 
 const generation = { tools: [], output: { text: 'Nice.' }, metadata: { model: 'by-hand', success: true } }
 
+const GENERATIONS = { filter: { types: ['llm.generation'] }, expand: expandGenerations } satisfies ListOptions
+
 async function messagesOfCall(deps: Deps, sessionId: string): Promise<Json[]> {
   const lines: string[] = []
-  for await (const page of listEvents(deps, sessionId, 0, { types: ['llm.generation'] })) {
+  for await (const page of listEvents(deps, sessionId, 0, GENERATIONS)) {
     lines.push(...page.map(({ line }) => line))
   }
   expect(lines).toHaveLength(1)

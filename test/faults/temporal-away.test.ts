@@ -1,4 +1,4 @@
-import type { TemporalService } from '../../dev/services/all.ts'
+import type { TemporalService } from '../../dev/services/index.ts'
 import { call, createScriptedSession, createSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { privateTemporal } from '../support/private-services.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf } from '../support/record.ts'

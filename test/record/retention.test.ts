@@ -1,11 +1,12 @@
 import { jest } from '@jest/globals'
+import { expandGenerations } from '../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { follow, REPLAY_BATCH } from '../../domain/events/follow.ts'
 import { createEventReader } from '../../domain/events/read.ts'
-import { toUuid } from '../../domain/ids.ts'
 import { deleteOldDeltas } from '../../domain/retention.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { createLab } from '../support/lab.ts'
 import { countDeltas, insertOldTurns } from '../support/old-turns.ts'
 import { expectSoundRecord, textOf, turnsOf, typesOf } from '../support/record.ts'
@@ -292,7 +293,7 @@ describe('a reader whose events retention deletes', () => {
       async () => {},
       (sql, rows) => void (sql.includes('last_sequence AS through') && found.push(...(rows as Json[]))),
     )
-    const batches = follow(watched, toUuid(id), 0, {}, new AbortController().signal)
+    const batches = follow(watched, toUuid(id), 0, { expand: expandGenerations }, new AbortController().signal)
     const told: Json[] = []
     while (told.length < left.length) {
       const { value } = await batches.next()
@@ -339,7 +340,9 @@ describe('a reader whose events retention deletes', () => {
       if (sql.includes('string_agg') && deletions++ === 0) await deleteNow()
     })
     const after = deltas[1].sequence
-    const page = await createEventReader(racing, toUuid(id), { batch: 200, ahead: false })(after)
+    const page = await createEventReader(racing, toUuid(id), { expand: expandGenerations, batch: 200, ahead: false })(
+      after,
+    )
     expect(deletions).toBe(1)
     expect(page).toMatchObject({ through: events.length, hasMore: false })
     const rest = withoutDeltas(events).filter(({ sequence }) => sequence > after)
@@ -349,7 +352,11 @@ describe('a reader whose events retention deletes', () => {
   it('reads on after a page that ends with one', async () => {
     const { id, events } = await createAnswered()
     const deltas = deltasOf(events)
-    const read = createEventReader(deps, toUuid(id), { batch: deltas[2].sequence, ahead: false })
+    const read = createEventReader(deps, toUuid(id), {
+      expand: expandGenerations,
+      batch: deltas[2].sequence,
+      ahead: false,
+    })
     const first = await read(0)
     await deleteNow()
     const second = await read(first.through ?? 0)

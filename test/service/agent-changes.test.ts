@@ -1,4 +1,4 @@
-import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/ids.ts'
 import {
   call,
   createSession,
@@ -9,6 +9,7 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { addOrganization } from '../support/organizations.ts'
 import { startService, type TestService } from '../support/service.ts'
 

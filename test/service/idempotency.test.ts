@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { runOnce } from '../../domain/idempotency-keys.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { deleteExpired } from '../../domain/retention.ts'
@@ -9,6 +10,7 @@ import {
   createSession,
   expectError,
   type Json,
+  modelId,
   textMessage,
   waitUntilIdle,
 } from '../support/http.ts'
@@ -127,6 +129,16 @@ describe('a key', () => {
     await forgetAnswer(key)
     await call(service.url, 'DELETE', `/v1/agents/${archived.id}`)
     expect(whole(await post('/v1/sessions', { agent_id: archived.id }, key))).toEqual(whole(first))
+  })
+
+  it('is kept with a fingerprint of the request as it is on the wire', async () => {
+    const id = await createSession(service.url)
+    const body = textMessage('Hi', { controls: { model_id: await modelId(service.url, 'llmsim-echo') } })
+    const key = newUuid()
+    expect((await post(`/v1/sessions/${id}/messages`, body, key)).status).toBe(201)
+    const request = ['POST', '/v1/sessions/{session_id}/messages', { session_id: id }, null, body]
+    const { fingerprint } = await db().idempotencyKey.findFirstOrThrow({ where: { key } })
+    expect(Buffer.from(fingerprint)).toEqual(createHash('sha256').update(JSON.stringify(request)).digest())
   })
 
   it('is the same for both spellings of a session, and goes with it', async () => {

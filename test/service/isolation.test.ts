@@ -1,12 +1,12 @@
-import { toUuid } from '../../domain/ids.ts'
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
-import { createOwner, type Ids, type Owner, unknownIds, viewOf } from '../support/belongings.ts'
+import { createOwner, type Ids, type Owner, unknownIds } from '../support/belongings.ts'
 import type { Json } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { expectNothingOf, namesIn, withoutEcho } from '../support/isolation.ts'
 import { type Planned, plan, requests } from '../support/requests.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { countOfOrganization, expectSome, ORGANIZATION_COLUMNS, tablesWith } from '../support/tables.ts'
-import { expectTablesKnown, expectViewOfEach, views } from '../support/views.ts'
+import { expectTablesKnown, expectViewOfEach, viewOf, views } from '../support/views.ts'
 import { endpointOf, expectEntryForEach, operations, type Received, send } from '../support/walk.ts'
 
 let service: TestService

@@ -1,7 +1,7 @@
 import type { Client, ScheduleDescription } from '@temporalio/client'
-import { toUuid } from '../../domain/ids.ts'
 import type { RetentionOutcome } from '../../workflows/messages.ts'
 import { createScriptedSession, createSession, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { countDeltas, insertOldTurns } from '../support/old-turns.ts'
 import { killProcesses, startWorkerProcess } from '../support/process.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,5 +1,6 @@
-import { newUuid, toId, toUuid } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/ids.ts'
 import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { addOrganization, addUser } from '../support/organizations.ts'
 import { createRandom } from '../support/random.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,4 +1,4 @@
-import { newUuid, toUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/ids.ts'
 import { sweepDeletedSessions } from '../../domain/session-deletion/delete-session.ts'
 import {
   call,
@@ -9,6 +9,7 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { countOfSession, expectNone, expectSome, SESSION_COLUMNS, tablesWith } from '../support/tables.ts'

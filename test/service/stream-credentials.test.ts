@@ -1,6 +1,5 @@
 import { findEnded } from '../../domain/auth/caller.ts'
 import { createTokens } from '../../domain/auth/tokens.ts'
-import { toUuid } from '../../domain/ids.ts'
 import {
   ADMIN,
   ADMIN_VARIABLES,
@@ -22,6 +21,7 @@ import {
   textMessage,
   waitFor,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 

@@ -2,7 +2,6 @@ import { newUuid, toId } from '../../domain/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { callsOf, clientTool } from './turns.ts'
-import { pathsOf } from './views.ts'
 
 /** Whatever of an organization a request may name. */
 export type Ids = {
@@ -126,15 +125,4 @@ async function post(ask: Ask, session: string, text: string, status: string): Pr
     `${turn} to be ${status}`,
   )
   return turn
-}
-
-/** Everything that the owner sees of the organization. */
-export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json> {
-  const read = async (path: string): Promise<Json> => {
-    const { status, body } = await call(url, 'GET', path, undefined, headers)
-    return { status, body }
-  }
-  const view: Record<string, Json> = {}
-  for (const path of pathsOf(ids)) view[path] = await read(path)
-  return view
 }

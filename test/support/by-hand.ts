@@ -2,9 +2,10 @@ import type { WireEvent } from '../../contract/events.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toUuid } from '../../domain/ids.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/create.ts'
+import { toUuid } from './ids.ts'
 
 /** Who asks when nobody has to say who they are. */
 export const ANYBODY: Actor = {
@@ -29,7 +30,7 @@ export const withWorkflows = (deps: Deps, workflows: Partial<Deps['workflows']>)
 
 /** Posts a message whose workflow is never started. */
 export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
-  createMessage(withWorkflows(deps, { startTurn: async () => {} }), ANYBODY, sessionId, {
+  createMessage(withWorkflows(deps, { startTurn: async () => {} }), ANYBODY, toUuid(sessionId), {
     message: { content: [{ type: 'text', text }] },
   })
 

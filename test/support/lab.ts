@@ -42,7 +42,10 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     },
     ...more,
   })
-  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolContext) => sleep(Number(ms ?? 50), signal)
+  const wait = async ({ ms }: Record<string, unknown>, { signal }: ToolContext): Promise<void> => {
+    await sleep(Number(ms ?? 50), signal)
+    signal.throwIfAborted()
+  }
   const tools = [
     tool('echo', async (args) => args),
     tool('picture', async () => 'see the image'),
@@ -52,7 +55,10 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       return { waited: args.ms }
     }),
     tool('meet', async ({ times }, { signal }) => {
-      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) await sleep(10, signal)
+      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) {
+        await sleep(10, signal)
+        signal.throwIfAborted()
+      }
     }),
     tool('fail', async ({ text }) => {
       throw new ToolError(`failed as asked: ${text}`)

@@ -1,5 +1,6 @@
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid, toUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/ids.ts'
+import { toUuid } from './ids.ts'
 
 /**
  * Turns that ended two hours ago, each of as many steps with as many deltas, straight into the record: what a test

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { freePorts, type Service, startRedis, startTemporal, type TemporalService } from '../../dev/services/all.ts'
+import { freePorts, type Service, startRedis, startTemporal, type TemporalService } from '../../dev/services/index.ts'
 
 /** A server of a test's own that it may stop: it starts again at the same address, with its data. */
 export type PrivateService<S> = {

@@ -1,7 +1,7 @@
 import { Runtime } from '@temporalio/worker'
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import type { Capability } from '../../domain/capabilities/capability.ts'
-import type { Retention } from '../../domain/retention.ts'
+import type { Retention } from '../../domain/deps.ts'
 import { type Config, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'

@@ -1,4 +1,5 @@
-import type { Ids } from './belongings.ts'
+import type { Ids, Owner } from './belongings.ts'
+import { call, type Json } from './http.ts'
 import type { Table } from './tables.ts'
 import { endpointOf, expectEntryForEach, operations } from './walk.ts'
 
@@ -82,8 +83,19 @@ export function expectTablesKnown(found: Table[], known: Record<string, string> 
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }
 
+/** Everything that the owner sees of the organization. */
+export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json> {
+  const read = async (path: string): Promise<Json> => {
+    const { status, body } = await call(url, 'GET', path, undefined, headers)
+    return { status, body }
+  }
+  const view: Record<string, Json> = {}
+  for (const path of pathsOf(ids)) view[path] = await read(path)
+  return view
+}
+
 /** All paths at which the owner reads what the organization has. */
-export const pathsOf = (ids: Ids): string[] =>
+const pathsOf = (ids: Ids): string[] =>
   Object.entries(views).flatMap(([operation, view]) =>
     typeof view === 'string' ? [] : view(ids).map((parameters) => fill(operation, parameters)),
   )

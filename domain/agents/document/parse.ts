@@ -1,8 +1,8 @@
 import { YAML_TYPES } from '../../../contract/agents.ts'
-import { createThreadPool } from '../../../lib/threads/pool.ts'
 import { invalid, tooMany } from '../../errors.ts'
 import { type Fields, isMap, readJson, readOwnJson } from './read-json.ts'
 import type { YamlAnswer } from './read-yaml.ts'
+import type { DocumentThreads } from './threads.ts'
 
 const FIELDS = [
   'id',
@@ -28,20 +28,17 @@ const FIRST_LINE = /(?:^|\n)(?![ \t\r]*(?:#|\n|$)|---|%)([^\n]+)/
 const KEY_OR_BRACE = /^\s*[?{]|:(\s|$)/
 const AGENT_KEY = /^(["']?)(name|system_prompt)\1[ \t]*:/m
 
-const threads = createThreadPool<string, YamlAnswer>({
-  file: new URL('./worker.ts', import.meta.url),
-  maxThreads: 2,
-  waitMs: 10_000,
-  resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-})
-
 /**
  * Reads an agent from Markdown with YAML front matter, JSON, YAML, or a text that is its prompt. Throws `invalid` for a
  * document that is broken, with its line, and for one without a prompt; `too_many` when the service is busy with others.
  */
-export async function parseAgentDocument(text: string, contentType: string | undefined): Promise<AgentDocument> {
+export async function parseAgentDocument(
+  threads: DocumentThreads,
+  text: string,
+  contentType: string | undefined,
+): Promise<AgentDocument> {
   const type = contentType?.split(';')[0]?.trim().toLowerCase()
-  const fields = await readFields(text.replace(/^\ufeff/, ''), type)
+  const fields = await readFields(threads, text.replace(/^\ufeff/, ''), type)
   const known = FIELDS.filter((field) => Object.hasOwn(fields, field) && fields[field] !== undefined)
   const { system_prompt, ...rest }: Fields = Object.fromEntries(known.map((field) => [field, fields[field]]))
   if (system_prompt === undefined || system_prompt === null || system_prompt === '') {
@@ -53,34 +50,39 @@ export async function parseAgentDocument(text: string, contentType: string | und
 
 const withRef = (capability: unknown): unknown => (typeof capability === 'string' ? { ref: capability } : capability)
 
-async function readFields(text: string, type: string | undefined): Promise<Fields> {
+async function readFields(threads: DocumentThreads, text: string, type: string | undefined): Promise<Fields> {
   if (type === 'application/json') return readJson(text)
   const isYaml = type !== undefined && YAML_TYPES.includes(type)
   const opening = OPENING.exec(text)
-  if (opening !== null) return readFrontMatter(text, opening[0].length, isYaml)
-  if (!/^\s*\{/.test(text)) return readYamlOrProse(text, isYaml)
-  return isYaml ? readYamlMap(text, 0) : readJson(text)
+  if (opening !== null) return readFrontMatter(threads, text, opening[0].length, isYaml)
+  if (!/^\s*\{/.test(text)) return readYamlOrProse(threads, text, isYaml)
+  return isYaml ? readYamlMap(threads, text, 0) : readJson(text)
 }
 
 /** `start`: where the line after the opening one begins. */
-async function readFrontMatter(text: string, start: number, isYaml: boolean): Promise<Fields> {
+async function readFrontMatter(
+  threads: DocumentThreads,
+  text: string,
+  start: number,
+  isYaml: boolean,
+): Promise<Fields> {
   const rest = text.slice(start)
   const closing = CLOSING.exec(rest)
   if (closing === null) {
     // In YAML proper the line only says that a document begins.
-    if (isYaml) return readYamlMap(text, 0)
+    if (isYaml) return readYamlMap(threads, text, 0)
     throw invalid('line 1: the front matter is not closed; it ends with a line that is ---')
   }
-  const fields = await readYamlMap(rest.slice(0, closing.index), 1)
+  const fields = await readYamlMap(threads, rest.slice(0, closing.index), 1)
   const body = rest.slice(closing.index + closing[0].length).trim()
   return body === '' ? fields : { ...fields, system_prompt: body }
 }
 
-async function readYamlMap(text: string, linesBefore: number): Promise<Fields> {
+async function readYamlMap(threads: DocumentThreads, text: string, linesBefore: number): Promise<Fields> {
   if (text.trim() === '') return {}
   const own = readOwnJson(text)
   if (own !== undefined) return own
-  const answer = await readYaml(text)
+  const answer = await readYaml(threads, text)
   if ('problem' in answer) throw invalid(`line ${linesBefore + answer.line}: ${answer.problem}`)
   const value: unknown = JSON.parse(answer.json)
   if (value === null) return {}
@@ -88,10 +90,10 @@ async function readYamlMap(text: string, linesBefore: number): Promise<Fields> {
   return value
 }
 
-async function readYamlOrProse(text: string, isYaml: boolean): Promise<Fields> {
+async function readYamlOrProse(threads: DocumentThreads, text: string, isYaml: boolean): Promise<Fields> {
   const prose = { system_prompt: text.trim() === '' ? '' : text }
   if (!isYaml && !mayBeAgent(text)) return prose
-  const answer = await readYaml(text)
+  const answer = await readYaml(threads, text)
   if ('problem' in answer) {
     if (isYaml || answer.isAgent) throw invalid(`line ${answer.line}: ${answer.problem}`)
     return prose
@@ -105,7 +107,7 @@ function mayBeAgent(text: string): boolean {
   return KEY_OR_BRACE.test(first) && (first.trimStart().startsWith('{') || AGENT_KEY.test(text))
 }
 
-async function readYaml(text: string): Promise<YamlAnswer> {
+async function readYaml(threads: DocumentThreads, text: string): Promise<YamlAnswer> {
   const { answers, end } = await threads.run(text, TIME_LIMIT_MS)
   if (answers[0] !== undefined) return answers[0]
   if (end === 'busy') throw tooMany('Documents cannot be read at the moment', 5)

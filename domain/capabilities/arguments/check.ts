@@ -1,8 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { createThreadPool, type Ran } from '../../../lib/threads/pool.ts'
+import type { Ran } from '../../../lib/threads/pool.ts'
 import { tooMany } from '../../errors.ts'
 import { AJV_OPTIONS, argumentsProblem, TOO_LARGE } from './schema-problems.ts'
-import type { Call, Schema, SchemaJob } from './schema-worker.ts'
+import type { Schema, SchemaJob, SentCall } from './schema-worker.ts'
+import type { SchemaThreads } from './threads.ts'
 
 /**
  * Schemas are a tenant's, and a pattern in one can take years: they are compiled and run in threads with a time limit.
@@ -20,13 +21,6 @@ const MAX_CHARACTERS_IN_PROCESS = 50_000
 type Problem = string | undefined
 type Arguments = Record<string, unknown>
 
-const threads = createThreadPool<SchemaJob, Problem>({
-  file: new URL('./schema-worker.ts', import.meta.url),
-  maxThreads: 2,
-  waitMs: 10_000,
-  resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-})
-
 const trusted = new Ajv2020(AJV_OPTIONS)
 
 /** `isTrusted`: the schema is the service's own, one object for as long as the process lives. */
@@ -43,8 +37,12 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
  * For each call what is wrong with its arguments, in a sentence for the model that names the fields; undefined when
  * nothing is. They have a second of CPU time together: those that are not checked by then are refused.
  */
-export async function checkArguments(calls: CheckedCall[], signal?: AbortSignal): Promise<Problem[]> {
-  const sent: Call[] = []
+export async function checkArguments(
+  threads: SchemaThreads,
+  calls: CheckedCall[],
+  signal?: AbortSignal,
+): Promise<Problem[]> {
+  const sent: SentCall[] = []
   let characters = 0
   const places = calls.map(({ schema, args, isTrusted }) => {
     const text = toText(args)
@@ -54,7 +52,7 @@ export async function checkArguments(calls: CheckedCall[], signal?: AbortSignal)
     if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args)
     return sent.push({ schema, args: text }) - 1
   })
-  const { answers, end } = await runJob({ calls: sent }, sent.length, ARGUMENTS_MS, signal)
+  const { answers, end } = await runJob(threads, { calls: sent }, sent.length, ARGUMENTS_MS, signal)
   return places.map((place) => {
     if (typeof place !== 'number') return place
     return place < answers.length ? answers[place] : UNCHECKED_ARGUMENTS[end]
@@ -80,14 +78,15 @@ function checkTrusted(schema: Schema, args: Arguments): Problem {
  * For each schema why it cannot be a tool's parameters, as a sentence that follows its name; undefined when it can.
  * They have two seconds of CPU time together. Throws `too_many` when the service is busy with others.
  */
-export async function checkSchemas(schemas: Schema[]): Promise<Problem[]> {
-  const { answers, end } = await runJob({ schemas }, schemas.length, SCHEMAS_MS)
+export async function checkSchemas(threads: SchemaThreads, schemas: Schema[]): Promise<Problem[]> {
+  const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS)
   if (end === 'busy') throw tooMany('Tools cannot be checked at the moment', 5)
   const unchecked = end === 'late' ? 'it takes too long to check' : 'it is too large or too deeply nested'
   return schemas.map((_, position) => (position < answers.length ? answers[position] : unchecked))
 }
 
 const runJob = async (
+  threads: SchemaThreads,
   job: SchemaJob,
   size: number,
   timeLimitMs: number,

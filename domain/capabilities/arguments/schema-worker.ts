@@ -6,8 +6,8 @@ import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LA
 
 export type Schema = Record<string, unknown>
 /** `args` are JSON text. */
-export type Call = { schema: Schema; args: string }
-export type SchemaJob = { schemas: Schema[] } | { calls: Call[] }
+export type SentCall = { schema: Schema; args: string }
+export type SchemaJob = { schemas: Schema[] } | { calls: SentCall[] }
 
 const metaSchema = new Ajv2020(AJV_OPTIONS).getSchema('https://json-schema.org/draft/2020-12/schema')
 
@@ -22,7 +22,7 @@ function* checkSchemas(schemas: Schema[]): Iterable<string | undefined> {
   }
 }
 
-function* checkCalls(calls: Call[]): Iterable<string | undefined> {
+function* checkCalls(calls: SentCall[]): Iterable<string | undefined> {
   // Calls of one tool come with one object.
   const compiled = new Map<Schema, ValidateFunction | string>()
   for (const { schema, args } of calls) {

@@ -3,7 +3,7 @@ import { fetchSafely, type OutgoingAnswer } from '../../../lib/outgoing/fetch-sa
 import { OutgoingError } from '../../../lib/outgoing/outgoing-error.ts'
 import { storableText } from '../../../lib/postgres-text.ts'
 import { type Capability, type Tool, type ToolContext, ToolError } from '../capability.ts'
-import { convertWebPage, WebPageError } from './web-page.ts'
+import { convertWebPage, WebPageError } from '../web-page/convert.ts'
 
 const MAX_CHARACTERS = 100_000
 const HTML = /^(text\/html|application\/xhtml\+xml)$/
@@ -24,7 +24,7 @@ const webFetchTool: Tool = {
   mayRunAgain: true,
   async run({ url }, run) {
     const answer = await fetchPage(String(url), run)
-    const { title, content, truncated } = await readPage(answer, run.signal)
+    const { title, content, truncated } = await readPage(answer, run)
     return {
       value: {
         url: answer.url,
@@ -55,9 +55,9 @@ async function fetchPage(url: string, { outgoing, callId, signal }: ToolContext)
 
 type Page = { title: string; content: string; truncated: boolean }
 
-async function readPage(answer: OutgoingAnswer, signal: AbortSignal): Promise<Page> {
+async function readPage(answer: OutgoingAnswer, run: ToolContext): Promise<Page> {
   const mediaType = (answer.contentType.split(';')[0] ?? '').trim().toLowerCase()
-  if (HTML.test(mediaType)) return readHtml(answer, signal)
+  if (HTML.test(mediaType)) return readHtml(answer, run)
   if (TEXT.test(mediaType) || answer.body.length === 0) {
     const text = decode(answer)
     return { title: '', content: text.slice(0, MAX_CHARACTERS), truncated: text.length > MAX_CHARACTERS }
@@ -66,10 +66,10 @@ async function readPage(answer: OutgoingAnswer, signal: AbortSignal): Promise<Pa
   throw new ToolError(`The answer (status ${answer.status}) has ${type}; only text, HTML, JSON and XML can be read.`)
 }
 
-async function readHtml(answer: OutgoingAnswer, signal: AbortSignal): Promise<Page> {
+async function readHtml(answer: OutgoingAnswer, { threads, signal }: ToolContext): Promise<Page> {
   const page = { html: decode(answer), url: answer.url, maxCharacters: MAX_CHARACTERS }
   try {
-    const { title, markdown, truncated } = await convertWebPage(page, signal)
+    const { title, markdown, truncated } = await convertWebPage(threads.pages, page, signal)
     return { title, content: markdown, truncated }
   } catch (error) {
     if (error instanceof WebPageError) throw new ToolError(`The answer cannot be read: ${error.message}.`)

@@ -1,3 +1,4 @@
+import type { SessionId, TurnId } from '../../../contract/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import type { TurnStatus } from '../../../prisma/generated/client.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
@@ -6,7 +7,7 @@ import type { Deps } from '../../deps.ts'
 import { notFound } from '../../errors.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/transaction.ts'
-import { newUuid, toId, toUuid } from '../../ids.ts'
+import { newUuid, toId } from '../../ids.ts'
 import { presentUsage } from '../../usage.ts'
 import { endOpenCalls } from '../calls.ts'
 import { nextTurn } from '../queue.ts'
@@ -27,13 +28,12 @@ const OPERATOR_REASON = 'cancelled in Temporal'
 export async function cancelTurns(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
-  turnId?: string,
+  sessionId: SessionId,
+  turnId?: TurnId,
 ): Promise<CancelTurnResponse> {
-  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
-  const turnUuid = turnId === undefined ? undefined : toUuid(turnId)
-  if (turnUuid !== undefined && !(await hasTurn(deps, where, turnUuid))) throw notFound('Turn')
-  const count = await cancelAndGoOn(deps, where, turnUuid, USER_REASON)
+  const where = { organizationId: actor.organizationId, sessionId }
+  if (turnId !== undefined && !(await hasTurn(deps, where, turnId))) throw notFound('Turn')
+  const count = await cancelAndGoOn(deps, where, turnId, USER_REASON)
   if (count === undefined) throw notFound('Session')
   if (count === 0) return { status: 'no_op', message: 'There is nothing to cancel.' }
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
@@ -56,7 +56,7 @@ async function cancelAndGoOn(
   reason: string,
 ): Promise<number | undefined> {
   const done = await withLockedSession(deps, where, async (session) => {
-    const cancelled = await cancelUnfinished(session, { turnId, reason, idles: true })
+    const cancelled = await cancelUnfinished(session, { turnId, reason, afterwards: 'idles' })
     // A turn that was not cancelled may be the next one now.
     const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
@@ -74,6 +74,9 @@ export function tellCancelled(deps: Deps, cancelled: Cancelled[]): void {
   }
 }
 
+/** Why turns are cancelled, and what becomes of the session when that was its last one. */
+type Cancellation = { reason: string; afterwards: 'idles' | 'goes_on' }
+
 type Unfinished = {
   id: string
   status: TurnStatus
@@ -86,18 +89,18 @@ type Unfinished = {
 
 /**
  * Ends the session's unfinished turns as cancelled, oldest first, each with what was streamed of its answer and with
- * results for its open calls. `idles`: the session may idle afterwards, because nothing follows.
+ * results for its open calls. The session `idles` afterwards when nothing follows.
  */
 export async function cancelUnfinished(
   session: LockedSession,
-  { turnId, reason, idles }: { turnId?: string | undefined; reason: string; idles: boolean },
+  { turnId, ...cancellation }: { turnId?: string | undefined } & Cancellation,
 ): Promise<Cancelled[]> {
   const turns: Unfinished[] = await session.db.turn.findMany({
     where: { sessionId: session.id, finishedAt: null, ...(turnId === undefined ? {} : { id: turnId }) },
     orderBy: { inputSequence: 'asc' },
   })
   const endings = await Promise.all(
-    turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, reason, idles) })),
+    turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, cancellation) })),
   )
   const appended = await session.appendOf(endings)
   return turns.flatMap(({ id, status }, index) => {
@@ -109,15 +112,14 @@ export async function cancelUnfinished(
 async function cancelling(
   session: LockedSession,
   turn: Unfinished,
-  reason: string,
-  idles: boolean,
+  { reason, afterwards }: Cancellation,
 ): Promise<NewEvent[]> {
   const usage = presentUsage(turn)
   const turn_id = toId('turn', turn.id)
   // One that has not begun has nothing open.
   const open = turn.status === 'queued' ? [] : await closeOpen(session, turn.id)
   const cancelled: NewEvent = { type: 'turn.cancelled', data: { turn_id, reason, usage } }
-  if (!idles) return [...open, cancelled]
+  if (afterwards === 'goes_on') return [...open, cancelled]
   return [...open, cancelled, { type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } }]
 }
 

@@ -1,3 +1,4 @@
+import type { SessionId } from '../../../contract/ids.ts'
 import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome, TurnInput } from '../../../workflows/messages.ts'
@@ -5,11 +6,10 @@ import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
 import { conflict, invalid, notFound } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
-import { toUuid } from '../../ids.ts'
 import {
   type Act,
-  actStep,
   awaitsClient,
   type Call,
   type CallResult,
@@ -37,18 +37,22 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
       },
     ])
   }
-  return settleCalls(deps, turn, iteration, false)
+  return settleCalls(deps, turn, iteration)
 }
 
-/**
- * Looks whether all answers are there. When their time is over (`isOverdue`), those that are missing become errors and
- * the turn goes on with them. May be repeated.
- */
-export async function settleCalls(
+/** Looks whether all answers are there. May be repeated. */
+export const settleCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+  settle(deps, turn, iteration, 'wait')
+
+/** Makes errors of the answers that are missing when their time is over; the turn goes on with them. May be repeated. */
+export const settleOverdueCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+  settle(deps, turn, iteration, 'give_up')
+
+async function settle(
   deps: Deps,
   turn: TurnInput,
   iteration: number,
-  isOverdue: boolean,
+  whenMissing: 'wait' | 'give_up',
 ): Promise<SettleOutcome> {
   const context = await loadTurnAlone(deps, turn, actStep(iteration))
   if (context === null || context.status === 'cancelled' || context.status === 'failed') return { outcome: 'ended' }
@@ -56,7 +60,8 @@ export async function settleCalls(
     const act = await readAct(session.db, turn.turnId, iteration)
     if (act === undefined) return { outcome: 'ended' }
     const missing = act.calls.filter(awaitsClient)
-    if (missing.length > 0 && !isOverdue) return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
+    if (missing.length > 0 && whenMissing === 'wait')
+      return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
     if (missing.length > 0) {
       const appended = await session.append(
         turn.turnId,
@@ -82,12 +87,12 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
 export async function submitToolResults(
   deps: Deps,
   actor: Actor,
-  sessionId: string,
+  sessionId: SessionId,
   { tool_results: results }: SubmitToolResultsRequest,
 ): Promise<SubmitToolResultsResponse> {
-  const where = { organizationId: actor.organizationId, sessionId: toUuid(sessionId) }
+  const where = { organizationId: actor.organizationId, sessionId }
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
-    const turnId = await waitingTurn(db, where.sessionId)
+    const turnId = await waitingTurn(db, sessionId)
     const act = turnId === undefined ? undefined : await readAct(db, turnId)
     if (turnId === undefined || act === undefined) throw conflict('The session does not wait for tool results')
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))

@@ -1,5 +1,6 @@
 import type { FailOutcome, TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
+import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import { toId } from '../../ids.ts'
 import { endOpenCalls } from '../calls.ts'
@@ -25,7 +26,7 @@ export async function failTurn(
   iteration: number,
   code: TurnErrorCode,
 ): Promise<FailOutcome> {
-  const step = `reason:${iteration}`
+  const step = reasonStep(iteration)
   const context = await loadTurnAlone(deps, turn, step)
   if (context === null) return 'ended'
   const turn_id = toId('turn', turn.turnId)

@@ -10,7 +10,10 @@ export type Notice = { turnId: string; hasEnded: boolean; noticeDueAt: Date }
  */
 export function notifyWorkflow(deps: Deps, notice: Notice): void {
   tellTurn(deps, notice).catch((error: Error) => {
-    deps.log.warn({ turn: toId('turn', notice.turnId), err: error.message }, 'turn not told; the sweeper will')
+    deps.log.warn(
+      { turn: toId('turn', notice.turnId), err: error.message },
+      'workflow not notified; the sweeper will notify it',
+    )
   })
 }
 

@@ -1,9 +1,11 @@
 import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
 import type { Toolset } from '../../capabilities/toolset.ts'
+import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { actStep } from '../../events/steps.ts'
 import { newUuid } from '../../ids.ts'
 import type { ModelToolCall } from '../../llm/model.ts'
-import { type ActPlan, actStep, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
+import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** As many as a provider allows in one answer; the rest of a longer list is refused. */
@@ -15,13 +17,14 @@ const MAX_NAMES_SHOWN = 50
  * model to read; the others are planned.
  */
 export async function beginAct(
+  deps: Deps,
   context: TurnContext,
   iteration: number,
   toolCalls: ModelToolCall[],
   signal: AbortSignal,
 ): Promise<{ events: NewEvent[]; plan: ActPlan }> {
   const execId = newUuid()
-  const problems = await findProblems(context.toolset, toolCalls, signal)
+  const problems = await findProblems(deps, context.toolset, toolCalls, signal)
   const wrong: NewEvent[] = []
   const calls = toolCalls.map((toolCall, position): PlannedCall => {
     const offered = context.toolset.get(toolCall.name)
@@ -40,6 +43,7 @@ export async function beginAct(
 
 /** For each call why it cannot be run, in words that help the model to do better. */
 async function findProblems(
+  deps: Deps,
   toolset: Toolset,
   toolCalls: ModelToolCall[],
   signal: AbortSignal,
@@ -53,7 +57,7 @@ async function findProblems(
     const { tool, spec } = offered
     return checked.push({ schema: spec.parameters, args: call.arguments, isTrusted: tool !== undefined }) - 1
   })
-  const problems = await checkArguments(checked, signal)
+  const problems = await checkArguments(deps.threads.schemas, checked, signal)
   return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
 

@@ -4,7 +4,7 @@ import type { NewEvent } from '../../events/append.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { ModelError, type ModelPart, type ModelToolCall } from '../../llm/model.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
-import type { ModelCall } from './reason.ts'
+import type { ModelCall } from './model-call.ts'
 
 /** A whole answer; `rest` holds the events of text that was not yet written when the model finished. */
 export type Answer = {

@@ -1,16 +1,16 @@
 import { truncate } from '../../../lib/truncate.ts'
 import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/append.ts'
-import { newUuid, toId, toUuid } from '../../ids.ts'
+import { newUuid, toId } from '../../ids.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
-import type { ModelCall } from './reason.ts'
+import type { ModelCall } from './model-call.ts'
 import type { TurnContext } from './turn-context.ts'
 
 const modelMetadata = ({ model }: TurnContext) => ({
   model: model.name,
-  model_id: toUuid(model.id),
-  provider_id: toUuid(model.providerId),
+  model_id: model.id,
+  provider_id: model.providerId,
 })
 
 export const reasonStartedEvent = ({ context }: ModelCall): NewEvent => ({

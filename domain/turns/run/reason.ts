@@ -1,8 +1,9 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
-import { buildModelInput, type ModelInput } from '../../conversation/model-input.ts'
+import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { reasonStep } from '../../events/steps.ts'
 import { newUuid } from '../../ids.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
@@ -10,6 +11,7 @@ import { startNext, startNextOf } from '../queue.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { type Attempt, appendAs, hasTooManyClaims, whileTurnRuns } from './attempt.ts'
+import type { ModelCall } from './model-call.ts'
 import { answerEvents, answerStartedEvent, generationEvent, reasonStartedEvent } from './reason-events.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
@@ -26,24 +28,12 @@ export type Reasoned =
 
 const MAX_MODEL_CALLS = 5
 
-/** One attempt at one step. */
-export type ModelCall = {
-  deps: Deps
-  context: TurnContext
-  given: ModelInput
-  step: string
-  iteration: number
-  execId: string
-  attempt: Attempt
-  startedAt: number
-}
-
 /**
  * One model call of a turn, with its events; the first also begins the turn, and the one that answers ends it, in the
  * transaction that records the answer. May be run again after any interruption, also while the old run lives.
  */
 export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
-  const step = `reason:${iteration}`
+  const step = reasonStep(iteration)
   const context = await loadTurn(deps, turn, step)
   if (context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
@@ -97,7 +87,7 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Mod
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
     return { outcome: 'failed', code: 'max_iterations' }
   }
-  const { events, plan } = await beginAct(context, iteration, toolCalls, call.attempt.signal)
+  const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.attempt.signal)
   await append(call, [...answered, ...events])
   return { outcome: 'act', model: context.model.name, ...plan }
 }

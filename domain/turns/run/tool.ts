@@ -4,8 +4,9 @@ import type { ToolOutcome, TurnInput } from '../../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
+import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
-import { type CallResult, callCompleted, callStarted, callStep } from '../calls.ts'
+import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
@@ -33,7 +34,7 @@ export async function runTool(
     const execId = newUuid()
     const startedAt = Date.now()
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims > 1, live.signal)
+    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, live.signal)
     const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
@@ -75,9 +76,10 @@ async function resultOf(
   deps: Deps,
   turn: TurnInput,
   call: LoadedCall,
-  mayHaveRun: boolean,
+  claims: number,
   signal: AbortSignal,
 ): Promise<CallResult> {
+  const mayHaveRun = claims > 1
   const { tool, config } = call
   if (tool === undefined) return { status: 'error', error: `There is no tool "${call.name}" any more.` }
   if (mayHaveRun && !tool.mayRunAgain) {
@@ -85,7 +87,8 @@ async function resultOf(
       'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
     return { status: 'error', error }
   }
-  const run = { outgoing: deps.outgoing, ...turn, callId: call.id, mayHaveRun, config }
+  const { outgoing, threads } = deps
+  const run = { outgoing, threads, ...turn, callId: call.id, mayHaveRun, config }
   return withTimeLimit(tool, signal, async (limited) => {
     try {
       return toResult(await tool.run(call.arguments, { ...run, signal: limited }))
@@ -167,10 +170,10 @@ async function loadCall(
       (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       ARRAY(SELECT step FROM events
-        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${`tool:${iteration}:%`}) AS completed
+        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed
     FROM events m JOIN sessions s ON s.id = m.session_id
     LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
-    WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${`reason:${iteration}`}
+    WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${reasonStep(iteration)}
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined
   const { id, name } = row.call

@@ -1,5 +1,5 @@
 import type { TokenUsage } from '../../../contract/common.ts'
-import { Controls, type Message, textOf } from '../../../contract/messages.ts'
+import { InputControls, type Message, textOf } from '../../../contract/messages.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
@@ -92,7 +92,7 @@ async function load(deps: Deps, turn: TurnInput, step: string, conversation: Pri
   const messages = row.conversation
     ? await completeConversation(deps, turn.sessionId, turn.turnId, {}, row.conversation)
     : []
-  const controls = Controls.safeParse(row.controls).data
+  const controls = InputControls.safeParse(row.controls).data
   return {
     ...turn,
     status: row.status,
@@ -108,11 +108,7 @@ async function load(deps: Deps, turn: TurnInput, step: string, conversation: Pri
     agentId: row.agentId,
     modelId: row.modelId,
     ...configure(deps, row),
-    model: chooseModel(deps, [
-      controls?.model_id,
-      row.modelId && toId('model', row.modelId),
-      row.agentModelId && toId('model', row.agentModelId),
-    ]),
+    model: chooseModel(deps, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,
     inputContent: inputText(messages, turn.turnId),

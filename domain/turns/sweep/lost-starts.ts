@@ -1,5 +1,6 @@
 import type { Deps } from '../../deps.ts'
-import { type StartedTurn, startTurnSoon } from '../start.ts'
+import { startTurnSoon } from '../start.ts'
+import type { StartedTurn } from '../turn-workflows.ts'
 
 type Sweep = { graceMs: number; repeatMs: number; limit: number }
 const DEFAULT_SWEEP: Sweep = { graceMs: 2000, repeatMs: 10_000, limit: 200 }

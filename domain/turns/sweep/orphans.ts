@@ -1,7 +1,7 @@
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import { failTurn } from '../control/fail-turn.ts'
-import type { StartedTurn } from '../start.ts'
+import type { StartedTurn } from '../turn-workflows.ts'
 
 const PAGE = 100
 const AT_ONCE = 10

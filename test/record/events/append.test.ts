@@ -1,7 +1,10 @@
+import { eventTypes } from '../../../contract/events.ts'
 import type { Deps } from '../../../domain/deps.ts'
+import { announces } from '../../../domain/events/announcements.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
-import { newUuid, toId, toUuid } from '../../../domain/ids.ts'
+import { newUuid, toId } from '../../../domain/ids.ts'
 import { call, createSession, type Json, listEvents, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
@@ -138,5 +141,84 @@ describe('appendEvents', () => {
     const appended = await appendEvents(deps, writer, [activated(writer), ...ended(writer)])
     if (appended.outcome !== 'appended') throw new Error(appended.outcome)
     expect(JSON.parse(JSON.stringify(appended.events))).toEqual((await listEvents(service.url, id)).slice(1))
+  })
+})
+
+describe('record_events', () => {
+  /** Records an event of a type that no release has had, announcing what it is given. */
+  const recordInvented = ({ sessionId, turnId }: Writer, name: string, announced: object) => {
+    const events = [{ type: `invented.${name}`, step: STEP, data: {}, announces: announced }]
+    return deps.db.$queryRaw`
+      SELECT record_events(${sessionId}::uuid, ${turnId}::uuid, NULL, NULL, ${JSON.stringify(events)}::jsonb)`
+  }
+  const getTurn = async (id: string, writer: Writer): Promise<Json> =>
+    (await call(service.url, 'GET', `/v1/sessions/${id}/turns/${toId('turn', writer.turnId)}`)).body
+
+  it('takes what an event means from its announcement, so a new type of event needs no migration', async () => {
+    const { id, writer } = await createTurns()
+    const usage = { input_tokens: 4, output_tokens: 3, cache_read_tokens: 2, cache_creation_tokens: 1 }
+    await recordInvented(writer, 'begin', {
+      session_status: 'active',
+      begins_session: true,
+      turn_status: 'active',
+      begins_turn: true,
+      iterations: 2,
+      usage,
+      output_preview: 'Once',
+    })
+    expect(await getSession(id)).toMatchObject({ status: 'active', usage, output_preview: 'Once', finished_at: null })
+    expect(await getTurn(id, writer)).toMatchObject({ status: 'active', iterations: 2, usage, finished_at: null })
+    expect((await getSession(id)).started_at).toBe((await getTurn(id, writer)).started_at)
+
+    await recordInvented(writer, 'begin-again', { begins_session: true, output_preview: 'never' })
+    await recordInvented(writer, 'note', {})
+    await recordInvented(writer, 'note', { output_preview: 'never' })
+    await recordInvented(writer, 'wait', { session_status: 'waitingfortoolresults', turn_status: 'waiting' })
+    expect(await getSession(id)).toMatchObject({ status: 'waitingfortoolresults', output_preview: 'Once' })
+    await recordInvented(writer, 'answer', { answers_call: true })
+    expect(await getTurn(id, writer)).toMatchObject({ status: 'active', iterations: 2, usage })
+    await recordInvented(writer, 'end', { turn_status: 'failed', error: 'It broke.', error_code: 'llm_error' })
+    expect(await getTurn(id, writer)).toMatchObject({ status: 'failed', error: 'It broke.', error_code: 'llm_error' })
+    const [stored] = await deps.db.$queryRaw<{ types: string[]; sequences: number[] }[]>`
+      SELECT array_agg(type ORDER BY sequence) AS types, array_agg(sequence ORDER BY sequence) AS sequences
+      FROM events WHERE session_id = ${writer.sessionId}::uuid AND type LIKE 'invented.%'`
+    const names = ['begin', 'note', 'wait', 'answer', 'end']
+    expect(stored).toEqual({ types: names.map((name) => `invented.${name}`), sequences: [2, 3, 4, 5, 6] })
+  })
+
+  it('owes the workflow a notice of what it was not itself that ended, or of the last answer', async () => {
+    const { writer } = await createTurns()
+    const noticeDueAt = async () =>
+      (await deps.db.turn.findUniqueOrThrow({ where: { id: writer.turnId } })).noticeDueAt?.getTime()
+    await recordInvented(writer, 'queued', { notifies_workflow: true })
+    expect(await noticeDueAt()).toBeUndefined()
+    await recordInvented(writer, 'begin', { turn_status: 'active' })
+    await recordInvented(writer, 'answer', { answers_call: true })
+    expect(await noticeDueAt()).toBeUndefined()
+    await recordInvented(writer, 'wait', { turn_status: 'waiting' })
+    await recordInvented(writer, 'last-answer', { answers_call: true })
+    expect(await noticeDueAt()).toBeGreaterThan(0)
+  })
+
+  it('names no event types but those that may repeat, as the index does that leaves out the others', async () => {
+    const [found] = await deps.db.$queryRaw<{ source: string; index: string }[]>`
+      SELECT (SELECT prosrc FROM pg_proc WHERE proname = 'record_events') AS source,
+        pg_get_indexdef('events_once'::regclass) AS index`
+    const repeatable = eventTypes.filter((type) => announces({ type, data: {} }).mayRepeat)
+    expect(repeatable).toHaveLength(3)
+    for (const text of [found?.source, found?.index]) {
+      expect(eventTypes.filter((type) => text?.includes(`'${type}'`))).toEqual(repeatable)
+    }
+  })
+
+  it('leaves the function of the release before to processes that still call it', async () => {
+    const { id, writer } = await createTurns()
+    const events = JSON.stringify([activated(writer), ...ended(writer)])
+    const [row] = await deps.db.$queryRaw<{ result: Json }[]>`
+      SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, NULL, NULL, ${events}::jsonb) AS result`
+    const sequences = [1, 2, 3].map((ordinal) => [ordinal, ordinal + 1])
+    expect(row?.result).toMatchObject({ outcome: 'appended', events: sequences, next_turn_id: null })
+    expect(await getSession(id)).toMatchObject({ status: 'idle' })
+    expect(await getTurn(id, writer)).toMatchObject({ status: 'completed' })
   })
 })

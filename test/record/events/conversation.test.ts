@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readConversation } from '../../../domain/conversation/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid, toId, toUuid } from '../../../domain/ids.ts'
+import { newUuid, toId } from '../../../domain/ids.ts'
 import { call, createSession, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { textOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
 

@@ -1,12 +1,15 @@
+import type { Redis } from 'ioredis'
 import type { WireEvent } from '../../../contract/events.ts'
+import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
 import { follow } from '../../../domain/events/follow.ts'
 import { publishEvents } from '../../../domain/events/live-stream.ts'
 import type { EventLine } from '../../../domain/events/read.ts'
-import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/ids.ts'
 import { append, createAnswer, toolEvents } from '../../support/by-hand.ts'
 import { call, createSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -16,8 +19,8 @@ let quiet: Deps
 beforeAll(async () => {
   service = await startService({ worker: false })
   deps = service.platform.deps
-  const silentRedis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
-  quiet = { ...deps, redis: silentRedis }
+  const client: Redis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
+  quiet = { ...deps, redis: { ...deps.redis, client } }
 })
 afterAll(() => service.stop())
 
@@ -47,7 +50,7 @@ async function createTurn(): Promise<{
 function startFollowing(writer: Writer, after: number, onOverflow = () => {}, from = deps) {
   const stopped = new AbortController()
   const received: EventLine[] = []
-  const batches = follow(from, writer.sessionId, after, {}, stopped.signal, onOverflow)
+  const batches = follow(from, writer.sessionId, after, { expand: expandGenerations, onOverflow }, stopped.signal)
   const next = async (): Promise<void> => {
     const batch = await batches.next()
     if (!batch.done) received.push(...batch.value)
@@ -219,7 +222,7 @@ describe('following a session', () => {
 
   it('ends when the session is deleted', async () => {
     const { writer } = await createTurn()
-    const batches = follow(deps, writer.sessionId, 1, {}, new AbortController().signal)
+    const batches = follow(deps, writer.sessionId, 1, { expand: expandGenerations }, new AbortController().signal)
     const end = batches.next()
     await deps.db.session.delete({ where: { id: writer.sessionId } })
     expect(await end).toEqual({ done: true, value: 'session_deleted' })

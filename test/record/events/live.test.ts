@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WireEvent } from '../../../contract/events.ts'
+import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Writer } from '../../../domain/events/append.ts'
 import { createEventBroker, type EventBroker } from '../../../domain/events/event-broker.ts'
 import { follow } from '../../../domain/events/follow.ts'
-import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
+import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { append, createAnswer, createOpenTurn, toolEvents } from '../../support/by-hand.ts'
@@ -23,25 +24,25 @@ const SESSIONS = 30
 let site: RedisSite
 let deps: Deps
 /** The only one that streams have: its look at the record finds nothing, so what is new comes over Redis or not at all. */
-let hub: EventBroker
+let broker: EventBroker
 beforeAll(async () => {
   site = await startRedisSite({ worker: false })
   deps = site.service.platform.deps
   const reader = connectBlockingRedis(site.service.environment.REDIS_URL ?? '', deps.log)
   const db = { $queryRaw: async (_: unknown, ids: string[]) => ids.map((id) => ({ id, last: 0 })) }
   const options = { reader, log: deps.log, prefix: deps.redis.prefix, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
-  hub = createEventBroker({ ...options, db: db as unknown as PrismaClient })
-  deps.events.broker = hub
-  await untilRelayed(await createOpenTurn(deps), hub)
+  broker = createEventBroker({ ...options, db: db as unknown as PrismaClient })
+  deps.events.broker = broker
+  await untilRelayed(await createOpenTurn(deps), broker)
 })
 afterAll(async () => {
-  await hub.close()
+  await broker.close()
   await site.close()
 })
 
 type Turn = { id: string; writer: Writer }
 
-/** Appends until the hub has told of it. */
+/** Appends until the broker has told of it. */
 async function untilRelayed({ writer }: Turn, by: EventBroker): Promise<void> {
   const inbox = by.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   await waitFor(async () => {
@@ -62,9 +63,9 @@ async function openLive(turn: Turn): Promise<OpenStream> {
   return stream
 }
 
-/** More than an inbox holds, at once; resolves when the hub has given it to all inboxes of the session. */
+/** More than an inbox holds, at once; resolves when the broker has given it to all inboxes of the session. */
 async function burst({ writer }: Turn, name: string): Promise<WireEvent | undefined> {
-  const inbox = hub.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
+  const inbox = broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   const calls = Array.from({ length: BURST }, (_, index) => toolEvents(`${name}_${index}`, RESULT))
   const events = await append(deps, writer, calls.flat())
   await waitFor(async () => inbox.take().missed, 'the burst to come over Redis')
@@ -106,7 +107,7 @@ describe('an event that is rung', () => {
     const { writer } = await createOpenTurn(deps)
     const record = withRecordThatStops()
     const left = new AbortController()
-    const batches = follow(record.deps, writer.sessionId, 0, {}, left.signal)
+    const batches = follow(record.deps, writer.sessionId, 0, { expand: expandGenerations }, left.signal)
     await batches.next()
     record.stop()
     const lines = ['{ "is": "spaced" }', 'not even JSON', '{"last":1.0}']
@@ -188,7 +189,7 @@ describe('streams', () => {
     const during = await connections()
     expect(during).toHaveLength(before.length)
     const reading = (commands: string[]) => commands.filter((command) => command === 'xread').length
-    // The service's own hub, and the test's.
+    // The service's own broker, and the test's.
     expect([reading(before), reading(during)]).toEqual([2, 2])
     for (const stream of streams) stream.close()
   })

@@ -1,3 +1,4 @@
+import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { NewEvent, Writer } from '../../../domain/events/append.ts'
 import { createEventReader, type EventLine } from '../../../domain/events/read.ts'
@@ -16,7 +17,7 @@ afterAll(() => service.stop())
 
 /** Reads page by page, and a page that fails once more. */
 async function readPages(from: Deps, { sessionId }: Writer, batch: number, after = 0): Promise<EventLine[][]> {
-  const read = createEventReader(from, sessionId, { batch, ahead: batch > 1 })
+  const read = createEventReader(from, sessionId, { expand: expandGenerations, batch, ahead: batch > 1 })
   const pages: EventLine[][] = []
   for (let hasMore = true, cursor = after; hasMore; ) {
     const page = await read(cursor).catch(() => read(cursor))

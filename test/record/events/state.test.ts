@@ -1,7 +1,8 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
-import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/ids.ts'
 import { call, createSession, type Json, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService

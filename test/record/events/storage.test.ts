@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Deps } from '../../../domain/deps.ts'
-import { toUuid } from '../../../domain/ids.ts'
 import { call, createScriptedSession, waitUntilIdle } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { createLab } from '../../support/lab.ts'
 import { startService, type TestService } from '../../support/service.ts'
 import { openStream } from '../../support/stream.ts'

@@ -1,7 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { applyMigrations, diffMigration, runScript } from '../../../platform/migrate.ts'
-import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
+import { applyMigrations, diffMigration, EMPTY_MIGRATION, runScript } from '../../../platform/migrate.ts'
+import { compareFunctions, explainChanges, toMigration } from '../../../platform/sql-functions.ts'
+import { cloneDatabase, createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
 
 /** But for the last digit. */
 const UUID = '00000000-0000-0000-0000-00000000000'
@@ -23,7 +24,7 @@ afterEach(() => database.drop())
 
 describe('the migrations', () => {
   it('make the database that prisma/schema.prisma describes', async () => {
-    expect(await diffMigration(database.url)).toBe('-- This is an empty migration.\n')
+    expect(await diffMigration(database.url)).toBe(EMPTY_MIGRATION)
   })
 
   it('are applied once, also by processes that start at once', async () => {
@@ -85,6 +86,47 @@ describe('the migrations', () => {
       other.release()
       await migrating
       expect((await pool.query('SELECT id, more FROM busy')).rows).toEqual([{ id: 1, more: null }])
+    })
+  })
+})
+
+describe('prisma/functions', () => {
+  let migrated: TestDatabase
+  beforeEach(async () => {
+    migrated = await cloneDatabase()
+  })
+  afterEach(() => migrated.drop())
+
+  it('has the functions and triggers that the migrations make, and no others', async () => {
+    expect(explainChanges(await compareFunctions(migrated.url))).toEqual([])
+  })
+
+  it('has a file for each function, with its manual first', async () => {
+    for (const file of await readdir('prisma/functions')) {
+      const text = await readFile(`prisma/functions/${file}`, 'utf8')
+      const manual = /^(-- .+\n(--.*\n)*)\nCREATE OR REPLACE FUNCTION (\w+)\(/.exec(text)
+      expect([file, manual?.[3]]).toEqual([file, file.replace('.sql', '')])
+    }
+  })
+
+  it('is compared with the database both ways, and a migration brings the one to the other', async () => {
+    await withPool(migrated.url, async (pool) => {
+      await pool.query(`
+        DROP FUNCTION pending_calls;
+        DROP TRIGGER sessions_deleted_note ON sessions;
+        CREATE TRIGGER stray AFTER DELETE ON sessions FOR EACH STATEMENT EXECUTE FUNCTION count_sessions();
+        CREATE FUNCTION stray(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1';
+        CREATE OR REPLACE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS 'SELECT NULL::uuid'`)
+      const changes = await compareFunctions(migrated.url)
+      expect(explainChanges(changes).sort()).toEqual([
+        'No migration makes pending_calls() of prisma/functions/pending_calls.sql: write one with npm run migration -- <name>.',
+        'The migrations make ROUTINE stray(integer), which is not in prisma/functions/stray.sql: write it there, or drop it with npm run migration -- <name>.',
+        'The migrations make TRIGGER stray ON sessions, which is not in prisma/functions/count_sessions.sql: write it there, or drop it with npm run migration -- <name>.',
+        'prisma/functions/next_queued_turn.sql is not what the migrations make: write one with npm run migration -- <name>.',
+        'prisma/functions/note_deleted_sessions.sql is not what the migrations make: write one with npm run migration -- <name>.',
+      ])
+      await pool.query(toMigration(changes))
+      expect(explainChanges(await compareFunctions(migrated.url))).toEqual([])
     })
   })
 })

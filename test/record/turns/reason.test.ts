@@ -1,11 +1,12 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid, toUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/ids.ts'
 import { cancelOwnTurn } from '../../../domain/turns/control/cancel.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { type Reasoned, reason } from '../../../domain/turns/run/reason.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
 import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { compactTypes, expectSoundRecord, firstTurnTypes, typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
 

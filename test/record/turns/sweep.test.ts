@@ -1,11 +1,12 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { DEFAULT_ORGANIZATION_UUID, toUuid } from '../../../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/ids.ts'
 import { createMessage } from '../../../domain/messages/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { createSession, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 const AT_ONCE = { graceMs: 0, repeatMs: 60_000, limit: 100 }
@@ -33,7 +34,7 @@ async function createTurns(count: number): Promise<TurnInput[]> {
     const { turnUuid } = await createMessage(
       deps,
       actor,
-      id,
+      toUuid(id),
       textMessage('Hello') as Parameters<typeof createMessage>[3],
     )
     turns.push({ organizationId: DEFAULT_ORGANIZATION_UUID, sessionId: toUuid(id), turnId: turnUuid })

@@ -1,5 +1,4 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { toUuid } from '../../../domain/ids.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
@@ -7,6 +6,7 @@ import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { createLab, type LabRun } from '../../support/lab.ts'
 import { expectSoundRecord, typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
@@ -139,7 +139,7 @@ describe('a turn that ends while a tool runs', () => {
     const running = run(turn, 1)
     await untilRuns(1)
     const actor = { ...ANYBODY, organizationId: turn.organizationId }
-    await cancelTurns(deps, actor, id)
+    await cancelTurns(deps, actor, toUuid(id))
     expect(await running).toEqual({ outcome: 'ended' })
     expect(lab.runs).toMatchObject([{ aborted: true }])
     expect(await results(id)).toMatchObject([{ status: 'cancelled' }])

@@ -1,10 +1,10 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { toUuid } from '../../../domain/ids.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import type { TurnInput } from '../../../workflows/messages.ts'
 import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
 import { expectSoundRecord, typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
 

@@ -2,9 +2,11 @@ import { randomInt } from 'node:crypto'
 import { parse as parseYaml } from 'yaml'
 import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
 import { documentFileName, type RenderedAgent, renderAgentDocument } from '../../../domain/agents/document/render.ts'
+import { createDocumentThreads } from '../../../domain/agents/document/threads.ts'
 import { DomainError } from '../../../domain/errors.ts'
 import { createRandom } from '../../support/random.ts'
 
+const threads = createDocumentThreads()
 const SEED = Number(process.env.DOCUMENT_SEED ?? randomInt(2 ** 31))
 const AGENTS = 600
 const BROKEN = 300
@@ -160,7 +162,7 @@ describe(`any agent (DOCUMENT_SEED=${SEED})`, () => {
   it(`is the same after it was a document, ${AGENTS} times`, async () => {
     for (let number = 0; number < AGENTS; number++) {
       const agent = drawAgent(SEED + number)
-      const parsed = await parseAgentDocument(renderAgentDocument(agent), 'text/markdown')
+      const parsed = await parseAgentDocument(threads, renderAgentDocument(agent), 'text/markdown')
       expect([number, sorted(parsed)]).toEqual([number, sorted(given(agent))])
     }
   })
@@ -180,7 +182,9 @@ describe(`any agent (DOCUMENT_SEED=${SEED})`, () => {
       const document = renderAgentDocument(drawAgent(SEED + number))
       const place = below(document.length)
       const damaged = document.slice(0, place) + pick(['', ...MARKS]) + document.slice(place + below(4))
-      const outcome = await parseAgentDocument(damaged, pick([undefined, 'application/yaml'])).catch((error) => error)
+      const outcome = await parseAgentDocument(threads, damaged, pick([undefined, 'application/yaml'])).catch(
+        (error) => error,
+      )
       if (!(outcome instanceof DomainError)) expect(outcome).toHaveProperty('system_prompt')
       else expect(outcome.message).toMatch(/^(line \d+: |system_prompt: must not be empty$)/)
     }
@@ -254,7 +258,7 @@ name: no key
   it('is the same agent however large its values are', async () => {
     const config = { many: Array.from({ length: 300_000 }, (_, position) => position), ['__proto__']: 1, '<<': 'a' }
     const document = renderAgentDocument({ ...AGENT, capabilities: [{ ref: 'noop', config }] })
-    const parsed = await parseAgentDocument(document, undefined)
+    const parsed = await parseAgentDocument(threads, document, undefined)
     expect(sorted(parsed)).toBe(sorted({ ...given(AGENT), capabilities: [{ ref: 'noop', config }] }))
   })
 

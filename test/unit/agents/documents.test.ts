@@ -1,4 +1,5 @@
 import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
+import { createDocumentThreads } from '../../../domain/agents/document/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 const FRONT_MATTER = `---
@@ -21,9 +22,10 @@ tools:
       required: [id]
 ---`.split('\n')
 
+const threads = createDocumentThreads()
 /** The message of a refusal, or what was read. */
 const read = (text: string, contentType?: string): Promise<unknown> =>
-  parseAgentDocument(text, contentType).catch((error) => `${error.kind}: ${error.message}`)
+  parseAgentDocument(threads, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
 const readFront = (...lines: string[]): Promise<unknown> => read(['---', ...lines, '---', 'Hi'].join('\n'))
 const EMPTY = 'invalid: system_prompt: must not be empty'
 
@@ -78,7 +80,7 @@ describe('front matter', () => {
   it('has keys that are no more than keys', async () => {
     const text =
       '---\ncapabilities: [{ref: a, config: {__proto__: {x: 1}, 1: b, ~: c, true: d, "<<": e, constructor: f}}]\n---\nHi'
-    const { capabilities } = await parseAgentDocument(text, undefined)
+    const { capabilities } = await parseAgentDocument(threads, text, undefined)
     expect(JSON.stringify(capabilities)).toBe(
       '[{"ref":"a","config":{"1":"b","__proto__":{"x":1},"~":"c","true":"d","<<":"e","constructor":"f"}}]',
     )
@@ -260,7 +262,7 @@ describe('a document made to take time and memory', () => {
       many(blank, 300_000),
     )
     for (const text of [prompt, ...blanks.map((blank) => `${blank}Hi`)]) {
-      expect(await parseAgentDocument(text, 'text/plain')).toEqual({ system_prompt: text })
+      expect(await parseAgentDocument(threads, text, 'text/plain')).toEqual({ system_prompt: text })
     }
     expect(await readFront(`description: |\n  ${prompt}`)).toEqual(expect.objectContaining({ system_prompt: 'Hi' }))
     expect(await read(`{"name":"${many('\\n', 500_000)}","system_prompt":"Hi"}`)).toHaveProperty('name')

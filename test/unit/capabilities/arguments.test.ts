@@ -1,12 +1,14 @@
 import { checkArguments, checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 type Schema = Record<string, unknown>
 type Arguments = Record<string, unknown>
 
-const checkSchema = async (schema: Schema) => (await checkSchemas([schema]))[0]
+const threads = createSchemaThreads()
+const checkSchema = async (schema: Schema) => (await checkSchemas(threads, [schema]))[0]
 const check = async (schema: Schema, args: Arguments, isTrusted = false) =>
-  (await checkArguments([{ schema, args, isTrusted }]))[0]
+  (await checkArguments(threads, [{ schema, args, isTrusted }]))[0]
 
 const nest = (depth: number): Schema => {
   let schema: Schema = {}
@@ -179,7 +181,7 @@ describe("the service's own schemas", () => {
 
   it('come back in the order of the calls, whoever wrote the others', async () => {
     const foreign = object({ x: { type: 'string' } })
-    const verdicts = await checkArguments([
+    const verdicts = await checkArguments(threads, [
       { schema: foreign, args: { x: 1 }, isTrusted: false },
       { schema: own, args: {}, isTrusted: true },
       { schema: foreign, args: { x: 'a' }, isTrusted: false },
@@ -193,8 +195,8 @@ describe("the service's own schemas", () => {
       undefined,
       'The tool cannot be called, its parameters are wrong: type must be "object" at the top.',
     ])
-    expect(await checkArguments([])).toEqual([])
-    expect(await checkSchemas([])).toEqual([])
+    expect(await checkArguments(threads, [])).toEqual([])
+    expect(await checkSchemas(threads, [])).toEqual([])
   })
 })
 
@@ -280,7 +282,7 @@ describe('schemas and arguments made to take time', () => {
   it('have one time limit for all calls of an answer; what was checked by then counts', async () => {
     const good = { schema: object({ x: { maxLength: 2 } }), args: { x: 'a' }, isTrusted: false }
     const bad = { ...good, args: { x: 'abc' } }
-    const verdicts = await whileFree(() => checkArguments([good, bad, ...evilCalls(128), good]))
+    const verdicts = await whileFree(() => checkArguments(threads, [good, bad, ...evilCalls(128), good]))
     expect(verdicts.slice(0, 2)).toEqual([undefined, expect.stringContaining('x must NOT have more than 2')])
     expect(verdicts.slice(2)).toEqual(Array(129).fill(LATE))
   })
@@ -294,7 +296,7 @@ describe('schemas and arguments made to take time', () => {
   })
 
   it('delay others by a bounded time', async () => {
-    const hostile = Array.from({ length: 4 }, () => checkArguments(evilCalls(128)))
+    const hostile = Array.from({ length: 4 }, () => checkArguments(threads, evilCalls(128)))
     const startedMs = cpuMs()
     expect(await check(object({ a: {} }), { a: 1 })).toBeUndefined()
     // Two threads, two batches of a second on each.
@@ -304,7 +306,7 @@ describe('schemas and arguments made to take time', () => {
 
   it('stop when the turn is cancelled', async () => {
     const caller = new AbortController()
-    const checking = [1, 2, 3, 4].map(() => checkArguments(evilCalls(1), caller.signal))
+    const checking = [1, 2, 3, 4].map(() => checkArguments(threads, evilCalls(1), caller.signal))
     setTimeout(() => caller.abort(new Error('cancelled')), 100)
     const ends = await Promise.allSettled(checking)
     expect(ends.map((end) => end.status === 'rejected' && end.reason.message)).toEqual(Array(4).fill('cancelled'))
@@ -315,13 +317,13 @@ describe('schemas and arguments made to take time', () => {
     const chain = { ...nest(50), allOf: Array.from({ length: 50 }, (_, at) => ({ $ref: `#${'/not'.repeat(at + 1)}` })) }
     const fields = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [`f${index}`, { type: 'string' }]))
     const costly = JSON.parse(JSON.stringify(chain).replace('{"not":{}}', JSON.stringify({ not: object(fields) })))
-    const problems = await whileFree(() => checkSchemas([object({}), ...Array(50).fill(costly)]))
+    const problems = await whileFree(() => checkSchemas(threads, [object({}), ...Array(50).fill(costly)]))
     expect([problems[0], problems.at(-1)]).toEqual([undefined, 'it takes too long to check'])
   })
 
   it('may be fifty large ones at once', async () => {
     const fields = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`f${index}`, { type: 'string' }]))
     const schemas = Array.from({ length: 50 }, (_, index) => object({ ...fields, [`t${index}`]: {} }))
-    expect(await whileFree(() => checkSchemas(schemas))).toEqual(Array(50).fill(undefined))
+    expect(await whileFree(() => checkSchemas(threads, schemas))).toEqual(Array(50).fill(undefined))
   })
 })

@@ -1,7 +1,10 @@
 import { checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
 import { ToolError } from '../../../domain/capabilities/capability.ts'
 import { runTool } from './run-tool.ts'
+
+const threads = createSchemaThreads()
 
 describe('the registry', () => {
   const tools = builtinCapabilities.flatMap((capability) => capability.tools)
@@ -18,7 +21,12 @@ describe('the registry', () => {
   })
 
   it('has schemas that can be checked and names that providers take', async () => {
-    expect(await checkSchemas(tools.map(({ parameters }) => parameters))).toEqual(tools.map(() => undefined))
+    expect(
+      await checkSchemas(
+        threads,
+        tools.map(({ parameters }) => parameters),
+      ),
+    ).toEqual(tools.map(() => undefined))
     for (const { name } of tools) expect(name).toMatch(/^[a-z_]{1,64}$/)
   })
 })

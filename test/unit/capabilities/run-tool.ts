@@ -1,6 +1,11 @@
 import { checkArguments } from '../../../domain/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
 import type { ToolContext } from '../../../domain/capabilities/capability.ts'
+import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
+
+const threads = createSchemaThreads()
+const pages = createWebPageThreads()
 
 type Options = Partial<Pick<ToolContext, 'callId' | 'signal'>> & { allowPrivateNetwork?: boolean }
 
@@ -8,12 +13,13 @@ type Options = Partial<Pick<ToolContext, 'callId' | 'signal'>> & { allowPrivateN
 export async function runTool(name: string, args: Record<string, unknown>, options: Options = {}): Promise<unknown> {
   const tool = builtinCapabilities.flatMap(({ tools }) => tools).find((candidate) => candidate.name === name)
   if (tool === undefined) throw new Error(`there is no tool ${name}`)
-  const [problem] = await checkArguments([{ schema: tool.parameters, args, isTrusted: true }])
+  const [problem] = await checkArguments(threads, [{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
+    threads: { pages },
     ...ids,
     mayHaveRun: false,
     config: undefined,

@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
-import { convertWebPage, WebPageError } from '../../../domain/capabilities/builtin/web-page.ts'
 import { ToolError } from '../../../domain/capabilities/capability.ts'
+import { convertWebPage, WebPageError } from '../../../domain/capabilities/web-page/convert.ts'
+import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 import { startWebServer, type WebServer } from '../lib/outgoing/web-server.ts'
 import { runTool } from './run-tool.ts'
@@ -39,6 +40,7 @@ const routes: Record<string, RequestListener> = {
   '/silent': () => {},
 }
 
+const threads = createWebPageThreads()
 let server: WebServer
 beforeAll(async () => {
   server = await startWebServer((request, response) => {
@@ -153,25 +155,27 @@ describe('converting a page', () => {
 
   it('blocks nothing, however long it takes, and ends in time', async () => {
     const loop = watchEventLoop()
-    const converting = convertWebPage(page('<div>'.repeat(1_000_000)), never, 4000)
+    const converting = convertWebPage(threads, page('<div>'.repeat(1_000_000)), never, 4000)
     await expect(converting).rejects.toThrow(new WebPageError('the page takes too long to convert'))
     expect(loop.stop().busyMs).toBeLessThan(2000)
   })
 
   it('ends when it is aborted, running or waiting', async () => {
     const caller = new AbortController()
-    const converting = Array.from({ length: 40 }, () => convertWebPage(page('<div>'.repeat(500_000)), caller.signal))
+    const converting = Array.from({ length: 40 }, () =>
+      convertWebPage(threads, page('<div>'.repeat(500_000)), caller.signal),
+    )
     setTimeout(() => caller.abort(new Error('cancelled')), 200)
     const ends = await Promise.allSettled(converting)
     expect(ends.map((end) => (end.status === 'rejected' ? end.reason.message : 'done'))).toEqual(
       Array(40).fill('cancelled'),
     )
-    expect((await convertWebPage(page('<p>after'), never)).markdown).toBe('after')
+    expect((await convertWebPage(threads, page('<p>after'), never)).markdown).toBe('after')
   })
 
   it('works for many at once', async () => {
     const pages = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => convertWebPage(page(`<p>${index}`), never)),
+      Array.from({ length: 12 }, (_, index) => convertWebPage(threads, page(`<p>${index}`), never)),
     )
     expect(pages.map(({ markdown }) => markdown)).toEqual(Array.from({ length: 12 }, (_, index) => `${index}`))
   })

@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
 
-interface ComposeService {
+type ComposeService = {
   healthcheck?: { test: string[] }
   restart?: string
   ports?: string[]
   depends_on?: Record<string, { condition: string }>
 }
 
-interface ComposeFile {
+type ComposeFile = {
   services: Record<string, ComposeService>
 }
 

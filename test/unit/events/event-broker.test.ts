@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { createEventBroker } from '../../../domain/events/event-broker.ts'
-import { relayIndex, relayKey } from '../../../domain/events/live-stream.ts'
+import { relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
 import { connectBlockingRedis } from '../../../platform/redis.ts'
@@ -12,13 +12,16 @@ const { jest } = import.meta
 const HOUR_MS = 3_600_000
 
 /** `answer`: what the record waits for before it answers. */
-type HubOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void> }
+type BrokerOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void> }
 
 /** But when Redis is there again. */
 const NO_CHECKS = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
 
-/** A hub on the real Redis whose look at the record is counted, and finds what the test says. */
-function startHub(recorded: Map<string, number>, { checkMs = 20, checkWithoutRedisMs = 10, answer }: HubOptions = {}) {
+/** A broker on the real Redis whose look at the record is counted, and finds what the test says. */
+function startBroker(
+  recorded: Map<string, number>,
+  { checkMs = 20, checkWithoutRedisMs = 10, answer }: BrokerOptions = {},
+) {
   const looks: string[][] = []
   const db = {
     $queryRaw: async (_sql: TemplateStringsArray, ids: string[]) => {
@@ -27,26 +30,26 @@ function startHub(recorded: Map<string, number>, { checkMs = 20, checkWithoutRed
       return ids.flatMap((id) => (recorded.has(id) ? [{ id, last: recorded.get(id) }] : []))
     },
   } as unknown as PrismaClient
-  const log = createLog('silent', 'hub')
+  const log = createLog('silent', 'broker')
   const reader = connectBlockingRedis(process.env.REDIS_URL ?? '', log)
-  const prefix = `hub-${newUuid()}`
-  const hub = createEventBroker({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
-  return { hub, reader, looks, prefix }
+  const prefix = `broker-${newUuid()}`
+  const broker = createEventBroker({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
+  return { broker, reader, looks, prefix }
 }
 
-describe('the hub', () => {
+describe('the broker', () => {
   it('wakes a subscriber that the record is ahead of, and no other', async () => {
     const [behind, current, gone] = [newUuid(), newUuid(), newUuid()]
-    const { hub, looks } = startHub(
+    const { broker, looks } = startBroker(
       new Map([
         [behind, 5],
         [current, 5],
       ]),
     )
     const inboxes = {
-      behind: hub.subscribe(behind, () => 4),
-      current: hub.subscribe(current, () => 5),
-      gone: hub.subscribe(gone, () => 5),
+      behind: broker.subscribe(behind, () => 4),
+      current: broker.subscribe(current, () => 5),
+      gone: broker.subscribe(gone, () => 5),
     }
     const { signal } = new AbortController()
     await Promise.all([inboxes.behind.wait(signal), inboxes.gone.wait(signal)])
@@ -55,45 +58,45 @@ describe('the hub', () => {
     expect(inboxes.behind.take().missed).toBe(true)
     expect(inboxes.gone.take().missed).toBe(true)
     expect(inboxes.current.take()).toEqual({ entries: [], missed: false })
-    await hub.close()
+    await broker.close()
   })
 
   it('looks more often while Redis is away', async () => {
-    const { hub, reader, looks } = startHub(new Map(), { checkMs: HOUR_MS })
-    hub.subscribe(newUuid(), () => 0)
+    const { broker, reader, looks } = startBroker(new Map(), { checkMs: HOUR_MS })
+    broker.subscribe(newUuid(), () => 0)
     await waitFor(async () => reader.status === 'ready', 'Redis')
     reader.disconnect()
     const seen = looks.length
     await waitFor(async () => looks.length > seen + 5, 'more looks')
-    await hub.close()
+    await broker.close()
   })
 
   it('looks as soon as Redis is back', async () => {
-    const { hub, reader, looks } = startHub(new Map(), NO_CHECKS)
-    hub.subscribe(newUuid(), () => 0)
+    const { broker, reader, looks } = startBroker(new Map(), NO_CHECKS)
+    broker.subscribe(newUuid(), () => 0)
     for (let connection = 1; connection <= 3; connection++) {
       await waitFor(async () => looks.length === connection, `look ${connection}`)
       reader.disconnect(true)
     }
-    await hub.close()
+    await broker.close()
   })
 
   it('goes on looking when the clock is set back', async () => {
-    const { hub, looks } = startHub(new Map())
-    hub.subscribe(newUuid(), () => 0)
+    const { broker, looks } = startBroker(new Map())
+    broker.subscribe(newUuid(), () => 0)
     await waitFor(async () => looks.length > 0, 'a look')
     const clock = jest.spyOn(Date, 'now').mockImplementation(() => 0)
     const seen = looks.length
     await new Promise((resolve) => setTimeout(resolve, 500))
     clock.mockRestore()
     expect(looks.length).toBeGreaterThan(seen)
-    await hub.close()
+    await broker.close()
   })
 
   it('reads the relay while the record does not answer', async () => {
-    const { hub, reader, prefix } = startHub(new Map(), { answer: new Promise(() => {}) })
+    const { broker, reader, prefix } = startBroker(new Map(), { answer: new Promise(() => {}) })
     const session = newUuid()
-    const inbox = hub.subscribe(session, () => 0)
+    const inbox = broker.subscribe(session, () => 0)
     await waitFor(async () => reader.status === 'ready', 'Redis')
     const other = new Redis(process.env.REDIS_URL ?? '')
     await waitFor(async () => {
@@ -109,14 +112,14 @@ describe('the hub', () => {
       )
       return inbox.take().entries.length > 0
     }, 'an entry')
-    await Promise.all([hub.close(), other.quit()])
+    await Promise.all([broker.close(), other.quit()])
   })
 
   it('holds a megabyte of what has not been taken, however much has been', async () => {
     const session = newUuid()
-    const { hub, looks, prefix } = startHub(new Map([[session, 0]]), NO_CHECKS)
-    const inbox = hub.subscribe(session, () => 0)
-    await waitFor(async () => looks.length > 0, 'the hub to read')
+    const { broker, looks, prefix } = startBroker(new Map([[session, 0]]), NO_CHECKS)
+    const inbox = broker.subscribe(session, () => 0)
+    await waitFor(async () => looks.length > 0, 'the broker to read')
     const other = new Redis(process.env.REDIS_URL ?? '')
     const ring = (sequence: number, characters: number) =>
       other.xadd(
@@ -132,14 +135,14 @@ describe('the hub', () => {
     await ring(49, 1024 * 1024 + 1)
     await inbox.wait(signal)
     expect(inbox.take()).toEqual({ entries: [], missed: true })
-    await Promise.all([hub.close(), other.quit()])
+    await Promise.all([broker.close(), other.quit()])
   })
 
   it('forgets a subscriber that has closed, and not its peers', async () => {
     const session = newUuid()
-    const { hub, looks } = startHub(new Map([[session, 1]]))
-    const first = hub.subscribe(session, () => 1)
-    const second = hub.subscribe(session, () => 0)
+    const { broker, looks } = startBroker(new Map([[session, 1]]))
+    const first = broker.subscribe(session, () => 1)
+    const second = broker.subscribe(session, () => 0)
     first.close()
     first.close()
     await second.wait(new AbortController().signal)
@@ -147,24 +150,24 @@ describe('the hub', () => {
     const seen = looks.length
     // It looks for one that came later, and for no other.
     const other = newUuid()
-    hub.subscribe(other, () => 1)
+    broker.subscribe(other, () => 1)
     await waitFor(async () => looks.length > seen + 2, 'more looks')
     expect(looks.slice(-2)).toEqual([[other], [other]])
-    await hub.close()
+    await broker.close()
   })
 
   it('stops reading and looking when it is closed', async () => {
-    const { hub, reader, looks } = startHub(new Map())
-    hub.subscribe(newUuid(), () => 1)
+    const { broker, reader, looks } = startBroker(new Map())
+    broker.subscribe(newUuid(), () => 1)
     await waitFor(async () => looks.length > 0, 'a look')
-    await hub.close()
+    await broker.close()
     const seen = looks.length
     await waitFor(async () => reader.status === 'end', 'its connection to end')
-    // Another hub tells that time has passed.
-    const clock = startHub(new Map())
-    clock.hub.subscribe(newUuid(), () => 1)
-    await waitFor(async () => clock.looks.length > 3, 'the other hub to look')
+    // Another broker tells that time has passed.
+    const clock = startBroker(new Map())
+    clock.broker.subscribe(newUuid(), () => 1)
+    await waitFor(async () => clock.looks.length > 3, 'the other broker to look')
     expect(looks).toHaveLength(seen)
-    await clock.hub.close()
+    await clock.broker.close()
   })
 })

@@ -23,7 +23,7 @@ async function serve(lines: Lines, more = {}) {
   const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
   const app = new Koa()
   app.silent = true
-  app.use(answerErrors(log))
+  app.use(answerErrors({ log, unavailability: () => undefined }))
   app.use((ctx) => {
     ctx.set('X-Set-Before', 'yes')
     return answerList(ctx as never, log, lines(), { more, stalledMs: STALLED_MS })

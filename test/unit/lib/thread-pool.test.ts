@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import type { SchemaJob } from '../../../domain/capabilities/arguments/schema-worker.ts'
 import { createThreadPool } from '../../../lib/threads/pool.ts'
+
+const { jest } = import.meta
 
 /** Its program is that of the schemas, whose jobs may take any time. */
 const createPool = (more: object = {}) =>
@@ -81,9 +84,31 @@ describe('a pool of threads', () => {
     for (let time = 0; time < 3; time++) await expect(pool.run(QUICK, 1000)).rejects.toThrow('no-such-program')
   })
 
+  it('ends a thread that is idle when it is closed', async () => {
+    const terminate = jest.spyOn(Worker.prototype, 'terminate')
+    const pool = createPool()
+    await pool.run(QUICK, 5000)
+    expect(terminate).not.toHaveBeenCalled()
+    await pool.close()
+    expect(terminate).toHaveBeenCalled()
+    terminate.mockRestore()
+  })
+
+  it('ends no job when it is closed, but then its thread', async () => {
+    const terminate = jest.spyOn(Worker.prototype, 'terminate')
+    const pool = createPool()
+    const running = pool.run(QUICK, 5000)
+    await pool.close()
+    expect(await running).toEqual(DONE)
+    expect(terminate).toHaveBeenCalled()
+    terminate.mockRestore()
+  })
+
   it('holds no process up', async () => {
-    const file = JSON.stringify(new URL('../../../domain/capabilities/arguments/check.ts', import.meta.url).href)
-    const program = `import(${file}).then((it) => it.checkSchemas([{ type: 'array' }])).then(console.log)`
+    const fileOf = (name: string) =>
+      JSON.stringify(new URL(`../../../domain/capabilities/arguments/${name}.ts`, import.meta.url).href)
+    const program = `Promise.all([import(${fileOf('check')}), import(${fileOf('threads')})])
+      .then(([check, threads]) => check.checkSchemas(threads.createSchemaThreads(), [{ type: 'array' }])).then(console.log)`
     const cwd = fileURLToPath(new URL('../../..', import.meta.url))
     const stdio = ['ignore', 'pipe', 'inherit'] as const
     const child = spawn(process.execPath, ['-e', program], { cwd, stdio: [...stdio] })

@@ -2,6 +2,8 @@ import { defaultModel, findModel, listModels } from '../../../domain/llm/catalog
 import { type FakeOpenai, startFakeOpenai } from '../../support/fake-openai.ts'
 import { ask, userSays } from './ask.ts'
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 describe('the catalog without a key', () => {
   it('has the simulated models, and llmsim-default as the default', () => {
     const models = listModels({})
@@ -21,14 +23,14 @@ describe('the catalog without a key', () => {
   it('gives every model an id of its own in the form of ids, and a model that can be made', () => {
     const models = listModels({ openaiApiKey: 'key' })
     for (const model of models) {
-      expect(model.id).toMatch(/^model_[0-9a-f]{32}$/)
-      expect(model.providerId).toMatch(/^provider_[0-9a-f]{32}$/)
+      expect(model.id).toMatch(UUID)
+      expect(model.providerId).toMatch(UUID)
       expect(model.contextTokens).toBeGreaterThan(0)
       expect(model.create()).toBeInstanceOf(Function)
       expect(findModel({ openaiApiKey: 'key' }, model.id)?.name).toBe(model.name)
     }
     expect(new Set(models.map(({ id }) => id)).size).toBe(models.length)
-    expect(findModel({}, `model_${'0'.repeat(32)}`)).toBeUndefined()
+    expect(findModel({}, '00000000-0000-0000-0000-000000000000')).toBeUndefined()
   })
 })
 

@@ -1,4 +1,4 @@
-import type { Retention } from '../../../domain/retention.ts'
+import type { Retention } from '../../../domain/deps.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import type { TestService } from '../../support/service.ts'
 import { withClient } from '../../support/temporal.ts'

@@ -1,6 +1,5 @@
-import { availableParallelism } from 'node:os'
-import { createThreadPool } from '../../../lib/threads/pool.ts'
-import type { ConvertedPage, Page } from './web-page-worker.ts'
+import type { WebPageThreads } from './threads.ts'
+import type { ConvertedPage, Page } from './worker.ts'
 
 /** A page that cannot be converted; the message says why. */
 export class WebPageError extends Error {
@@ -8,13 +7,6 @@ export class WebPageError extends Error {
 }
 
 const TIME_LIMIT_MS = 10_000
-
-const threads = createThreadPool<Page, ConvertedPage>({
-  file: new URL('./web-page-worker.ts', import.meta.url),
-  maxThreads: Math.max(2, Math.floor(availableParallelism() / 2)),
-  waitMs: 30_000,
-  resourceLimits: { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 },
-})
 
 const UNCONVERTED = {
   done: 'the page cannot be converted',
@@ -28,6 +20,7 @@ const UNCONVERTED = {
  * once. Throws WebPageError; when `signal` aborts, its reason.
  */
 export async function convertWebPage(
+  threads: WebPageThreads,
   page: Page,
   signal: AbortSignal,
   timeLimitMs = TIME_LIMIT_MS,

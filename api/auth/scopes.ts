@@ -1,11 +1,11 @@
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
-import { invalid } from '../errors.ts'
+import { invalid } from '../../domain/errors.ts'
 
 const areas = [...new Set(endpoints.map(({ tag }) => tag))].sort()
 
-/** Throws `invalid` for one that means nothing. */
-export function checkScopes(scopes: string[]): void {
+/** Throws `invalid` for a scope that means nothing. */
+export function checkScopes(scopes: readonly string[]): void {
   const known = ['read', 'write', ...areas.flatMap((area) => [`${area}:read`, `${area}:write`])]
   const unknown = scopes.find((scope) => !known.includes(scope))
   if (unknown !== undefined) {

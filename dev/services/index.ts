@@ -11,14 +11,14 @@ export type { Service, ServiceOptions } from './process.ts'
 export type { Log, TemporalService }
 export { startPostgres, startRedis, startTemporal }
 
-export interface ServicePorts {
+export type ServicePorts = {
   postgres: number
   redis: number
   temporal: number
   temporalUi: number
 }
 
-export interface StartServicesOptions {
+export type StartServicesOptions = {
   dataDir: string
   ports: ServicePorts
   /** DATABASE_URL, REDIS_URL and TEMPORAL_ADDRESS given here are used as they are. */
@@ -30,7 +30,7 @@ export interface StartServicesOptions {
   onServiceDied?: (sentence: string) => void
 }
 
-export interface RunningServices {
+export type RunningServices = {
   databaseUrl: string
   redisUrl: string
   temporalAddress: string

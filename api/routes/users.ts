@@ -1,0 +1,18 @@
+import { userEndpoints } from '../../contract/users.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { getOrganization } from '../../domain/organizations.ts'
+import { listUsers } from '../../domain/users.ts'
+import { setOrganization } from '../auth/cookies.ts'
+import { type Handle, reply } from '../http/handle.ts'
+import { answerList, linesOf } from '../http/json-list.ts'
+
+export function userRoutes(handle: Handle, deps: Deps): void {
+  handle(userEndpoints.list, async ({ actor, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listUsers(deps, actor, query.search))),
+  )
+  handle(userEndpoints.switchOrganization, async ({ actor, body, ctx }) => {
+    const { id } = await getOrganization(deps, actor, body.org_id)
+    setOrganization(ctx, deps.auth, id)
+    return reply(200, { success: true, org_id: id })
+  })
+}

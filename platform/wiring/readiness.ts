@@ -1,0 +1,35 @@
+import type { Redis } from 'ioredis'
+import type { Readiness } from '../../domain/deps.ts'
+import type { PrismaClient } from '../../prisma/generated/client.ts'
+import type { Temporal } from '../temporal.ts'
+
+const PING_TIMEOUT_MS = 2000
+
+export const createReadiness =
+  (db: PrismaClient, redis: Redis, temporal: Temporal): Readiness =>
+  async () => {
+    const [postgres, redisState, temporalState] = await Promise.all([
+      state(withLimit(db.$queryRaw`SELECT 1`)),
+      state(withLimit(redis.ping())),
+      state(temporal.ping(PING_TIMEOUT_MS)),
+    ])
+    return { postgres, redis: redisState, temporal: temporalState }
+  }
+
+const state = (probe: Promise<unknown>): Promise<string> =>
+  probe.then(
+    () => 'ok',
+    () => 'no answer',
+  )
+
+async function withLimit<T>(probe: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PING_TIMEOUT_MS} ms`)), PING_TIMEOUT_MS)
+  })
+  try {
+    return await Promise.race([probe, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { declaredErrors, type Endpoint, group, impliedErrors } from '../../../contract/endpoint.ts'
+import { endpoints } from '../../../contract/index.ts'
+
+describe('a group of endpoints', () => {
+  const pets = group(
+    { tag: 'pets', path: '/v1/pets', access: 'member' },
+    {
+      list: { method: 'GET', summary: 'Lists pets', responses: { 200: z.object({}) } },
+      get: {
+        method: 'GET',
+        at: '/{pet_id}',
+        access: 'public',
+        summary: 'Gets a pet',
+        responses: { 200: z.object({}) },
+      },
+    },
+  )
+
+  it('gives each its tag, its path and its access', () => {
+    expect(pets.list).toMatchObject({ tag: 'pets', path: '/v1/pets', access: 'member', method: 'GET' })
+  })
+
+  it('puts the rest of a path behind its own, and lets an endpoint have another access', () => {
+    expect(pets.get).toEqual({
+      tag: 'pets',
+      path: '/v1/pets/{pet_id}',
+      access: 'public',
+      method: 'GET',
+      summary: 'Gets a pet',
+      responses: { 200: expect.anything() },
+    })
+  })
+})
+
+describe('the errors of an endpoint', () => {
+  const plain: Endpoint = { method: 'GET', path: '/v1/pets', tag: 'pets', access: 'public', summary: '', responses: {} }
+
+  it.each<[string, Partial<Endpoint>, number[]]>([
+    ['anybody may call', {}, [400, 500, 503]],
+    ['needs any login', { access: 'login' }, [400, 401, 403, 500, 503]],
+    ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 500, 503]],
+    ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 500, 503]],
+    ['may have a body', { method: 'DELETE' }, [400, 413, 415, 500, 503]],
+    ['creates something', { method: 'POST', creates: true }, [400, 409, 413, 415, 500, 503]],
+    ['streams', { streams: 'Pets' }, [400, 429, 500, 503]],
+    ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 500, 503]],
+  ])('follow from its declaration: one that %s', (_, more, errors) => {
+    expect(declaredErrors({ ...plain, ...more })).toEqual(errors)
+  })
+
+  it('are not repeated where the declaration implies them', () => {
+    const repeated = endpoints.flatMap((endpoint) =>
+      (endpoint.errors ?? [])
+        .filter((status) => impliedErrors(endpoint).includes(status))
+        .map((status) => `${endpoint.method} ${endpoint.path} ${status}`),
+    )
+    expect(repeated).toEqual([])
+  })
+})

@@ -1,0 +1,34 @@
+import { actStep, callStep, callSteps, parseStep, reasonStep } from '../../../domain/events/steps.ts'
+
+describe('the names of steps', () => {
+  it('are what the record of earlier releases has', () => {
+    expect(reasonStep(1)).toBe('reason:1')
+    expect(actStep(12)).toBe('act:12')
+    expect(callStep(3, 'call_abc')).toBe('tool:3:call_abc')
+    expect(callSteps(3)).toBe('tool:3:%')
+  })
+
+  it('are read as they are made, whatever the model calls its calls', () => {
+    expect(parseStep(reasonStep(7))).toEqual({ kind: 'reason', iteration: 7 })
+    expect(parseStep(actStep(100))).toEqual({ kind: 'act', iteration: 100 })
+    for (const callId of ['call_1', 'a:b:c', ':', 'reason:1', '%_', 'two\nlines']) {
+      expect(parseStep(callStep(2, callId))).toEqual({ kind: 'tool', iteration: 2, callId })
+    }
+  })
+
+  it('are told from what is none', () => {
+    for (const step of [
+      '',
+      'reason',
+      'reason:',
+      'reason:x',
+      'reason:1:x',
+      'act:-1',
+      'tool:1',
+      'think:1',
+      'reason:1\n',
+    ]) {
+      expect(parseStep(step)).toBeUndefined()
+    }
+  })
+})
