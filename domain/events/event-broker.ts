@@ -121,10 +121,10 @@ function createInbox() {
   }
   return {
     invalidate,
-    take(): Held {
-      const taken = held
+    take(): ReturnType<Subscription['take']> {
+      const { entries, missed } = held
       held = nothing()
-      return taken
+      return { entries, missed }
     },
     /** False when it holds nothing now, because it would have been too much. */
     add(entry: LiveEntry): boolean {
