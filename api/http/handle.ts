@@ -3,13 +3,11 @@ import type { Context } from 'koa'
 import { z } from 'zod'
 import { type Endpoint, isSchema, type RawBody } from '../../contract/endpoint.ts'
 import type { Actor } from '../../domain/actor.ts'
-import type { Credential } from '../../domain/auth/caller.ts'
+import type { Caller, Credential } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { type CreationAttempt, runOnce } from '../../domain/idempotency-keys.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
-import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
-import { RequestError } from './errors.ts'
-import { checkText } from './text.ts'
+import { type Input, readRequest } from './read-request.ts'
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 
@@ -23,9 +21,11 @@ export type Request<E extends Endpoint> = {
   /** By what the caller is known; undefined where nobody signs in. */
   credential: Credential | undefined
   ctx: Context
-  /** Wraps what the request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
-  once: <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
+  once: Once
 }
+
+/** Wraps what a request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
+type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
 type BodyOf<B> = B extends z.ZodType ? z.input<B> : B extends RawBody ? string : undefined
 /** One of the endpoint's answers. A handler that streams writes to ctx itself and returns undefined. */
@@ -43,111 +43,68 @@ export const reply = <const S extends number, B>(status: S, body: B, headers?: R
 export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
 export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => void
 
-export type HandleOptions = { prefix: string; checkAnswers: boolean; authenticate: Authenticate }
-
 const SLOW_BODY_MS = 2000
 
-/** Registers endpoints on a router: parse the request, call the handler, send its answer. */
-export function createHandle(
-  router: Router,
-  deps: Deps,
-  { prefix, checkAnswers, authenticate }: HandleOptions,
-): Handle {
+export type HandleOptions = { prefix: string; checkAnswers: boolean; authenticate: Authenticate }
+
+/** Registers endpoints on a router: `serve` is what happens to a request. */
+export function createHandle(router: Router, deps: Deps, options: HandleOptions): Handle {
   return (endpoint, handler) => {
-    const path = routePath(endpoint.path, prefix)
-    router.register(path, [endpoint.method], async (ctx) => {
-      const caller = await authenticate(ctx, endpoint)
-      checkText(ctx.query, 'The query')
-      const key = endpoint.creates ? idempotencyKey(ctx) : undefined
-      const params = endpoint.params && parse(endpoint.params, ctx.params, '')
-      const query = endpoint.query && parse(endpoint.query, ctx.query, '')
-      const begunAt = Date.now()
-      const body = endpoint.body ? parse(endpoint.body, await bodyOf(ctx, endpoint), '') : await ignoreBody(ctx)
-      // A body that takes its time must not keep a credential alive that has been revoked meanwhile.
-      if (Date.now() - begunAt > SLOW_BODY_MS) await authenticate(ctx, endpoint)
-      let isGuarded = false
-      const once = <T>(create: (attempt: CreationAttempt) => Promise<T>): Promise<T> => {
-        isGuarded = true
-        if (key === undefined || caller === undefined) return create({})
-        // A document's type decides how it is read.
-        const operation = [
-          endpoint.method,
-          endpoint.path,
-          encode(endpoint.params, params),
-          endpoint.textTypes && ctx.request.type,
-        ]
-        return runOnce(deps, caller.actor, { key, request: [...operation, encode(endpoint.body, body)] }, create)
-      }
-      const request = { params, query, body, ...caller, once, ctx: ctx as unknown as Context }
-      // The schemas that Request's types come from are the ones that were just applied.
-      const answer = await handler(request as unknown as Request<typeof endpoint>)
-      if (answer === undefined) return
-      if (checkAnswers) checkAnswer(endpoint, answer as AnyAnswer, isGuarded)
-      send(ctx, answer as AnyAnswer)
-    })
+    const route = { ...options, endpoint, deps, handler: handler as unknown as AnyHandler }
+    const path = routePath(endpoint.path, options.prefix)
+    router.register(path, [endpoint.method], (ctx) => serve(route, ctx as unknown as Context))
   }
-}
-
-/** What a schema has parsed, as it is on the wire: the fingerprints of requests that are stored were made of that. */
-const encode = (schema: z.ZodType | undefined, value: unknown): unknown =>
-  schema === undefined ? value : z.encode(schema, value)
-
-type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
-
-function send(ctx: Pick<Context, 'status' | 'set' | 'body'>, { status, body, headers }: AnyAnswer): void {
-  ctx.set(headers ?? {})
-  ctx.body = body ?? null
-  ctx.status = status
 }
 
 /** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router; only /v1 moves with the prefix. */
 const routePath = (path: string, prefix: string): string =>
   (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1')
 
-/** Undefined when there is none. */
-function idempotencyKey(ctx: Context): string | undefined {
-  if (!('idempotency-key' in ctx.headers)) return undefined
-  const key = ctx.get('Idempotency-Key')
-  if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
-  throw new RequestError(400, 'Idempotency-Key: must be 1 to 255 ASCII characters')
+type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
+/** A handler without the types of its endpoint, whose schemas give it what it expects. */
+type AnyHandler = (request: Record<string, unknown>) => Promise<AnyAnswer | undefined>
+type Route = HandleOptions & { endpoint: Endpoint; deps: Deps; handler: AnyHandler }
+
+/** A request's way, in steps: each takes what those before it made, or throws what the caller is told. */
+async function serve(route: Route, ctx: Context): Promise<void> {
+  const caller = await route.authenticate(ctx, route.endpoint)
+  const input = await readRequest(ctx, route.endpoint)
+  await recheckSlowBody(route, ctx, input)
+  const creation = guardCreation(route, ctx, caller, input)
+  const { params, query, body } = input
+  const answer = await route.handler({ params, query, body, ...caller, once: creation.once, ctx })
+  if (answer === undefined) return
+  if (route.checkAnswers) checkAnswer(route.endpoint, answer, creation.isGuarded())
+  send(ctx, answer)
 }
 
-async function bodyOf(ctx: Context, endpoint: Endpoint): Promise<unknown> {
-  const limitBytes = endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES
-  if (endpoint.textTypes !== undefined) return readText(ctx, limitBytes, endpoint.textTypes)
-  const body = await readJson(ctx, limitBytes)
-  if (body !== undefined) return body
-  if (endpoint.bodyOptional) return {}
-  throw new RequestError(400, 'A JSON request body is needed')
+/** A body that takes its time must not keep a credential alive that has been revoked meanwhile. */
+async function recheckSlowBody({ authenticate, endpoint }: Route, ctx: Context, { bodyMs }: Input): Promise<void> {
+  if (bodyMs > SLOW_BODY_MS) await authenticate(ctx, endpoint)
 }
 
-/** Clients send `{}` where nothing is needed; it is read, so that its limits hold, and not looked at. */
-async function ignoreBody(ctx: Context): Promise<undefined> {
-  if (ctx.method !== 'GET') await readJson(ctx, DEFAULT_BODY_BYTES)
-  return undefined
+/** `isGuarded` says whether the handler has used `once`. */
+function guardCreation({ deps, endpoint }: Route, ctx: Context, caller: Caller | undefined, input: Input) {
+  const { idempotencyKey: key, params, body } = input
+  let isGuarded = false
+  const once: Once = (create) => {
+    isGuarded = true
+    if (key === undefined || caller === undefined) return create({})
+    // A document's type decides how it is read.
+    const operation = [
+      endpoint.method,
+      endpoint.path,
+      encode(endpoint.params, params),
+      endpoint.textTypes && ctx.request.type,
+    ]
+    return runOnce(deps, caller.actor, { key, request: [...operation, encode(endpoint.body, body)] }, create)
+  }
+  return { once, isGuarded: () => isGuarded }
 }
 
-/** Throws RequestError 400 that names the fields; `where` is what the whole is called. */
-export function parse<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  throw new RequestError(
-    400,
-    parsed.error.issues
-      .slice(0, 5)
-      .map((issue) => sentence(issue, where))
-      .join('; '),
-  )
-}
-
-function sentence(issue: z.core.$ZodIssue, where: string): string {
-  const nested = issue.code === 'invalid_union' ? issue.errors.flat().at(0) : undefined
-  const path = [...issue.path, ...(nested?.path ?? [])].join('.')
-  const field = path === '' ? where || 'The request body' : path
-  return `${field}: ${lowerFirst(nested?.message ?? issue.message)}`
-}
-
-const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
+/** What a schema has parsed, as it is on the wire: the fingerprints of requests that are stored were made of that. */
+const encode = (schema: z.ZodType | undefined, value: unknown): unknown =>
+  schema === undefined ? value : z.encode(schema, value)
 
 /** In tests every answer is held against the contract. */
 function checkAnswer(endpoint: Endpoint, { status, body }: AnyAnswer, isGuarded: boolean): void {
@@ -158,4 +115,10 @@ function checkAnswer(endpoint: Endpoint, { status, body }: AnyAnswer, isGuarded:
   if (!isSchema(schema)) return
   const parsed = schema.safeParse(JSON.parse(JSON.stringify(body)))
   if (!parsed.success) throw new Error(`${where} is not what the contract says: ${parsed.error.message}`)
+}
+
+function send(ctx: Context, { status, body, headers }: AnyAnswer): void {
+  ctx.set(headers ?? {})
+  ctx.body = body ?? null
+  ctx.status = status
 }
