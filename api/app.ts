@@ -4,6 +4,7 @@ import Router from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
+import { runOnce } from '../domain/idempotency-keys.ts'
 import { createAuthenticate } from './auth/authenticate.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
@@ -37,10 +38,12 @@ export type AppOptions = {
 
 export function createApp(deps: Deps, options: AppOptions): Koa {
   const router = new Router()
-  const handle = createHandle(router, deps, {
+  const handle = createHandle(router, {
     prefix: options.apiPrefix,
     checkAnswers: options.checkAnswers ?? false,
+    log: deps.log,
     authenticate: createAuthenticate(deps),
+    runOnce: (actor, request, create) => runOnce(deps, actor, request, create),
   })
   healthRoutes(handle, deps, options)
   authRoutes(handle, deps)
