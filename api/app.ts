@@ -88,11 +88,23 @@ const ignoreApiPrefix =
     return next()
   }
 
+const EXPOSED_HEADERS = [
+  'X-Request-Id',
+  'Retry-After',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Content-Disposition',
+  'ETag',
+  'Content-Range',
+  'Accept-Ranges',
+]
+
 const allowOrigins = (origins: string[]): Middleware =>
   cors({
     origin: (ctx) => (origins.includes(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
-    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    exposeHeaders: EXPOSED_HEADERS,
   })
 
 /** Where another method would do: what is allowed for OPTIONS, else 405. Anywhere else 404. */
