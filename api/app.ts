@@ -6,6 +6,7 @@ import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
 import { createAuthenticate } from './auth/authenticate.ts'
+import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
 import { createHandle } from './http/handle.ts'
@@ -61,6 +62,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
 
   // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
+  app.use(limitArrival())
   app.use(requestId)
   app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))

@@ -6,6 +6,9 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type RawBody = { contentType: string; description: string }
 export type ResponseBody = z.ZodType | RawBody | null
 
+/** A multipart/form-data body: one file, after the fields that belong to it. */
+export type MultipartBody = { file: { field: string; maxBytes: number }; fields?: z.ZodObject }
+
 /**
  * Who may call it. `public`: anybody. `login`: who has any token of a login, also one that has ended; it is there to be
  * ended. `user`: who is signed in; it is not about one organization. `member`, `admin`: a
@@ -33,6 +36,8 @@ export type Endpoint = {
   body?: z.ZodType
   /** Content types of a body that is text, with which `body` is a string; without them it is JSON. */
   textTypes?: readonly string[]
+  /** Instead of `body`. */
+  multipart?: MultipartBody
   /** Default: 2 MiB. */
   bodyLimitBytes?: number
   /** An empty body is accepted as `{}`. */
@@ -87,7 +92,7 @@ export function impliedErrors({ access, path, method, creates, streams }: Endpoi
     ...(isOfOrganization || path.includes('{') ? [404] : []),
     ...(creates ? [409] : []),
     // A body is read within its limits even where none is asked for.
-    ...(method === 'GET' ? [] : [413, 415]),
+    ...(method === 'GET' ? [] : [408, 413, 415]),
     ...(streams === undefined ? [] : [429]),
   ]
 }

@@ -2,20 +2,26 @@ import type Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Endpoint, RawBody } from '../../contract/endpoint.ts'
+import type { Endpoint, MultipartBody, RawBody } from '../../contract/endpoint.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Caller, Credential } from '../../domain/auth/caller.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/idempotency-keys.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
+import { BODY_MEMORY_BYTES, type BodyMemory, createBodyMemory } from './body-memory.ts'
+import type { Upload } from './multipart.ts'
 import { type Input, readRequest } from './read-request.ts'
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
+type ParsedBody<E extends Endpoint> = E['multipart'] extends MultipartBody
+  ? Upload<Parsed<E['multipart']['fields']>>
+  : Parsed<E['body']>
+
 /** What a handler works with: everything is parsed by the endpoint's schemas. */
 export type Request<E extends Endpoint> = {
   params: Parsed<E['params']>
   query: Parsed<E['query']>
-  body: Parsed<E['body']>
+  body: ParsedBody<E>
   /** Undefined where anybody may call. */
   actor: E['access'] extends 'public' | 'login' ? undefined : Actor
   /** By what the caller is known; undefined where nobody signs in. */
@@ -59,12 +65,15 @@ export type HandleOptions = {
   log: Logger
   authenticate: Authenticate
   runOnce: RunOnce
+  /** Bytes of bodies that may be in memory at once. Default: 256 MiB. */
+  bodyMemoryBytes?: number
 }
 
 /** Registers endpoints on a router: `serve` is what happens to a request. */
 export function createHandle(router: Router, options: HandleOptions): Handle {
+  const bodyMemory = createBodyMemory(options.bodyMemoryBytes ?? BODY_MEMORY_BYTES)
   return (endpoint, handler) => {
-    const route = { ...options, endpoint, handler: handler as unknown as AnyHandler }
+    const route = { ...options, bodyMemory, endpoint, handler: handler as unknown as AnyHandler }
     const path = routePath(endpoint.path, options.prefix)
     const serveRoute = options.checkAnswers ? serveChecked : serve
     router.register(path, [endpoint.method], (ctx) => serveRoute(route, ctx as unknown as Context))
@@ -75,18 +84,24 @@ export function createHandle(router: Router, options: HandleOptions): Handle {
 const routePath = (path: string, prefix: string): string =>
   (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1')
 
-/** A handler without the types of its endpoint, whose schemas give it what it expects. */
+/** A handler without the types of its endpoint: the schemas that they come from are the ones that are applied. */
 type AnyHandler = (request: Record<string, unknown>) => Promise<AnyAnswer | undefined>
-type Route = HandleOptions & { endpoint: Endpoint; handler: AnyHandler }
+type Route = HandleOptions & { endpoint: Endpoint; handler: AnyHandler; bodyMemory: BodyMemory }
 
 /** A request's way, in steps: each takes what those before it made, or throws what the caller is told. */
 async function serve(route: Route, ctx: Context): Promise<void> {
+  const hold = route.bodyMemory.hold()
   const caller = await authenticate(route, ctx)
-  const input = await readRequest(ctx, route.endpoint)
-  await recheckSlowBody(route, ctx, input)
-  const answer = await runHandler(route, ctx, caller, input)
-  checkAnswer(ctx, answer)
-  send(ctx, answer)
+  const recheck = recheckSlowBody(route, ctx)
+  try {
+    const input = await readRequest(ctx, route.endpoint, { hold, recheck })
+    await recheck()
+    const answer = await runHandler(route, ctx, caller, input)
+    checkAnswer(ctx, answer)
+    send(ctx, answer)
+  } finally {
+    hold.release()
+  }
 }
 
 /** In tests an error, too, has to be one that the endpoint declares. */
@@ -101,8 +116,11 @@ async function serveChecked(route: Route, ctx: Context): Promise<void> {
 const authenticate = (route: Route, ctx: Context) => route.authenticate(ctx, route.endpoint)
 
 /** A body that takes its time must not keep a credential alive that has been revoked meanwhile. */
-async function recheckSlowBody(route: Route, ctx: Context, { bodyMs }: Input): Promise<void> {
-  if (bodyMs > SLOW_BODY_MS) await authenticate(route, ctx)
+function recheckSlowBody(route: Route, ctx: Context): () => Promise<void> {
+  const begunAt = Date.now()
+  return async () => {
+    if (Date.now() - begunAt > SLOW_BODY_MS) await authenticate(route, ctx)
+  }
 }
 
 /** Calls the handler. What a creating one wraps in `once` runs once for an Idempotency-Key. */
@@ -112,17 +130,21 @@ async function runHandler(route: Route, ctx: Context, caller: Caller | undefined
     isGuarded = true
     return runKeyed(route, ctx, caller, input, create)
   }
-  const { params, query, body } = input
-  const answer = await route.handler({ params, query, body, ...caller, once, ctx })
-  if (!isGuarded) checksOf(ctx)?.unguarded()
-  return answer
+  const { params, query, body, upload } = input
+  try {
+    const answer = await route.handler({ params, query, body: upload ?? body, ...caller, once, ctx })
+    if (!isGuarded) checksOf(ctx)?.unguarded()
+    return answer
+  } finally {
+    upload?.discard()
+  }
 }
 
 function runKeyed<T>(
   { endpoint, runOnce }: Route,
   ctx: Context,
   caller: Caller | undefined,
-  { idempotencyKey: key, params, body }: Input,
+  { idempotencyKey: key, params, body, upload }: Input,
   create: (attempt: CreationAttempt) => Promise<T>,
 ): Promise<T> {
   if (key === undefined || caller === undefined) return create({})
@@ -133,7 +155,8 @@ function runKeyed<T>(
     encode(endpoint.params, params),
     endpoint.textTypes && ctx.request.type,
   ]
-  return runOnce(caller.actor, { key, request: [...operation, encode(endpoint.body, body)] }, create)
+  const request = [...operation, upload === undefined ? encode(endpoint.body, body) : upload.fingerprint()]
+  return runOnce(caller.actor, { key, request }, create)
 }
 
 /** What a schema has parsed, as it is on the wire: the fingerprints of requests that are stored were made of that. */

@@ -1,6 +1,12 @@
 import { z } from 'zod'
 import { ErrorResponse } from '../../contract/common.ts'
-import { declaredErrors, type Endpoint, isSchema, type ResponseBody } from '../../contract/endpoint.ts'
+import {
+  declaredErrors,
+  type Endpoint,
+  isSchema,
+  type MultipartBody,
+  type ResponseBody,
+} from '../../contract/endpoint.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
 const REASONS: Record<string, string> = {
@@ -13,6 +19,7 @@ const REASONS: Record<string, string> = {
   401: 'Authentication required',
   403: 'Not allowed',
   404: 'Not found',
+  408: 'The request did not arrive in time',
   409: 'Conflict',
   413: 'Too large',
   415: 'The body is of another type',
@@ -63,7 +70,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
       ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
     ],
-    ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
+    ...requestBody(endpoint, schemas),
     responses: responses(endpoint, schemas),
     security: endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
   }
@@ -107,12 +114,23 @@ const IDEMPOTENCY_KEY = {
 }
 
 function requestBody(endpoint: Endpoint, schemas: Schemas) {
-  const schema = jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas)
-  const types = endpoint.textTypes ?? ['application/json']
-  return {
-    required: endpoint.bodyOptional !== true,
-    content: Object.fromEntries(types.map((type) => [type, { schema }])),
+  const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint
+  if (multipart !== undefined) return { requestBody: { required: true, content: form(multipart) } }
+  if (body === undefined) return {}
+  const schema = jsonSchema(body, 'input', schemas)
+  const content = Object.fromEntries(textTypes.map((type) => [type, { schema }]))
+  return { requestBody: { required: bodyOptional !== true, content } }
+}
+
+function form({ file, fields = z.object({}) }: MultipartBody) {
+  const { properties = {}, required = [] } = z.toJSONSchema(fields, { io: 'input', unrepresentable: 'any' })
+  const bytes = { type: 'string', format: 'binary', description: `At most ${file.maxBytes} bytes; comes last.` }
+  const schema = {
+    type: 'object',
+    properties: { ...properties, [file.field]: bytes },
+    required: [...required, file.field],
   }
+  return { 'multipart/form-data': { schema } }
 }
 
 const isOfOrganization = ({ access }: Endpoint): boolean => access !== 'public' && access !== 'login'

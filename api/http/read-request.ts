@@ -1,7 +1,9 @@
 import type { Context } from 'koa'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
+import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
+import { type ReceivedUpload, readMultipart } from './multipart.ts'
 import { parse } from './parse.ts'
 import { checkText } from './text.ts'
 
@@ -11,19 +13,29 @@ export type Input = {
   params: unknown
   query: unknown
   body: unknown
-  /** How long the body took to arrive. */
-  bodyMs: number
+  /** A multipart body, of which the file is still arriving. */
+  upload: ReceivedUpload | undefined
+}
+
+export type Reading = {
+  hold: BodyHold
+  /** Looks at the caller's credential again when the body has taken long. */
+  recheck: () => Promise<void>
 }
 
 /** Parses a request with its endpoint's schemas. Throws RequestError 400, 413 or 415. */
-export async function readRequest(ctx: Context, endpoint: Endpoint): Promise<Input> {
+export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
   const params = endpoint.params && parse(endpoint.params, ctx.params, '')
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
-  const begunAt = Date.now()
-  const body = endpoint.body ? parse(endpoint.body, await readBody(ctx, endpoint), '') : await ignoreBody(ctx)
-  return { idempotencyKey, params, query, body, bodyMs: Date.now() - begunAt }
+  if (endpoint.multipart !== undefined) {
+    const upload = await readMultipart(ctx, endpoint.multipart, recheck)
+    return { idempotencyKey, params, query, body: undefined, upload }
+  }
+  const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, hold), '')
+  if (endpoint.body === undefined) await ignoreBody(ctx, hold)
+  return { idempotencyKey, params, query, body, upload: undefined }
 }
 
 function readIdempotencyKey(ctx: Context): string | undefined {
@@ -33,17 +45,16 @@ function readIdempotencyKey(ctx: Context): string | undefined {
   throw new RequestError(400, 'Idempotency-Key: must be 1 to 255 ASCII characters')
 }
 
-async function readBody(ctx: Context, endpoint: Endpoint): Promise<unknown> {
-  const limitBytes = endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES
-  if (endpoint.textTypes !== undefined) return readText(ctx, limitBytes, endpoint.textTypes)
-  const body = await readJson(ctx, limitBytes)
+async function readBody(ctx: Context, endpoint: Endpoint, hold: BodyHold): Promise<unknown> {
+  const bounds = { limitBytes: endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES, hold }
+  if (endpoint.textTypes !== undefined) return readText(ctx, bounds, endpoint.textTypes)
+  const body = await readJson(ctx, bounds)
   if (body !== undefined) return body
   if (endpoint.bodyOptional) return {}
   throw new RequestError(400, 'A JSON request body is needed')
 }
 
 /** Clients send `{}` where nothing is needed; it is read, so that its limits hold, and not looked at. */
-async function ignoreBody(ctx: Context): Promise<undefined> {
-  if (ctx.method !== 'GET') await readJson(ctx, DEFAULT_BODY_BYTES)
-  return undefined
+async function ignoreBody(ctx: Context, hold: BodyHold): Promise<void> {
+  if (ctx.method !== 'GET') await readJson(ctx, { limitBytes: DEFAULT_BODY_BYTES, hold })
 }

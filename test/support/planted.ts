@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
 import Koa from 'koa'
 import { pino } from 'pino'
+import { ARRIVAL_LIMITS, type ArrivalLimits, limitArrival } from '../../api/http/arrival.ts'
 import { answerErrors } from '../../api/http/errors.ts'
 import { createHandle, type Handle, type HandleOptions } from '../../api/http/handle.ts'
 import type { Endpoint } from '../../contract/endpoint.ts'
@@ -16,7 +17,7 @@ export type PlantedApp = { url: string; server: Server; logged: string[]; close(
 /** Serves endpoints that a test makes up, for which nothing of the service is needed but its HTTP. */
 export async function plant(
   register: (handle: Handle, log: pino.Logger) => void,
-  options: Partial<HandleOptions> = {},
+  { arrival, ...options }: Partial<HandleOptions> & { arrival?: Partial<ArrivalLimits> } = {},
 ): Promise<PlantedApp> {
   const logged: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
@@ -32,6 +33,7 @@ export async function plant(
   register(handle, log)
   const app = new Koa()
   app.silent = true
+  app.use(limitArrival({ ...ARRIVAL_LIMITS, ...arrival }))
   app.use(answerErrors({ log, unavailability }))
   app.use(router.routes())
   const server = createServer(app.callback())
