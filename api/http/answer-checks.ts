@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { declaredErrors, type Endpoint, isSchema } from '../../contract/endpoint.ts'
+import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/endpoint.ts'
 import { Event } from '../../contract/events.ts'
 import { ContractViolation, statusOf } from './errors.ts'
 
@@ -65,6 +65,11 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
       if (body != null) throw fail(status, 'its endpoint declares no body')
       return
     }
+    if (isFile(declared)) {
+      const { contentType } = body as { contentType: string }
+      if (!isOfType(contentType, declared.contentType)) throw fail(status, `the file is of type ${contentType}`)
+      return
+    }
     const type = headers['Content-Type'] ?? ''
     if (typeof body !== 'string' || !type.startsWith(declared.contentType)) {
       throw fail(status, `the body is no text of type ${declared.contentType}`)
@@ -97,6 +102,9 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
     },
   }
 }
+
+/** `image/*` allows every type of image. */
+const isOfType = (type: string, declared: string): boolean => type.startsWith(declared.replace(/\*.*$/, ''))
 
 const asJson = (value: unknown): unknown => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)))
 

@@ -53,11 +53,22 @@ export const answerErrors =
         ctx.res.destroy()
         return
       }
+      for (const header of OF_ANOTHER_BODY) ctx.remove(header)
       ctx.status = status
       ctx.set(headers)
       ctx.body = { error: message }
     }
   }
+
+/** A handler may have begun to describe what it then could not give. */
+const OF_ANOTHER_BODY = [
+  'Content-Type',
+  'Content-Length',
+  'Content-Disposition',
+  'Accept-Ranges',
+  'ETag',
+  'Cache-Control',
+]
 
 type Described = { status: number; message: string; headers: Record<string, string> }
 

@@ -2,13 +2,14 @@ import type Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Endpoint, MultipartBody, RawBody } from '../../contract/endpoint.ts'
+import { type Endpoint, type FileBody, isFile, type MultipartBody, type RawBody } from '../../contract/endpoint.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Caller, Credential } from '../../domain/auth/caller.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/idempotency-keys.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
 import { BODY_MEMORY_BYTES, type BodyMemory, createBodyMemory } from './body-memory.ts'
+import { type ServedFile, sendFile } from './file.ts'
 import type { Upload } from './multipart.ts'
 import { type Input, readRequest } from './read-request.ts'
 
@@ -33,11 +34,19 @@ export type Request<E extends Endpoint> = {
 /** Wraps what a request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
-type BodyOf<B> = B extends z.ZodType ? z.input<B> : B extends RawBody ? string : undefined
+type BodyOf<B> = B extends z.ZodType
+  ? z.input<B>
+  : B extends FileBody
+    ? ServedFile
+    : B extends RawBody
+      ? string
+      : undefined
+/** 206 and 304 are made of 200. */
+type StatusOf<E extends Endpoint> = Exclude<keyof E['responses'] & number, 206 | 304>
 /** One of the endpoint's answers. A handler that streams writes to ctx itself and returns undefined. */
 export type Answer<E extends Endpoint> = {
-  [S in keyof E['responses'] & number]: { status: S; body: BodyOf<E['responses'][S]>; headers?: Record<string, string> }
-}[keyof E['responses'] & number]
+  [S in StatusOf<E>]: { status: S; body: BodyOf<E['responses'][S]>; headers?: Record<string, string> }
+}[StatusOf<E>]
 
 /** `reply(201, session)`: the status is checked against the endpoint, the body against that status's schema. */
 export const reply = <const S extends number, B>(status: S, body: B, headers?: Record<string, string>) => ({
@@ -98,7 +107,7 @@ async function serve(route: Route, ctx: Context): Promise<void> {
     await recheck()
     const answer = await runHandler(route, ctx, caller, input)
     checkAnswer(ctx, answer)
-    send(ctx, answer)
+    await send(route, ctx, answer)
   } finally {
     hold.release()
   }
@@ -170,9 +179,13 @@ function checkAnswer(ctx: Context, answer: AnyAnswer | undefined): void {
   else checks?.answer(answer)
 }
 
-function send(ctx: Context, answer: AnyAnswer | undefined): void {
+async function send({ endpoint, log }: Route, ctx: Context, answer: AnyAnswer | undefined): Promise<void> {
   if (answer === undefined) return
   const { status, body, headers } = answer
+  if (isFile(endpoint.responses[status as 200])) {
+    // The handler's type says that its body is one.
+    return sendFile(ctx, log, body as ServedFile, { headers })
+  }
   ctx.set(headers ?? {})
   ctx.body = body ?? null
   ctx.status = status

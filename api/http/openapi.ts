@@ -14,7 +14,9 @@ const REASONS: Record<string, string> = {
   201: 'Created',
   202: 'Accepted',
   204: 'No content',
+  206: 'The range that was asked for',
   302: 'Redirect',
+  304: 'Not changed',
   400: 'The request is not valid',
   401: 'Authentication required',
   403: 'Not allowed',
@@ -23,6 +25,7 @@ const REASONS: Record<string, string> = {
   409: 'Conflict',
   413: 'Too large',
   415: 'The body is of another type',
+  416: 'There is no such range',
   422: 'Cannot be processed',
   429: 'Too many requests',
   500: 'Internal server error',
@@ -69,6 +72,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
       ...parameters(endpoint.query, 'query', schemas),
       ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
+      ...(206 in endpoint.responses ? OF_FILES : []),
     ],
     ...requestBody(endpoint, schemas),
     responses: responses(endpoint, schemas),
@@ -112,6 +116,23 @@ const IDEMPOTENCY_KEY = {
   description:
     'Makes the request repeatable: for 24 hours the same key with the same request gets the first answer, and with another one 409.',
 }
+
+const header = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  schema: { type: 'string' },
+  description,
+})
+
+const OF_FILES = [
+  header('If-None-Match', 'ETags of what the client has: with one of them the answer is 304.'),
+  header('Range', 'One range of bytes, which is answered with 206; of several the whole is given.'),
+  header(
+    'If-Range',
+    'The ETag of what the client has the rest of; the range of another one is answered with the whole.',
+  ),
+]
 
 function requestBody(endpoint: Endpoint, schemas: Schemas) {
   const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint
