@@ -25,7 +25,7 @@ export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operato
  */
 export type Endpoint = {
   method: Method
-  /** Path parameters in braces: /v1/agents/{agent_id}. */
+  /** Path parameters in braces: /v1/agents/{agent_id}; the last may take all that follows: /v1/files/{path*}. */
   path: `/${string}`
   tag: string
   access: Access

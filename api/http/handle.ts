@@ -84,14 +84,23 @@ export function createHandle(router: Router, options: HandleOptions): Handle {
   return (endpoint, handler) => {
     const route = { ...options, bodyMemory, endpoint, handler: handler as unknown as AnyHandler }
     const path = routePath(endpoint.path, options.prefix)
+    checkOrder(router, endpoint, path)
     const serveRoute = options.checkAnswers ? serveChecked : serve
     router.register(path, [endpoint.method], (ctx) => serveRoute(route, ctx as unknown as Context))
   }
 }
 
-/** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router; only /v1 moves with the prefix. */
+/** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router, `{path*}` is `*path`; only /v1 moves with the prefix. */
 const routePath = (path: string, prefix: string): string =>
-  (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1')
+  (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\*\}/, '*$1').replace(/\{(\w+)\}/g, ':$1')
+
+/** The router takes the first route that fits, and a path of several segments fits nearly everything below it. */
+function checkOrder(router: Router, { method, path }: Endpoint, route: string): void {
+  const taker = router.stack.find(
+    (layer) => layer.methods.includes(method) && /\*\w+$/.test(`${layer.path}`) && layer.match(route),
+  )
+  if (taker !== undefined) throw new Error(`${path}: is taken by ${taker.path}, register it before`)
+}
 
 /** A handler without the types of its endpoint: the schemas that they come from are the ones that are applied. */
 type AnyHandler = (request: Record<string, unknown>) => Promise<AnyAnswer | undefined>

@@ -38,7 +38,8 @@ export function openapiDocument(endpoints: Endpoint[], options: { version: strin
   const schemas: Record<string, unknown> = {}
   const paths: Record<string, Record<string, unknown>> = {}
   for (const endpoint of endpoints) {
-    const path = endpoint.path.startsWith('/v1/') ? options.prefix + endpoint.path : endpoint.path
+    const plain = endpoint.path.replace('*}', '}')
+    const path = plain.startsWith('/v1/') ? options.prefix + plain : plain
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas) }
   }
   return {
@@ -68,7 +69,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     summary: endpoint.summary,
     ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
     parameters: [
-      ...parameters(endpoint.params, 'path', schemas),
+      ...pathParameters(endpoint, schemas),
       ...parameters(endpoint.query, 'query', schemas),
       ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
@@ -84,7 +85,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
 const operationId = ({ method, path }: Endpoint): string =>
   method.toLowerCase() +
   path
-    .replace(/\{(\w+)\}/g, 'by_$1')
+    .replace(/\{(\w+)\*?\}/g, 'by_$1')
     .split(/[/_-]/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
@@ -133,6 +134,15 @@ const OF_FILES = [
     'The ETag of what the client has the rest of; the range of another one is answered with the whole.',
   ),
 ]
+
+/** OpenAPI has no parameter of several segments; clients that encode its slashes are understood, too. */
+function pathParameters({ path, params }: Endpoint, schemas: Schemas) {
+  return parameters(params, 'path', schemas).map((parameter) =>
+    path.endsWith(`{${parameter.name}*}`)
+      ? { ...parameter, description: 'One or more segments; their slashes may be encoded.' }
+      : parameter,
+  )
+}
 
 function requestBody(endpoint: Endpoint, schemas: Schemas) {
   const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint

@@ -27,6 +27,7 @@ export type Reading = {
 export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
+  if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
   const params = endpoint.params && parse(endpoint.params, ctx.params, '')
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
@@ -36,6 +37,16 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, rech
   const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, hold), '')
   if (endpoint.body === undefined) await ignoreBody(ctx, hold)
   return { idempotencyKey, params, query, body, upload: undefined }
+}
+
+/** The router leaves a path alone that it cannot decode; an id would not be one then, but any text is a path. */
+function checkWildcard(ctx: Context): void {
+  try {
+    decodeURIComponent(ctx.path)
+  } catch {
+    throw new RequestError(400, 'The path: must be percent-encoded UTF-8')
+  }
+  checkText(ctx.params, 'The path')
 }
 
 function readIdempotencyKey(ctx: Context): string | undefined {
