@@ -4,7 +4,9 @@ import Router from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
+import { runOnce } from '../domain/idempotency-keys.ts'
 import { createAuthenticate } from './auth/authenticate.ts'
+import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
 import { createHandle } from './http/handle.ts'
@@ -37,10 +39,12 @@ export type AppOptions = {
 
 export function createApp(deps: Deps, options: AppOptions): Koa {
   const router = new Router()
-  const handle = createHandle(router, deps, {
+  const handle = createHandle(router, {
     prefix: options.apiPrefix,
     checkAnswers: options.checkAnswers ?? false,
+    log: deps.log,
     authenticate: createAuthenticate(deps),
+    runOnce: (actor, request, create) => runOnce(deps, actor, request, create),
   })
   healthRoutes(handle, deps, options)
   authRoutes(handle, deps)
@@ -58,6 +62,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
 
   // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
+  app.use(limitArrival())
   app.use(requestId)
   app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
@@ -85,11 +90,23 @@ const ignoreApiPrefix =
     return next()
   }
 
+const EXPOSED_HEADERS = [
+  'X-Request-Id',
+  'Retry-After',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Content-Disposition',
+  'ETag',
+  'Content-Range',
+  'Accept-Ranges',
+]
+
 const allowOrigins = (origins: string[]): Middleware =>
   cors({
     origin: (ctx) => (origins.includes(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
-    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    exposeHeaders: EXPOSED_HEADERS,
   })
 
 /** Where another method would do: what is allowed for OPTIONS, else 405. Anywhere else 404. */

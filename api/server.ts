@@ -6,6 +6,7 @@ import { findEnded } from '../domain/auth/caller.ts'
 import { preparePasswords } from '../domain/auth/passwords.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { createApp } from './app.ts'
+import { ARRIVAL_LIMITS } from './http/arrival.ts'
 import { createSseStreams, type SseOptions } from './http/sse.ts'
 
 export type ApiOptions = {
@@ -22,6 +23,8 @@ export type ApiOptions = {
 
 export type RunningApi = { port: number; openStreams(): number; close(): Promise<void> }
 
+/** A request's head has to arrive in this time. */
+const HEAD_MS = 15_000
 /** Answers under way at shutdown may take this long. */
 const DRAIN_MS = 4000
 const SWEEP_MS = 50
@@ -32,9 +35,9 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
   if (deps.auth.hasPasswords) await Promise.all([preparePasswords(), prepareAdministrator(deps)])
   const streams = createSseStreams(options.sse, deps.log, (credentials) => findEnded(deps, credentials))
   const app = createApp(deps, { ...options, streams })
-  // Streams and waiting POSTs last as long as they like; a request has to arrive in time.
+  // Streams and waiting POSTs last as long as they like; a request has to arrive in time. Bodies other than uploads have less.
   const server = createServer(
-    { requestTimeout: 60_000, headersTimeout: 15_000, keepAliveTimeout: 65_000 },
+    { requestTimeout: ARRIVAL_LIMITS.uploadMs + HEAD_MS, headersTimeout: HEAD_MS, keepAliveTimeout: 65_000 },
     app.callback(),
   )
   server.on('clientError', answerBrokenRequest)

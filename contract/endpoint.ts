@@ -4,7 +4,12 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A body that is not JSON: an event stream, a page. */
 export type RawBody = { contentType: string; description: string }
-export type ResponseBody = z.ZodType | RawBody | null
+/** Bytes of any length, of which a client may ask for a range. */
+export type FileBody = RawBody & { file: true }
+export type ResponseBody = z.ZodType | RawBody | FileBody | null
+
+/** A multipart/form-data body: one file, after the fields that belong to it. */
+export type MultipartBody = { file: { field: string; maxBytes: number }; fields?: z.ZodObject }
 
 /**
  * Who may call it. `public`: anybody. `login`: who has any token of a login, also one that has ended; it is there to be
@@ -20,7 +25,7 @@ export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operato
  */
 export type Endpoint = {
   method: Method
-  /** Path parameters in braces: /v1/agents/{agent_id}. */
+  /** Path parameters in braces: /v1/agents/{agent_id}; the last may take all that follows: /v1/files/{path*}. */
   path: `/${string}`
   tag: string
   access: Access
@@ -33,13 +38,15 @@ export type Endpoint = {
   body?: z.ZodType
   /** Content types of a body that is text, with which `body` is a string; without them it is JSON. */
   textTypes?: readonly string[]
+  /** Instead of `body`. */
+  multipart?: MultipartBody
   /** Default: 2 MiB. */
   bodyLimitBytes?: number
   /** An empty body is accepted as `{}`. */
   bodyOptional?: boolean
   /** It creates something, and takes an Idempotency-Key. */
   creates?: boolean
-  responses: Partial<Record<200 | 201 | 202 | 204 | 302, ResponseBody>>
+  responses: Partial<Record<200 | 201 | 202 | 204 | 206 | 302 | 304, ResponseBody>>
   /** Besides `responses`, a text/event-stream answers 200. */
   streams?: string
   /** The data of a streamed event, when it is not an event of the log. */
@@ -74,11 +81,17 @@ export function group<const D extends GroupDefaults, const M extends Record<stri
   return Object.fromEntries(endpoints)
 }
 
+/** Statuses of a file: all of it, a range of it, nothing that the client does not have; 416 is implied. */
+export const fileResponses = (contentType: string, description: string) => {
+  const file: FileBody = { contentType, description, file: true }
+  return { 200: file, 206: file, 304: null } as const
+}
+
 /** Error statuses that any operation may answer: bad text in the query, a bug, Postgres away. */
 const ALWAYS = [400, 500, 503]
 
 /** Error statuses that follow from the declaration: its access, path, method, and what it takes. */
-export function impliedErrors({ access, path, method, creates, streams }: Endpoint): number[] {
+export function impliedErrors({ access, path, method, creates, streams, responses }: Endpoint): number[] {
   const isOfOrganization = access !== 'public' && access !== 'login'
   return [
     ...ALWAYS,
@@ -87,8 +100,9 @@ export function impliedErrors({ access, path, method, creates, streams }: Endpoi
     ...(isOfOrganization || path.includes('{') ? [404] : []),
     ...(creates ? [409] : []),
     // A body is read within its limits even where none is asked for.
-    ...(method === 'GET' ? [] : [413, 415]),
+    ...(method === 'GET' ? [] : [408, 413, 415]),
     ...(streams === undefined ? [] : [429]),
+    ...(206 in responses ? [416] : []),
   ]
 }
 
@@ -98,3 +112,6 @@ export const declaredErrors = (endpoint: Endpoint): number[] =>
 
 export const isSchema = (body: ResponseBody | undefined): body is z.ZodType =>
   body !== null && body !== undefined && 'parse' in body
+
+export const isFile = (body: ResponseBody | undefined): body is FileBody =>
+  body !== null && body !== undefined && 'file' in body

@@ -21,9 +21,13 @@ export type Patience = {
  * has gone, or the signal aborted. The rest is given to the socket all the same: what follows half a frame would be taken
  * for its other half.
  */
-export async function writeInPieces(res: ServerResponse, text: string, patience: Patience = {}): Promise<boolean> {
+export async function writeInPieces(
+  res: ServerResponse,
+  text: string | Uint8Array,
+  patience: Patience = {},
+): Promise<boolean> {
   const { signal, isPatient = () => false } = patience
-  const bytes = Buffer.from(text)
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     const rest = bytes.subarray(at + PIECE_BYTES)
     if (res.write(bytes.subarray(at, at + PIECE_BYTES)) || (await drained(res, patience))) continue

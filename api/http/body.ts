@@ -1,32 +1,37 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
 import { type HttpMethodEnum, koaBody } from 'koa-body'
+import { arrivalOf, unlessAborted } from './arrival.ts'
+import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
 import { checkText } from './text.ts'
 
 export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 
-/** The request's JSON, or undefined when there is none. Throws RequestError 400, 413 or 415. */
-export async function readJson(ctx: Context, limitBytes: number): Promise<unknown> {
+/** Bounds of a body: its own, and its part of what all may have together. */
+export type BodyBounds = { limitBytes: number; hold: BodyHold }
+
+/** The request's JSON, or undefined when there is none. Throws RequestError 400, 408, 413, 415 or 503. */
+export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknown> {
   if (!hasBody(ctx)) return undefined
   if (!ctx.is('json')) {
     throw new RequestError(415, 'The request body must be JSON with Content-Type: application/json')
   }
-  const parsed = { json: true, jsonLimit: limitBytes, jsonStrict: false, text: false }
-  if (!(await parse(ctx, limitBytes, parsed))) return undefined
+  const parsed = { json: true, jsonLimit: bounds.limitBytes, jsonStrict: false, text: false }
+  if (!(await parse(ctx, bounds, parsed))) return undefined
   const body: unknown = ctx.request.body
   checkText(body, 'The request body')
   return body
 }
 
-/** The request's text; empty when there is none. Throws RequestError 400, 413 or 415. */
-export async function readText(ctx: Context, limitBytes: number, types: readonly string[]): Promise<string> {
+/** The request's text; empty when there is none. Throws RequestError 400, 408, 413, 415 or 503. */
+export async function readText(ctx: Context, bounds: BodyBounds, types: readonly string[]): Promise<string> {
   if (!hasBody(ctx)) return ''
   ctx.req.headers['content-type'] ??= 'text/plain'
   if (!ctx.is(...types)) throw new RequestError(415, `The Content-Type must be one of ${types.join(', ')}`)
-  const parsed = { json: false, text: true, textTypes: [...types], textLimit: limitBytes }
-  if (!(await parse(ctx, limitBytes, parsed))) return ''
+  const parsed = { json: false, text: true, textTypes: [...types], textLimit: bounds.limitBytes }
+  if (!(await parse(ctx, bounds, parsed))) return ''
   const text = String(ctx.request.body)
   checkText(text, 'The request body')
   return text
@@ -36,9 +41,20 @@ const hasBody = (ctx: Context): boolean =>
   ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
 
 /** Puts the parsed body into ctx.request.body; false when it was chunked, and nothing came. */
-async function parse(ctx: Context, limitBytes: number, options: Parameters<typeof koaBody>[0]): Promise<boolean> {
+async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeof koaBody>[0]): Promise<boolean> {
+  // The parser replaces what is not UTF-8 without a word. What is compressed is not looked at.
+  const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
+  const full = new AbortController()
   const bytes: Uint8Array[] = []
-  const keep = (chunk: Uint8Array) => bytes.push(chunk)
+  const keep = (chunk: Uint8Array) => {
+    try {
+      if (isPlain) bounds.hold.add(chunk.length, 'plain')
+      else if (bytes.length === 0) bounds.hold.add(bounds.limitBytes, 'compressed')
+      bytes.push(chunk)
+    } catch (error) {
+      full.abort(error)
+    }
+  }
   ctx.req.on('data', keep)
   const read = koaBody({
     urlencoded: false,
@@ -47,14 +63,23 @@ async function parse(ctx: Context, limitBytes: number, options: Parameters<typeo
     onError: (error) => {
       // The rest is taken and dropped: a client that goes on sending gets its answer, and the connection stays fit.
       ctx.req.off('data', keep).resume()
-      throw bodyError(error, limitBytes, options?.json ? 'is not valid JSON' : 'cannot be read')
+      throw bodyError(error, bounds.limitBytes, options?.json ? 'is not valid JSON' : 'cannot be read')
     },
     ...options,
   })
-  await read(ctx, async () => {})
+  const arrival = arrivalOf(ctx)
+  const stop = AbortSignal.any([full.signal, arrival.signal])
+  try {
+    await unlessAborted(
+      stop,
+      read(ctx, async () => {}),
+    )
+  } finally {
+    // The parser would go on collecting.
+    if (stop.aborted) ctx.req.removeAllListeners('data')
+    if (stop.aborted) arrival.dropRest()
+  }
   if (bytes.length === 0) return false
-  // The parser replaces what is not UTF-8 without a word. What is compressed is not looked at.
-  const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
   if (isPlain && !isUtf8(Buffer.concat(bytes))) throw new RequestError(400, 'The request body is not valid UTF-8')
   return true
 }

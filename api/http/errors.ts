@@ -2,7 +2,7 @@ import type { Middleware } from 'koa'
 import type { Deps } from '../../domain/deps.ts'
 import { DomainError, type ErrorKind } from '../../domain/errors.ts'
 
-export const statusOf: Record<ErrorKind, number> = {
+const STATUS_OF_KIND: Record<ErrorKind, number> = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,
@@ -27,6 +27,14 @@ export class RequestError extends Error {
   }
 }
 
+/** An answer that is not what the contract says; in tests, where answers are checked, it is told to the caller. */
+export class ContractViolation extends Error {
+  override name = 'ContractViolation'
+}
+
+/** The status that a thrown error is answered with; undefined for one that is no caller's mistake, which is 500 or 503. */
+export const statusOf = (error: unknown): number | undefined => describe(error, undefined)?.status
+
 /** The one place that turns an error into an answer. What it does not know is logged and is 500 without a word more. */
 export const answerErrors =
   ({ log, unavailability }: Pick<Deps, 'log' | 'unavailability'>): Middleware =>
@@ -35,7 +43,7 @@ export const answerErrors =
       await next()
     } catch (error) {
       const known = describe(error, unavailability(error))
-      if (known === undefined) {
+      if (known === undefined || known.status === 500) {
         log.error({ err: error, requestId: ctx.state.requestId, method: ctx.method, path: ctx.path }, 'request failed')
       } else if (known.status === 503) {
         log.warn({ err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
@@ -45,20 +53,32 @@ export const answerErrors =
         ctx.res.destroy()
         return
       }
+      for (const header of OF_ANOTHER_BODY) ctx.remove(header)
       ctx.status = status
       ctx.set(headers)
       ctx.body = { error: message }
     }
   }
 
+/** A handler may have begun to describe what it then could not give. */
+const OF_ANOTHER_BODY = [
+  'Content-Type',
+  'Content-Length',
+  'Content-Disposition',
+  'Accept-Ranges',
+  'ETag',
+  'Cache-Control',
+]
+
 type Described = { status: number; message: string; headers: Record<string, string> }
 
 function describe(error: unknown, unavailability: ReturnType<Deps['unavailability']>): Described | undefined {
   if (error instanceof RequestError) return error
+  if (error instanceof ContractViolation) return { status: 500, message: error.message, headers: {} }
   if (error instanceof DomainError) {
     const retryAfter = error.retryAfterSeconds
     const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
-    return { status: statusOf[error.kind], message: error.message, headers }
+    return { status: STATUS_OF_KIND[error.kind], message: error.message, headers }
   }
   if (unavailability === undefined) return undefined
   return { status: 503, message: unavailability === 'overloaded' ? OVERLOADED : AWAY, headers: { 'Retry-After': '2' } }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
+import { checksOf } from './answer-checks.ts'
 import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
 
 /** Lines are joined until they pass this. */
@@ -19,14 +20,21 @@ export async function answerList(
   lines: AsyncGenerator<string>,
   { more = {}, stalledMs = STALLED_MS }: ListOptions = {},
 ): Promise<undefined> {
+  const checks = checksOf(ctx)
+  const read = async () => {
+    const line = await lines.next()
+    if (!line.done) checks?.listItem(line.value)
+    return line
+  }
   try {
+    checks?.listFields(more)
     // The first line is read before the answer begins, so that a failure can still be told.
-    const first = await lines.next()
+    const first = await read()
     ctx.status = 200
     ctx.type = 'application/json'
     if (ctx.method === 'HEAD') return
     ctx.respond = false
-    await send(ctx.res, listText(first, lines, more), stalledMs).catch((error: Error) => {
+    await send(ctx.res, listText(first, read, more), stalledMs).catch((error: Error) => {
       log.warn({ err: error, requestId: ctx.state.requestId }, 'list broken off')
       ctx.res.destroy()
     })
@@ -45,12 +53,12 @@ export async function* linesOf<T>(
 
 async function* listText(
   first: IteratorResult<string>,
-  rest: AsyncGenerator<string>,
+  read: () => Promise<IteratorResult<string>>,
   more: object,
 ): AsyncGenerator<string> {
   let text = '{"data":['
   let separator = ''
-  for (let next = first; !next.done; next = await rest.next()) {
+  for (let next = first; !next.done; next = await read()) {
     text += separator + next.value
     separator = ','
     if (text.length < CHUNK_CHARS) continue

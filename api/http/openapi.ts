@@ -1,6 +1,12 @@
 import { z } from 'zod'
 import { ErrorResponse } from '../../contract/common.ts'
-import { declaredErrors, type Endpoint, isSchema, type ResponseBody } from '../../contract/endpoint.ts'
+import {
+  declaredErrors,
+  type Endpoint,
+  isSchema,
+  type MultipartBody,
+  type ResponseBody,
+} from '../../contract/endpoint.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
 const REASONS: Record<string, string> = {
@@ -8,14 +14,18 @@ const REASONS: Record<string, string> = {
   201: 'Created',
   202: 'Accepted',
   204: 'No content',
+  206: 'The range that was asked for',
   302: 'Redirect',
+  304: 'Not changed',
   400: 'The request is not valid',
   401: 'Authentication required',
   403: 'Not allowed',
   404: 'Not found',
+  408: 'The request did not arrive in time',
   409: 'Conflict',
   413: 'Too large',
   415: 'The body is of another type',
+  416: 'There is no such range',
   422: 'Cannot be processed',
   429: 'Too many requests',
   500: 'Internal server error',
@@ -28,7 +38,8 @@ export function openapiDocument(endpoints: Endpoint[], options: { version: strin
   const schemas: Record<string, unknown> = {}
   const paths: Record<string, Record<string, unknown>> = {}
   for (const endpoint of endpoints) {
-    const path = endpoint.path.startsWith('/v1/') ? options.prefix + endpoint.path : endpoint.path
+    const plain = endpoint.path.replace('*}', '}')
+    const path = plain.startsWith('/v1/') ? options.prefix + plain : plain
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas) }
   }
   return {
@@ -58,12 +69,13 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     summary: endpoint.summary,
     ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
     parameters: [
-      ...parameters(endpoint.params, 'path', schemas),
+      ...pathParameters(endpoint, schemas),
       ...parameters(endpoint.query, 'query', schemas),
       ...(isOfOrganization(endpoint) ? [ORGANIZATION] : []),
       ...(endpoint.creates ? [IDEMPOTENCY_KEY] : []),
+      ...(206 in endpoint.responses ? OF_FILES : []),
     ],
-    ...(endpoint.body === undefined ? {} : { requestBody: requestBody(endpoint, schemas) }),
+    ...requestBody(endpoint, schemas),
     responses: responses(endpoint, schemas),
     security: endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
   }
@@ -73,7 +85,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
 const operationId = ({ method, path }: Endpoint): string =>
   method.toLowerCase() +
   path
-    .replace(/\{(\w+)\}/g, 'by_$1')
+    .replace(/\{(\w+)\*?\}/g, 'by_$1')
     .split(/[/_-]/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
@@ -106,13 +118,50 @@ const IDEMPOTENCY_KEY = {
     'Makes the request repeatable: for 24 hours the same key with the same request gets the first answer, and with another one 409.',
 }
 
+const header = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  schema: { type: 'string' },
+  description,
+})
+
+const OF_FILES = [
+  header('If-None-Match', 'ETags of what the client has: with one of them the answer is 304.'),
+  header('Range', 'One range of bytes, which is answered with 206; of several the whole is given.'),
+  header(
+    'If-Range',
+    'The ETag of what the client has the rest of; the range of another one is answered with the whole.',
+  ),
+]
+
+/** OpenAPI has no parameter of several segments; clients that encode its slashes are understood, too. */
+function pathParameters({ path, params }: Endpoint, schemas: Schemas) {
+  return parameters(params, 'path', schemas).map((parameter) =>
+    path.endsWith(`{${parameter.name}*}`)
+      ? { ...parameter, description: 'One or more segments; their slashes may be encoded.' }
+      : parameter,
+  )
+}
+
 function requestBody(endpoint: Endpoint, schemas: Schemas) {
-  const schema = jsonSchema(endpoint.body ?? z.unknown(), 'input', schemas)
-  const types = endpoint.textTypes ?? ['application/json']
-  return {
-    required: endpoint.bodyOptional !== true,
-    content: Object.fromEntries(types.map((type) => [type, { schema }])),
+  const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint
+  if (multipart !== undefined) return { requestBody: { required: true, content: form(multipart) } }
+  if (body === undefined) return {}
+  const schema = jsonSchema(body, 'input', schemas)
+  const content = Object.fromEntries(textTypes.map((type) => [type, { schema }]))
+  return { requestBody: { required: bodyOptional !== true, content } }
+}
+
+function form({ file, fields = z.object({}) }: MultipartBody) {
+  const { properties = {}, required = [] } = z.toJSONSchema(fields, { io: 'input', unrepresentable: 'any' })
+  const bytes = { type: 'string', format: 'binary', description: `At most ${file.maxBytes} bytes; comes last.` }
+  const schema = {
+    type: 'object',
+    properties: { ...properties, [file.field]: bytes },
+    required: [...required, file.field],
   }
+  return { 'multipart/form-data': { schema } }
 }
 
 const isOfOrganization = ({ access }: Endpoint): boolean => access !== 'public' && access !== 'login'

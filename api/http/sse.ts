@@ -4,7 +4,9 @@ import type { Logger } from 'pino'
 import { type Credential, heldKey } from '../../domain/auth/caller.ts'
 import { DomainError } from '../../domain/errors.ts'
 import type { EventLine } from '../../domain/events/read.ts'
+import { checkedEvents } from './answer-checks.ts'
 import { endWithin, writeInPieces } from './back-pressure.ts'
+import { checkLimits, count } from './sse-limits.ts'
 
 /** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
 export type SseOptions = {
@@ -57,8 +59,6 @@ export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
 /** The client needs another token before it comes back. */
 const CREDENTIAL_ENDED = 'credential_ended'
-const MAX_STREAMS = 10_000
-const MAX_STREAMS_PER_SESSION = 12
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
@@ -154,32 +154,6 @@ function every(ms: number, work: () => Promise<void>): { stop(): void } {
   }
 }
 
-/** Returns what takes it back. */
-function count(counts: Map<string, number>, keys: string[]): () => void {
-  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
-  return () => {
-    for (const key of keys) {
-      const left = (counts.get(key) ?? 1) - 1
-      if (left === 0) counts.delete(key)
-      else counts.set(key, left)
-    }
-  }
-}
-
-function checkLimits(
-  size: number,
-  counts: Map<string, number>,
-  { organizationId, sessionId }: Pick<StreamRequest, 'organizationId' | 'sessionId'>,
-  { maxStreams = MAX_STREAMS, maxStreamsPerOrganization }: SseOptions,
-): void {
-  const tooMany = (what: string) =>
-    new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
-  if (size >= maxStreams) throw tooMany('on this server')
-  if ((counts.get(organizationId) ?? 0) >= maxStreamsPerOrganization) throw tooMany('in this organization')
-  if (sessionId !== undefined && (counts.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION)
-    throw tooMany('on this session')
-}
-
 type Pace = {
   expiresAt?: Date | undefined
   cycleMs: number
@@ -231,7 +205,7 @@ async function begin(ctx: Context, request: StreamRequest, ended: AbortControlle
   // A body is of no interest, but unread it would hide that the client has gone.
   req.resume()
   res.socket?.setNoDelay(true)
-  return events
+  return checkedEvents(ctx, events)
 }
 
 async function run(

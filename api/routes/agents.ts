@@ -8,8 +8,9 @@ import { getAgent } from '../../domain/agents/read.ts'
 import { archiveAgent, patchAgent } from '../../domain/agents/update.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { invalid } from '../../domain/errors.ts'
-import { type Handle, parse, reply } from '../http/handle.ts'
+import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
+import { parse } from '../http/parse.ts'
 import { checkText } from '../http/text.ts'
 
 export function agentRoutes(handle: Handle, deps: Deps): void {

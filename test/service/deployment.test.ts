@@ -60,6 +60,9 @@ describe('CORS', () => {
         const { headers } = await call(url, 'GET', path, undefined, { Origin: APP })
         expect(headers.get('access-control-allow-origin')).toBe(APP)
         expect(headers.get('vary')).toMatch(/origin/i)
+        expect(headers.get('access-control-expose-headers')?.split(',')).toEqual(
+          expect.arrayContaining(['X-Request-Id', 'Retry-After', 'RateLimit-Reset', 'Content-Disposition', 'ETag']),
+        )
       }
       const { status, headers } = await call(url, 'OPTIONS', '/v1/agents', undefined, preflight)
       expect([status, headers.get('access-control-allow-origin')]).toEqual([204, APP])

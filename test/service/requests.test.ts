@@ -136,13 +136,13 @@ describe('X-Request-Id', () => {
 
 describe('what the service did not expect', () => {
   it('is 500 without a word about the cause', async () => {
-    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'Broken', system_prompt: '' })
-    const uuid = body.id.replace('agent_', '')
-    await service.platform.deps.db.$executeRaw`UPDATE agents SET tools = '5' WHERE id = ${uuid}::uuid`
+    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'An agent', system_prompt: '' })
+    const { db } = service.platform.deps
+    await db.$executeRaw`ALTER TABLE agents RENAME TO agents_that_are_gone`
     const answer = await call(service.url, 'GET', `/v1/agents/${body.id}`)
+    await db.$executeRaw`ALTER TABLE agents_that_are_gone RENAME TO agents`
     expectError(answer, 500, /^Internal server error$/)
     expect(answer.headers.get('x-request-id')).toMatch(/./)
-    await service.platform.deps.db.$executeRaw`DELETE FROM agents WHERE id = ${uuid}::uuid`
   })
 })
 

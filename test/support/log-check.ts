@@ -22,7 +22,7 @@ const SECRETS = {
 const MIN_SECRET_LENGTH = 8
 
 export type LogCheck = DestinationStream & {
-  /** Throws for what has been written until now. */
+  /** Throws for what has been written until now: a secret, or that an answer was not what the contract says. */
   expectNoSecrets(): void
 }
 
@@ -34,6 +34,8 @@ export function createLogCheck(known: (string | undefined)[] = []): LogCheck {
     write(line) {
       const what = findSecret(line, given)
       if (what !== undefined) found.add(`${what} is in this line of the log: ${line.trim()}`)
+      // Its caller may have seen no more than a stream that broke off.
+      if (line.includes('"ContractViolation"')) found.add(`an answer broke the contract: ${line.trim()}`)
     },
     expectNoSecrets() {
       if (found.size > 0) throw new Error([...found].slice(0, 5).join('\n'))

@@ -134,7 +134,12 @@ const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, tur
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
 /** What only a request of nobody's things needs. */
-const NOWHERE = { model: 'model_0193aaaabbbb7ccc8ddd0123456789ab', capability: 'current_time', provider: 'idpa' }
+const NOWHERE = {
+  model: 'model_0193aaaabbbb7ccc8ddd0123456789ab',
+  capability: 'current_time',
+  provider: 'idpa',
+  path: 'notes/a file.txt',
+}
 
 const parametersOf = (ids: Ids): Record<string, string> => ({
   agent_id: ids.agent,
@@ -145,6 +150,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   id: NOWHERE.model,
   capability_id: NOWHERE.capability,
   provider: NOWHERE.provider,
+  path: encodeURI(NOWHERE.path),
 })
 
 export type Planned = Sent & Pick<Request, 'succeeds' | 'creates'>
@@ -154,7 +160,7 @@ export function plan(operation: string, own: Ids, other: Ids): Planned[] {
   const [method = '', path = ''] = operation.split(' ')
   return (requests[operation]?.(own, other) ?? []).map(({ path: ids = own, query = {}, ...request }) => {
     const parameters = parametersOf(ids)
-    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => parameters[name] ?? `no id for ${name}`)
+    const filled = path.replace(/\{(\w+)\*?\}/g, (_, name: string) => parameters[name] ?? `no id for ${name}`)
     const asked = new URLSearchParams(query).toString()
     return { ...request, method, path: asked === '' ? filled : `${filled}?${asked}` }
   })

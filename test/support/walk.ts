@@ -28,10 +28,10 @@ export type Sent = {
   method: string
   path: string
   headers?: Record<string, string>
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent as it is, a form as multipart/form-data, anything else as JSON. */
   body?: unknown
 }
-/** The body byte by byte (latin1); that of an event stream is not read. */
+/** The body byte by byte (latin1), so that a file stays what it is; that of an event stream is not read. */
 export type Received = { status: number; headers: Record<string, string>; body: string }
 
 /** Different for each request, or about the connection. */
@@ -43,12 +43,21 @@ export async function send(url: string, { method, path, headers, body }: Sent): 
     method,
     redirect: 'manual',
     signal: stop.signal,
-    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...sentBody(body, headers),
   })
   const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false
   const bytes = isStream ? Buffer.alloc(0) : Buffer.from(await answer.arrayBuffer())
   if (isStream) stop.abort()
   const kept = [...answer.headers].filter(([name]) => !PASSING.includes(name))
   return { status: answer.status, headers: Object.fromEntries(kept), body: bytes.toString('latin1') }
+}
+
+/** A form's type has its boundary, so it is left to fetch. */
+function sentBody(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  if (body === undefined) return { headers }
+  if (body instanceof FormData) return { headers, body }
+  return {
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  }
 }

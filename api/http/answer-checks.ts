@@ -1,0 +1,124 @@
+import type { Context } from 'koa'
+import { z } from 'zod'
+import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/endpoint.ts'
+import { Event } from '../../contract/events.ts'
+import { ContractViolation, statusOf } from './errors.ts'
+
+export type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
+
+/** Checks of one request's answer, whole or piece by piece; each throws ContractViolation. Tests have them on. */
+export type AnswerChecks = {
+  answer(answer: AnyAnswer): void
+  /** What a handler has written to ctx by itself. */
+  ownAnswer(ctx: Context): void
+  /** The handler has not used `once`. */
+  unguarded(): void
+  /** Fields of a list beside its data. */
+  listFields(fields: object): void
+  listItem(line: string): void
+  streamedItem(line: string): void
+  /** Returns the error that the caller is told: this one, or that its status is not declared. */
+  thrown(error: unknown): unknown
+}
+
+/** The checks of a request; undefined outside tests. */
+export const checksOf = (ctx: Context): AnswerChecks | undefined => ctx.state.answerChecks
+
+/** The events of a stream; in tests each is checked before it is sent. */
+export function checkedEvents<E extends { line: string }>(ctx: Context, events: AsyncGenerator<E[], string>) {
+  const checks = checksOf(ctx)
+  return checks === undefined ? events : checkEach(events, checks)
+}
+
+async function* checkEach<E extends { line: string }>(
+  events: AsyncGenerator<E[], string>,
+  checks: AnswerChecks,
+): AsyncGenerator<E[], string> {
+  try {
+    for (let next = await events.next(); ; next = await events.next()) {
+      if (next.done) return next.value
+      for (const { line } of next.value) checks.streamedItem(line)
+      yield next.value
+    }
+  } finally {
+    await events.return('end')
+  }
+}
+
+export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
+  const operation = `${endpoint.method} ${endpoint.path}`
+  const fail = (status: number, problem: string) => new ContractViolation(`${operation} answered ${status}: ${problem}`)
+  const hold = (status: number, schema: z.ZodType | undefined, value: unknown, what: string) => {
+    if (schema === undefined) throw fail(status, `${what} is declared nowhere`)
+    const parsed = schema.safeParse(value)
+    if (!parsed.success) throw fail(status, `${what} is not what the contract says: ${parsed.error.message}`)
+  }
+  const checkError = (status: number, sentence: unknown) => {
+    if (status === 500 || declaredErrors(endpoint).includes(status)) return
+    throw fail(status, `its endpoint does not declare this error, add it to its errors; it said "${sentence}"`)
+  }
+  const checkAnswer = ({ status, body, headers = {} }: AnyAnswer) => {
+    if (!(status in endpoint.responses)) throw fail(status, 'its endpoint does not declare this status')
+    const declared = endpoint.responses[status as keyof Endpoint['responses']]
+    if (isSchema(declared)) return hold(status, declared, asJson(body), 'the body')
+    if (declared == null) {
+      if (body != null) throw fail(status, 'its endpoint declares no body')
+      return
+    }
+    if (isFile(declared)) {
+      const { contentType } = body as { contentType: string }
+      if (!isOfType(contentType, declared.contentType)) throw fail(status, `the file is of type ${contentType}`)
+      return
+    }
+    const type = headers['Content-Type'] ?? ''
+    if (typeof body !== 'string' || !type.startsWith(declared.contentType)) {
+      throw fail(status, `the body is no text of type ${declared.contentType}`)
+    }
+  }
+  return {
+    answer: checkAnswer,
+    ownAnswer(ctx) {
+      const { statusCode: status } = ctx.res
+      if (status >= 400) return checkError(status, JSON.stringify(ctx.body))
+      if (status === 200 && endpoint.streams !== undefined) return
+      if (!(status in endpoint.responses)) throw fail(status, 'its endpoint does not declare this status')
+      if (ctx.body !== undefined && ctx.respond !== false) checkAnswer({ status, body: ctx.body })
+    },
+    unguarded() {
+      if (endpoint.creates)
+        throw new ContractViolation(`${operation} created something without regard to Idempotency-Key`)
+    },
+    listFields: (fields) => hold(200, listOf(endpoint), { ...fields, data: [] }, 'the list without its items'),
+    listItem: (line) => hold(200, itemOf(endpoint), JSON.parse(line), 'an item of the list'),
+    streamedItem: (line) => hold(200, streamedBy(endpoint), JSON.parse(line), 'an event of the stream'),
+    thrown(error) {
+      try {
+        const status = statusOf(error)
+        if (status !== undefined) checkError(status, (error as Error).message)
+        return error
+      } catch (violation) {
+        return violation
+      }
+    },
+  }
+}
+
+/** `image/*` allows every type of image. */
+const isOfType = (type: string, declared: string): boolean => type.startsWith(declared.replace(/\*.*$/, ''))
+
+const asJson = (value: unknown): unknown => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)))
+
+const listOf = (endpoint: Endpoint): z.ZodType | undefined => {
+  const declared = endpoint.responses[200]
+  return isSchema(declared) ? declared : undefined
+}
+
+/** The schema of an element of `data`. */
+function itemOf(endpoint: Endpoint): z.ZodType | undefined {
+  const list = listOf(endpoint)
+  const data = list instanceof z.ZodObject ? list.shape.data : undefined
+  return data instanceof z.ZodArray ? (data.element as z.ZodType) : undefined
+}
+
+const streamedBy = ({ streams, streamed }: Endpoint): z.ZodType | undefined =>
+  streams === undefined ? undefined : (streamed ?? Event)

@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http'
+import type { Context } from 'koa'
+import type { Logger } from 'pino'
+import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
+import { RequestError } from './errors.ts'
+
+/** Bytes that a client may ask for as a whole or in part, and need not be given twice. */
+export type ServedFile = {
+  contentType: string
+  sizeBytes: number
+  /** The same for the same bytes only, without quotes: a digest or a version. */
+  etag: string
+  /** The name under which a browser saves it. */
+  name?: string
+  /** `inline` shows it in the browser; only for types that run nothing. Default: attachment. */
+  disposition?: 'inline' | 'attachment'
+  /** Bytes from `start` on, up to but without `end`, in chunks of any size. */
+  read(start: number, end: number): AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+}
+
+type Part = { start: number; end: number }
+
+export type SendFileOptions = { headers?: Record<string, string> | undefined; stalledMs?: number }
+
+/**
+ * Answers with a file: 200, or 206 with the range that was asked for, or 304 when the client has it. Throws RequestError
+ * 416. Reads as fast as the client takes it; a read that fails once the answer has begun breaks the connection off.
+ */
+export async function sendFile(
+  ctx: Context,
+  log: Logger,
+  file: ServedFile,
+  { headers = {}, stalledMs = STALLED_MS }: SendFileOptions = {},
+): Promise<void> {
+  const part = partOf(ctx, file)
+  ctx.status = 200
+  ctx.set({ ...headers, ETag: `"${file.etag}"`, 'Accept-Ranges': 'bytes' })
+  if (ctx.fresh) {
+    ctx.status = 304
+    return
+  }
+  describe(ctx, file, part)
+  if (ctx.method === 'HEAD') return
+  const chunks = readPart(file, part ?? { start: 0, end: file.sizeBytes })
+  try {
+    // The first chunk is read before the answer begins, so that a failure can still be told.
+    const first = await chunks.next()
+    ctx.respond = false
+    await send(ctx.res, first, chunks, stalledMs).catch((error: Error) => {
+      log.warn({ err: error, requestId: ctx.state.requestId }, 'file broken off')
+      ctx.res.destroy()
+    })
+  } finally {
+    await chunks.return(undefined)
+  }
+}
+
+function describe(ctx: Context, file: ServedFile, part: Part | undefined): void {
+  const { sizeBytes, contentType, name, disposition = 'attachment' } = file
+  ctx.attachment(name?.toWellFormed(), { type: disposition })
+  ctx.set({ 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff' })
+  ctx.length = part === undefined ? sizeBytes : part.end - part.start
+  if (part === undefined) return
+  ctx.status = 206
+  ctx.set('Content-Range', `bytes ${part.start}-${part.end - 1}/${sizeBytes}`)
+}
+
+/** The range that is asked for; undefined for the whole file, which several ranges and ranges of an older one get, too. */
+function partOf(ctx: Context, { sizeBytes, etag }: ServedFile): Part | undefined {
+  const version = ctx.get('If-Range')
+  if (ctx.method !== 'GET' || (version !== '' && version !== `"${etag}"`)) return undefined
+  const [, from, to] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(ctx.get('Range')) ?? []
+  if (from === undefined || to === undefined || (from === '' && to === '')) return undefined
+  // Without a beginning it is the last so many bytes.
+  const start = from === '' ? Math.max(sizeBytes - Number(to), 0) : Number(from)
+  const end = from === '' || to === '' ? sizeBytes : Math.min(Number(to) + 1, sizeBytes)
+  if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined
+  if (start < end) return { start, end }
+  throw new RequestError(416, `Range: the file has ${sizeBytes} bytes`, { 'Content-Range': `bytes */${sizeBytes}` })
+}
+
+/** Throws when there are not exactly as many bytes as were announced. */
+async function* readPart(file: ServedFile, { start, end }: Part): AsyncGenerator<Uint8Array, undefined> {
+  let left = end - start
+  for await (const chunk of file.read(start, end)) {
+    left -= chunk.length
+    if (left < 0) break
+    yield chunk
+  }
+  if (left !== 0) throw new Error(`A file's bytes from ${start} to ${end} were read as ${end - start - left}`)
+  return undefined
+}
+
+async function send(
+  res: ServerResponse,
+  first: IteratorResult<Uint8Array>,
+  rest: AsyncGenerator<Uint8Array>,
+  stalledMs: number,
+): Promise<void> {
+  for (let next = first; !next.done; next = await rest.next()) {
+    if (!(await writeInPieces(res, next.value, { stalledMs }))) return void res.destroy()
+  }
+  endWithin(res, stalledMs)
+}

@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy'
+import type { Context } from 'koa'
+import type { MultipartBody } from '../../contract/endpoint.ts'
+import { arrivalOf } from './arrival.ts'
+import { RequestError } from './errors.ts'
+import { parse } from './parse.ts'
+import { checkText } from './text.ts'
+
+/** A file that is still arriving, and the fields that came before it. */
+export type Upload<Fields = unknown> = { fields: Fields; file: UploadedFile }
+
+export type UploadedFile = {
+  /** The name without folders that the client gives; undefined when it gives none. */
+  name: string | undefined
+  /** The type that the client claims. */
+  contentType: string
+  /**
+   * Chunks as they arrive; can be read once. The last one is followed by an error when anything was wrong with the
+   * request: RequestError 400, 408 or 413, or one of the caller, whose credential is looked at again.
+   */
+  chunks: AsyncIterable<Uint8Array>
+}
+
+/** An upload, and what only the server does with it. */
+export type ReceivedUpload = Upload & {
+  /** What makes two uploads the same; throws before the file has been read. */
+  fingerprint(): unknown
+  /** Drops what has not been read. */
+  discard(): void
+}
+
+const FIELD_BYTES = 64 * 1024
+const NAME_BYTES = 1024
+const HEADER_BYTES = 8 * 1024
+const MAX_HEADERS = 20
+/** Parts that are not declared are ignored, up to so many. */
+const MORE_PARTS = 20
+
+/** Reads a multipart body up to its file. Throws RequestError 400, 408, 413 or 415. */
+export async function readMultipart(
+  ctx: Context,
+  declared: MultipartBody,
+  recheck: () => Promise<void>,
+): Promise<ReceivedUpload> {
+  const arrival = arrivalOf(ctx)
+  const stop = new AbortController()
+  const signal = AbortSignal.any([stop.signal, arrival.signal])
+  signal.addEventListener('abort', arrival.dropRest)
+  const discard = () => stop.abort(new RequestError(400, 'The upload was not read to its end'))
+  try {
+    // What has aborted already says so no more.
+    signal.throwIfAborted()
+    const parser = createParser(ctx, declared)
+    arrival.allowUpload()
+    const form = openForm(parser, declared, stop, signal)
+    feed(ctx.req, parser, { limitBytes: bodyLimit(declared), stop, signal })
+    const part = await form.opened
+    checkText({ ...form.fields, [declared.file.field]: part.name }, 'The form')
+    const fields = declared.fields && parse(declared.fields, form.fields, 'The form')
+    const { chunks, digest } = createReader(part.stream, signal, () => form.finished.then(recheck))
+    const { name, contentType } = part
+    return {
+      fields,
+      file: { name, contentType, chunks },
+      // As they are on the wire: what they are parsed to may change.
+      fingerprint: () => [form.fields, name, contentType, digest()],
+      discard,
+    }
+  } catch (error) {
+    discard()
+    throw error
+  }
+}
+
+function createParser(ctx: Context, declared: MultipartBody): BusboyInstance {
+  const { file, fields } = declared
+  if (!ctx.is('multipart/form-data')) throw new RequestError(415, 'The Content-Type must be multipart/form-data')
+  if ((ctx.get('Content-Encoding') || 'identity') !== 'identity') {
+    throw new RequestError(415, 'The content encoding of the body is not supported')
+  }
+  if ((ctx.request.length ?? 0) > bodyLimit(declared)) throw tooLarge(declared)
+  const isPartAFile = (name?: string, _type?: string, fileName?: string) =>
+    name === file.field || fileName !== undefined
+  const limits = {
+    fieldSize: FIELD_BYTES,
+    fileSize: file.maxBytes,
+    parts: Object.keys(fields?.shape ?? {}).length + 1 + MORE_PARTS,
+    headerSize: HEADER_BYTES,
+    headerPairs: MAX_HEADERS,
+  }
+  try {
+    return new Busboy({ headers: { ...ctx.headers, 'content-type': ctx.get('Content-Type') }, limits, isPartAFile })
+  } catch {
+    throw new RequestError(400, 'The Content-Type has no boundary')
+  }
+}
+
+/** Everything beside the file counts, too. */
+const bodyLimit = ({ file, fields }: MultipartBody): number =>
+  file.maxBytes + (Object.keys(fields?.shape ?? {}).length + 1) * FIELD_BYTES + MORE_PARTS * HEADER_BYTES
+
+const tooLarge = ({ file }: MultipartBody) =>
+  new RequestError(413, `${file.field}: must be at most ${file.maxBytes} bytes`)
+
+type OpenFile = { stream: BusboyFileStream; name: string | undefined; contentType: string }
+
+/** Takes the parts of a form: `opened` when the file begins, `finished` when all is over. What is wrong aborts `stop`. */
+function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortController, signal: AbortSignal) {
+  const fields: Record<string, string> = {}
+  const opened = Promise.withResolvers<OpenFile>()
+  const finished = Promise.withResolvers<void>()
+  // Nobody may be waiting for it.
+  finished.promise.catch(() => {})
+  let file: BusboyFileStream | undefined
+  const refuse = (problem: RequestError | undefined) => problem && stop.abort(problem)
+  signal.addEventListener('abort', () => {
+    opened.reject(signal.reason)
+    finished.reject(signal.reason)
+    file?.destroy(signal.reason)
+  })
+  parser.on('file', (name, stream, fileName, _encoding, contentType) => {
+    // Its reader hears of it, when there is one.
+    stream.on('error', () => {})
+    const problem = problemOfFile(declared, name, fileName, file !== undefined)
+    if (problem !== undefined) return refuse(problem)
+    file = stream
+    stream.on('limit', () => refuse(tooLarge(declared)))
+    opened.resolve({ stream, name: fileName || undefined, contentType })
+  })
+  parser.on('field', (name, value, _isNameCut, isCut) => {
+    refuse(problemOfField(declared, name, isCut, { isAfterFile: file !== undefined, fields }))
+    if (isDeclared(declared, name)) fields[name] = value
+  })
+  parser.on('partsLimit', () => refuse(bad('The multipart body has too many parts')))
+  parser.on('error', (error) => refuse(bad(`The multipart body is malformed: ${String((error as Error).message)}`)))
+  parser.on('finish', () => {
+    if (file === undefined) refuse(bad(`${declared.file.field}: is missing`))
+    finished.resolve()
+  })
+  return { fields, opened: opened.promise, finished: finished.promise }
+}
+
+const bad = (sentence: string) => new RequestError(400, sentence)
+
+function problemOfFile(
+  { file: { field } }: MultipartBody,
+  name: string,
+  fileName: string | undefined,
+  isSecond: boolean,
+) {
+  if (name !== field) return bad(`${shown(name)}: is not expected; the file belongs into "${field}"`)
+  if (isSecond) return bad(`${field}: must be given once`)
+  if (Buffer.byteLength(fileName ?? '') > NAME_BYTES) return bad(`${field}: its name is too long`)
+  return undefined
+}
+
+type Before = { isAfterFile: boolean; fields: Record<string, string> }
+
+function problemOfField(declared: MultipartBody, name: string, isCut: boolean, { isAfterFile, fields }: Before) {
+  if (isCut) return new RequestError(413, `${shown(name)}: must be at most ${FIELD_BYTES} bytes`)
+  if (!isDeclared(declared, name)) return undefined
+  if (isAfterFile) return bad(`${name}: must come before the file`)
+  if (Object.hasOwn(fields, name)) return bad(`${name}: must be given once`)
+  return undefined
+}
+
+const isDeclared = ({ fields }: MultipartBody, name: string): boolean => Object.hasOwn(fields?.shape ?? {}, name)
+
+const shown = (name: string | undefined): string => (name ?? 'A part without a name').slice(0, 200)
+
+type Feeding = { limitBytes: number; stop: AbortController; signal: AbortSignal }
+
+/** Gives a parser what arrives, as fast as it takes it; once the signal has aborted, it is dropped. */
+function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, signal }: Feeding): void {
+  let bytes = 0
+  req.on('data', (chunk: Uint8Array) => {
+    if (signal.aborted) return
+    bytes += chunk.length
+    if (bytes > limitBytes)
+      return stop.abort(new RequestError(413, `The request body must be at most ${limitBytes} bytes`))
+    if (parser.write(chunk) || signal.aborted) return
+    req.pause()
+    parser.once('drain', () => req.resume())
+  })
+  req.once('end', () => parser.end())
+}
+
+/** A file's chunks, and the digest of them when they have all been read. */
+function createReader(stream: BusboyFileStream, signal: AbortSignal, end: () => Promise<void>) {
+  const hash = createHash('sha256')
+  let digest: string | undefined
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of stream) {
+        hash.update(chunk)
+        yield chunk
+      }
+    } catch (error) {
+      // The parser says in its own words that the end is missing.
+      throw signal.aborted ? signal.reason : error
+    }
+    await end()
+    digest = hash.digest('hex')
+  }
+  return {
+    chunks: chunks(),
+    digest: (): string => {
+      if (digest === undefined) throw new Error('The file has to be read to its end before anything is created of it')
+      return digest
+    },
+  }
+}

@@ -1,0 +1,24 @@
+import type { z } from 'zod'
+import { RequestError } from './errors.ts'
+
+/** Throws RequestError 400 that names the fields; `where` is what the whole is called. */
+export function parse<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new RequestError(
+    400,
+    parsed.error.issues
+      .slice(0, 5)
+      .map((issue) => sentence(issue, where))
+      .join('; '),
+  )
+}
+
+function sentence(issue: z.core.$ZodIssue, where: string): string {
+  const nested = issue.code === 'invalid_union' ? issue.errors.flat().at(0) : undefined
+  const path = [...issue.path, ...(nested?.path ?? [])].join('.')
+  const field = path === '' ? where || 'The request body' : path
+  return `${field}: ${lowerFirst(nested?.message ?? issue.message)}`
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)

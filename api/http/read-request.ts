@@ -1,0 +1,71 @@
+import type { Context } from 'koa'
+import type { Endpoint } from '../../contract/endpoint.ts'
+import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
+import type { BodyHold } from './body-memory.ts'
+import { RequestError } from './errors.ts'
+import { type ReceivedUpload, readMultipart } from './multipart.ts'
+import { parse } from './parse.ts'
+import { checkText } from './text.ts'
+
+/** Parsed parts of a request; each is undefined where the endpoint declares none. */
+export type Input = {
+  idempotencyKey: string | undefined
+  params: unknown
+  query: unknown
+  body: unknown
+  /** A multipart body, of which the file is still arriving. */
+  upload: ReceivedUpload | undefined
+}
+
+export type Reading = {
+  hold: BodyHold
+  /** Looks at the caller's credential again when the body has taken long. */
+  recheck: () => Promise<void>
+}
+
+/** Parses a request with its endpoint's schemas. Throws RequestError 400, 413 or 415. */
+export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
+  checkText(ctx.query, 'The query')
+  const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
+  if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
+  const params = endpoint.params && parse(endpoint.params, ctx.params, '')
+  const query = endpoint.query && parse(endpoint.query, ctx.query, '')
+  if (endpoint.multipart !== undefined) {
+    const upload = await readMultipart(ctx, endpoint.multipart, recheck)
+    return { idempotencyKey, params, query, body: undefined, upload }
+  }
+  const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, hold), '')
+  if (endpoint.body === undefined) await ignoreBody(ctx, hold)
+  return { idempotencyKey, params, query, body, upload: undefined }
+}
+
+/** The router leaves a path alone that it cannot decode; an id would not be one then, but any text is a path. */
+function checkWildcard(ctx: Context): void {
+  try {
+    decodeURIComponent(ctx.path)
+  } catch {
+    throw new RequestError(400, 'The path: must be percent-encoded UTF-8')
+  }
+  checkText(ctx.params, 'The path')
+}
+
+function readIdempotencyKey(ctx: Context): string | undefined {
+  if (!('idempotency-key' in ctx.headers)) return undefined
+  const key = ctx.get('Idempotency-Key')
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
+  throw new RequestError(400, 'Idempotency-Key: must be 1 to 255 ASCII characters')
+}
+
+async function readBody(ctx: Context, endpoint: Endpoint, hold: BodyHold): Promise<unknown> {
+  const bounds = { limitBytes: endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES, hold }
+  if (endpoint.textTypes !== undefined) return readText(ctx, bounds, endpoint.textTypes)
+  const body = await readJson(ctx, bounds)
+  if (body !== undefined) return body
+  if (endpoint.bodyOptional) return {}
+  throw new RequestError(400, 'A JSON request body is needed')
+}
+
+/** Clients send `{}` where nothing is needed; it is read, so that its limits hold, and not looked at. */
+async function ignoreBody(ctx: Context, hold: BodyHold): Promise<void> {
+  if (ctx.method !== 'GET') await readJson(ctx, { limitBytes: DEFAULT_BODY_BYTES, hold })
+}

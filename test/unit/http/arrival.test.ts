@@ -1,0 +1,197 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { z } from 'zod'
+import { type Handle, reply } from '../../../api/http/handle.ts'
+import { waitFor } from '../../support/http.ts'
+import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts'
+import { exchange, head } from '../../support/raw.ts'
+
+const base = { method: 'POST', tag: 'things', access: 'public', summary: 'Planted' } as const
+const json = defineEndpoint({ ...base, path: '/v1/json', body: z.unknown(), responses: { 204: null } })
+const held = defineEndpoint({ ...json, path: '/v1/held' })
+const upload = defineEndpoint({
+  ...base,
+  path: '/v1/upload',
+  multipart: { file: { field: 'file', maxBytes: 1_000_000 } },
+  responses: { 204: null },
+})
+
+const ARRIVAL = { requestMs: 1000, uploadMs: 4000, windowMs: 500, windowBytes: 100, lingerMs: 300 }
+const MIB = 1024 * 1024
+/** Three quarters of it are for plain bodies, the rest for compressed ones. */
+const BODY_MEMORY_BYTES = 8 * MIB
+
+let app: PlantedApp
+let release: () => void
+const counts = { json: 0, upload: 0, held: 0 }
+const uploadFailures: unknown[] = []
+beforeAll(async () => {
+  const gate = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const register = (handle: Handle) => {
+    handle(json, async () => {
+      counts.json++
+      return reply(204, undefined)
+    })
+    handle(held, async () => {
+      counts.held++
+      await gate
+      return reply(204, undefined)
+    })
+    handle(upload, async ({ body }) => {
+      try {
+        for await (const _ of body.file.chunks);
+      } catch (error) {
+        uploadFailures.push(error)
+        throw error
+      }
+      counts.upload++
+      return reply(204, undefined)
+    })
+  }
+  app = await plant(register, { arrival: ARRIVAL, bodyMemoryBytes: BODY_MEMORY_BYTES })
+})
+afterAll(() => app.close())
+
+type Client = { socket: Socket; answer: () => string; hasEnded: () => boolean; openedAt: number }
+
+/** Sends a head and what there is of its body; the rest is the test's. */
+function open(path: string, headers: Record<string, string | number>, body: string | Uint8Array = ''): Client {
+  const socket = connect(Number(new URL(app.url).port), '127.0.0.1')
+  let text = ''
+  let ended = false
+  socket.on('data', (data) => {
+    text += data
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    ended = true
+  })
+  socket.write(head('POST', path, { Connection: 'keep-alive', ...headers }))
+  socket.write(body)
+  return { socket, answer: () => text, hasEnded: () => ended, openedAt: Date.now() }
+}
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+const UPLOAD = { 'Content-Type': 'multipart/form-data; boundary=b', 'Content-Length': 10_000 }
+const FILE_BEGINS = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+
+describe('a body that does not arrive in time', () => {
+  it('is 408, its connection ends soon, and nothing is done', async () => {
+    const before = counts.json
+    const client = open('/v1/json', { ...JSON_TYPE, 'Content-Length': 10 }, '{"a":')
+    await waitFor(async () => client.answer() !== '', 'the answer')
+    expect(Date.now() - client.openedAt).toBeGreaterThan(ARRIVAL.requestMs * 0.9)
+    expect(client.answer()).toMatch(/^HTTP\/1\.1 408 /)
+    expect(client.answer()).toContain('{"error":"The request did not arrive in time"}')
+    // What comes now comes too late.
+    client.socket.write('1234}')
+    await sleep(100)
+    expect(counts.json).toBe(before)
+    await waitFor(async () => client.hasEnded(), 'the connection to end')
+  })
+
+  it('ends its connection also where nobody waits for it', async () => {
+    const client = open('/v1/none', { ...JSON_TYPE, 'Content-Length': 10 }, '{"a":')
+    await waitFor(async () => client.answer() !== '', 'the answer')
+    expect(client.answer()).toMatch(/^HTTP\/1\.1 404 /)
+    await waitFor(async () => client.hasEnded(), 'the connection to end')
+  })
+
+  it('is not what a whole one is, whose connection stays', async () => {
+    const client = open('/v1/json', { ...JSON_TYPE, 'Content-Length': 2 }, '{}')
+    await waitFor(async () => client.answer() !== '', 'the answer')
+    await sleep(ARRIVAL.requestMs * 1.5)
+    expect(client.hasEnded()).toBe(false)
+    client.socket.write(head('POST', '/v1/json', { ...JSON_TYPE, 'Content-Length': 2, Connection: 'close' }))
+    client.socket.write('{}')
+    await waitFor(async () => client.hasEnded(), 'the second answer')
+    expect(client.answer().match(/HTTP\/1\.1 204/g)).toHaveLength(2)
+  })
+})
+
+describe('an upload', () => {
+  it('may take longer, as long as it goes on', async () => {
+    const client = open('/v1/upload', { ...UPLOAD, Connection: 'close' }, FILE_BEGINS)
+    const end = '\r\n--b--\r\n'
+    const middle = 'x'.repeat(10_000 - FILE_BEGINS.length - end.length)
+    for (let at = 0; at < 10; at++) {
+      client.socket.write(middle.slice((at * middle.length) / 10, ((at + 1) * middle.length) / 10))
+      await sleep(200)
+    }
+    client.socket.write(end)
+    await waitFor(async () => client.answer() !== '', 'the answer')
+    expect(client.answer()).toMatch(/^HTTP\/1\.1 204 /)
+    expect(Date.now() - client.openedAt).toBeGreaterThan(ARRIVAL.requestMs * 1.5)
+  })
+
+  it.each([
+    ['it stands still', 0],
+    ['it is too slow', 10],
+    ['it takes too long', 200],
+  ])('is 408 when %s', async (_, bytes) => {
+    uploadFailures.length = 0
+    const before = counts.upload
+    const client = open('/v1/upload', UPLOAD, FILE_BEGINS)
+    while (client.answer() === '' && !client.hasEnded()) {
+      if (bytes > 0) client.socket.write('x'.repeat(bytes))
+      await sleep(200)
+    }
+    expect(client.answer()).toMatch(/^HTTP\/1\.1 408 /)
+    const tookMs = Date.now() - client.openedAt
+    if (bytes === 200) expect(tookMs).toBeGreaterThan(ARRIVAL.uploadMs * 0.7)
+    await waitFor(async () => client.hasEnded(), 'the connection to end')
+    expect(counts.upload).toBe(before)
+    // With nothing of the file the handler is not called.
+    expect(uploadFailures).toEqual(bytes === 0 ? [] : [expect.objectContaining({ status: 408 })])
+  })
+})
+
+describe('bodies in memory', () => {
+  const twoMib = JSON.stringify('x'.repeat(2 * MIB - 2))
+
+  it('are bounded together, and each gives its room back', async () => {
+    const post = (path: string, body: string) =>
+      exchange(app.url, head('POST', path, { ...JSON_TYPE, 'Content-Length': body.length }), body)
+    const clients = [1, 2, 3].map(() => open('/v1/held', { ...JSON_TYPE, 'Content-Length': 2 * MIB }, twoMib))
+    await waitFor(async () => counts.held === 3, 'three bodies')
+    const refused = await post('/v1/json', twoMib)
+    expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '2' } })
+    expect(JSON.parse(refused.body).error).toMatch(/too many large requests/)
+    // What comes compressed has room of its own.
+    const small = gzipSync('{}')
+    const headers = { ...JSON_TYPE, 'Content-Encoding': 'gzip', 'Content-Length': small.length }
+    expect((await exchange(app.url, head('POST', '/v1/json', headers), small)).status).toBe(204)
+    release()
+    await waitFor(async () => clients.every(({ answer }) => answer() !== ''), 'the three answers')
+    for (let again = 0; again < 10; again++) expect((await post('/v1/json', twoMib)).status).toBe(204)
+    for (const { socket } of clients) socket.destroy()
+  })
+
+  it('count what has come, not what is announced', async () => {
+    const idle = Array.from({ length: 20 }, () => open('/v1/json', { ...JSON_TYPE, 'Content-Length': 2 * MIB }))
+    await sleep(100)
+    const answer = await exchange(
+      app.url,
+      head('POST', '/v1/json', { ...JSON_TYPE, 'Content-Length': 2 * MIB }),
+      twoMib,
+    )
+    expect(answer.status).toBe(204)
+    for (const { socket } of idle) socket.destroy()
+  })
+
+  it('count a compressed one as large as it may become', async () => {
+    const small = gzipSync(`{"a":"${'x'.repeat(1000)}"}`)
+    const headers = { ...JSON_TYPE, 'Content-Encoding': 'gzip', 'Content-Length': small.length }
+    const half = open('/v1/json', headers, small.subarray(0, 10))
+    await sleep(100)
+    expect((await exchange(app.url, head('POST', '/v1/json', headers), small)).status).toBe(503)
+    half.socket.destroy()
+    await waitFor(async () => {
+      const { status } = await exchange(app.url, head('POST', '/v1/json', headers), small)
+      return status === 204
+    }, 'room for it')
+  })
+})
