@@ -8,7 +8,7 @@ import { freePorts, type RunningServices, startServices, stopLeftovers } from '.
 import { isAlive } from '../dev/services/pid-file.ts'
 import { createTemplateDatabase } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
-import { type Counts, formatCounts, readCounts } from '../dev/test-results.ts'
+import { type Counts, formatCounts, formatSlowest, readCounts, readFileTimes, readReport } from '../dev/test-results.ts'
 
 const TEMPLATE_DATABASE = 'agent_sessions_template'
 /** Jest writes its results when the last test has ended; what still runs this long afterwards has leaked. */
@@ -100,7 +100,9 @@ async function runTests(args: string[]): Promise<Counts> {
       WORKFLOW_BUNDLE: workflowBundle,
     }
     const exitCode = await runJest(args, env)
-    return await readCounts(resultFile, exitCode)
+    const report = await readReport(resultFile)
+    print(formatSlowest(readFileTimes(report), ROOT))
+    return readCounts(report, exitCode)
   } finally {
     await services.stop()
   }
