@@ -9,6 +9,7 @@ import { isAlive } from '../dev/services/pid-file.ts'
 import { createTemplateDatabase } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
 import { type Counts, formatCounts, formatSlowest, readCounts, readFileTimes, readReport } from '../dev/test-results.ts'
+import { createTestServices } from '../dev/test-services.ts'
 
 const TEMPLATE_DATABASE = 'agent_sessions_template'
 /** Jest writes its results when the last test has ended; what still runs this long afterwards has leaked. */
@@ -99,10 +100,14 @@ async function runTests(args: string[]): Promise<Counts> {
       TEST_TEMPLATE_DATABASE_URL: templateUrl,
       WORKFLOW_BUNDLE: workflowBundle,
     }
-    const exitCode = await runJest(args, env)
+    const testServices = await createTestServices(env)
+    const exitCode = await runJest(args, { ...env, TEST_SERVICES_URL: testServices.url })
+    const problems = await testServices.stop()
+    for (const problem of problems) printError(problem)
     const report = await readReport(resultFile)
     print(formatSlowest(readFileTimes(report), ROOT))
-    return readCounts(report, exitCode)
+    const counts = readCounts(report, exitCode)
+    return { ...counts, failed: counts.failed + problems.length }
   } finally {
     await services.stop()
   }

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { call, type Json } from '../http.ts'
+import type { LabRun } from '../lab.ts'
+
+/** `open`: nobody signs in. `full`: mode full, with an administrator. Both have a worker and the lab's tools. */
+export type Flavour = 'open' | 'full'
+
+/** `lab` tells the runs of the lab's tools. */
+export type Addresses = { url: string; lab: string; database: string }
+
+/** The service of a flavour that all test files of the run share. What a test makes there is in its own organization. */
+export async function sharedService(flavour: Flavour): Promise<Addresses> {
+  const broker = process.env.TEST_SERVICES_URL
+  if (broker === undefined) throw new Error('Run the tests with npm test: it brings up what they need.')
+  const answer = await fetch(`${broker}/${flavour}`)
+  const text = await answer.text()
+  if (answer.status !== 200) throw new Error(text)
+  return JSON.parse(text)
+}
+
+/** An organization of a test's own in the shared service without sign-in; wherever a URL is taken, it can be given. */
+export type Organization = {
+  id: string
+  uuid: string
+  url: string
+  headers: Record<string, string>
+  /** The runs of lab tools in this organization, oldest first. */
+  labRuns(): Promise<LabRun[]>
+  /** Looks into, or changes, the database of the shared service: only rows of this organization. */
+  query(sql: string, values?: unknown[]): Promise<Json[]>
+}
+
+export async function newOrganization(): Promise<Organization> {
+  const { url, lab, database } = await sharedService('open')
+  const { status, body } = await call(url, 'POST', '/v1/orgs', { name: `Test ${randomBytes(4).toString('hex')}` })
+  if (status !== 201) throw new Error(`organization: ${status} ${JSON.stringify(body)}`)
+  const uuid = uuidOf(body.id)
+  return {
+    id: body.id,
+    uuid,
+    url,
+    headers: { 'X-Org-Id': body.id },
+    labRuns: async () => JSON.parse(await (await fetch(`${lab}/${uuid}`)).text()),
+    query: (sql, values) => query(database, sql, values),
+  }
+}
+
+/** `agent_<32 hex>` as it is in the database. */
+export const uuidOf = (id: string): string => id.replace(/^[a-z]+_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+
+/** How many rows of a table are the organization's. */
+export async function countRows(api: Organization, table: 'agents' | 'sessions' | 'turns'): Promise<number> {
+  const [row] = await api.query(`SELECT count(*)::int AS rows FROM ${table} WHERE organization_id = $1`, [api.uuid])
+  return row.rows
+}
+
+/** Rows as Postgres has them. */
+export async function query(database: string, sql: string, values: unknown[] = []): Promise<Json[]> {
+  const client = new pg.Client({ connectionString: database })
+  await client.connect()
+  try {
+    return (await client.query(sql, values)).rows
+  } finally {
+    await client.end()
+  }
+}
