@@ -16,6 +16,13 @@ afterEach(async () => {
   await service.stop()
 })
 
+describe('a message with no worker there', () => {
+  it('is accepted before anything can answer it', async () => {
+    const { status, body } = await post(url, await createSession(url), 'Hello?')
+    expect([status, body.sequence]).toEqual([201, 1])
+  })
+})
+
 describe('cancelling with no worker there', () => {
   it('settles at once what has not begun; a worker that comes later adds nothing', async () => {
     const id = await createSession(url)
