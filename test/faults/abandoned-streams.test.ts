@@ -5,25 +5,26 @@ import { Redis } from 'ioredis'
 import type { Deps } from '../../domain/deps.ts'
 import { createSession } from '../../domain/sessions/write.ts'
 import { ANYBODY, append, createAnswer, createOpenTurn } from '../support/by-hand.ts'
+import { countOf } from '../support/counts.ts'
 import { leastLiveBytes, toMegabytes } from '../support/heap.ts'
 import { waitFor } from '../support/http.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { head } from '../support/raw.ts'
+import { seedsOf } from '../support/seeds.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
 const { jest } = import.meta
 
-const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
 /** So many are told `connected` and go away; besides them there are those that leave half-way. */
-const ABANDONED = 10_000
+const ABANDONED = countOf('abandonedStreams')
 const WARM_UP = 1000
 const MOST_WARM_UPS = 10
 const AT_ONCE = 50
 const REPLAYED_EVENTS = 300
 /** A replay's text; a client that leaves within this much of it leaves in its middle. */
 const REPLAY_BYTES = 60_000
-/** Two hundred bytes for each client. */
+/** Two hundred bytes for each client of a soak run. */
 const MOST_GROWTH_BYTES = 2 * 1024 * 1024
 const LOOKS = 30
 const BETWEEN_LOOKS_MS = 100
@@ -89,7 +90,7 @@ async function createLane(_: unknown, lane: number): Promise<Lane> {
   const words = () => answer.delta('word ')
   const [first] = await append(deps, live.writer, [words()])
   await append(deps, replayed.writer, Array.from({ length: REPLAYED_EVENTS }, words))
-  return { live, lastId: first?.id ?? '', replayed, random: createRandom(SEED + lane) }
+  return { live, lastId: first?.id ?? '', replayed, random: createRandom(lane) }
 }
 
 /** Reads until there is enough; fails when the server ends the stream first. */
@@ -228,7 +229,8 @@ async function expectKept(before: Kept): Promise<void> {
 }
 
 describe('clients that connect and go away', () => {
-  it(`leave nothing behind, ${ABANDONED} times (TEST_SEED=${SEED})`, async () => {
+  it.each(seedsOf('abandonedStreams'))(`leave nothing behind, ${ABANDONED} times (SEED=%i)`, async (seed) => {
+    for (const [index, lane] of lanes.entries()) lane.random = createRandom(seed + index)
     const bytesBefore = await warmUp()
     const keptBefore = await countLeastKept()
     await expectKept(keptBefore)

@@ -1,5 +1,6 @@
 import { toId } from '../../domain/ids.ts'
 import { cancelAtOnce, typesAtEnd, workflowEnd } from '../support/cancelling.ts'
+import { countOf } from '../support/counts.ts'
 import { createSession, listEvents, modelId, waitUntilIdle } from '../support/http.ts'
 import { answerOf, eventsOfTurn, expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -97,7 +98,7 @@ describe('cancelling at the same moment as', () => {
 
   it('the turn ends: either it has its answer or it is cancelled, and the session goes on', async () => {
     const outcomes = { cancelled: 0, no_op: 0 }
-    for (let round = 0; round < 30; round++) {
+    for (let round = 0; round < countOf('cancelRaces'); round++) {
       const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
       const stream = await openStream(url, `/v1/sessions/${id}/sse`)
       const turnId = turnIdOf(await post(url, id))

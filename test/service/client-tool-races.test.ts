@@ -1,3 +1,4 @@
+import { countOf } from '../support/counts.ts'
 import { createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
@@ -9,7 +10,7 @@ beforeAll(async () => {
   api = await newOrganization()
 })
 
-const ROUNDS = 12
+const ROUNDS = countOf('clientToolRaces')
 const STAGES = ['reason.completed', 'tool.started', 'tool.completed', 'tool.call_requested']
 const CALLS = [...callsOf('ask'), { id: 'own', name: 'echo', arguments: {} }]
 const RESULT = { tool_call_id: 'ask', result: 1 }

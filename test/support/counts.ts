@@ -1,0 +1,24 @@
+/** How much a costly test does: in each `npm test`, and in `npm run test:soak`. */
+const COUNTS = {
+  kills: [10, 50],
+  killLanes: [3, 6],
+  interleavings: [250, 1000],
+  /** Of outages, each of every kind; an interleaving appends about three times. */
+  outageRounds: [2, 10],
+  abandonedStreams: [1000, 10_000],
+  longHistoryEvents: [100_000, 100_000],
+  stormSessions: [25, 100],
+  turnIterations: [25, 100],
+  slowConsumers: [32, 96],
+  largeItems: [10, 16],
+  cancelRaces: [12, 30],
+  clientToolRaces: [6, 12],
+  sessionListRounds: [8, 25],
+  drawnAgents: [150, 1200],
+  brokenDocuments: [100, 600],
+  drawnConversations: [300, 3000],
+} satisfies Record<string, [test: number, soak: number]>
+
+export const isSoak = process.env.SOAK === '1'
+
+export const countOf = (name: keyof typeof COUNTS): number => COUNTS[name][isSoak ? 1 : 0]
