@@ -83,28 +83,34 @@ describe('a call that waits for approval', () => {
     expect(await runsOf(callId)).toEqual([])
   })
 
-  it.each([
-    ['nothing', {}],
-    ['null', { result: null }],
-    ['true', { result: true }],
-    ['a text', { result: 'yes' }],
-    ['a list', { result: [true] }],
-    ['another field', { result: { approve: true } }],
-    ['a text for a boolean', { result: { approved: 'true' } }],
-    ['1 for true', { result: { approved: 1 } }],
-  ])('keeps waiting when the result is %s', async (_name, answer) => {
+  describe('and gets a result that is no decision', () => {
+    // What is refused changes nothing, so one turn waits through all of it, and then goes on.
     const callId = uniqueId('odd')
-    const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: {} }], ['echo'])
-    await postAndAsk(api, id)
-    expectError(
-      await submit(api, id, [{ tool_call_id: callId, ...answer }]),
-      400,
-      /^tool_results\.0\.result: .*approved/,
-    )
-    expect(await statusOf(api, id)).toBe('waitingfortoolresults')
-    expect(await runsOf(callId)).toEqual([])
-    await submit(api, id, [{ tool_call_id: callId, ...NO }])
-    await finish(id)
+    let id: string
+    beforeAll(async () => {
+      id = await createGuardedSession([{ id: callId, name: 'echo', arguments: {} }], ['echo'])
+      await postAndAsk(api, id)
+    })
+    afterAll(async () => {
+      await submit(api, id, [{ tool_call_id: callId, ...NO }])
+      await finish(id)
+    })
+
+    it.each([
+      ['nothing', {}],
+      ['null', { result: null }],
+      ['true', { result: true }],
+      ['a text', { result: 'yes' }],
+      ['a list', { result: [true] }],
+      ['another field', { result: { approve: true } }],
+      ['a text for a boolean', { result: { approved: 'true' } }],
+      ['1 for true', { result: { approved: 1 } }],
+    ])('keeps waiting: %s', async (_name, answer) => {
+      const sentence = /^tool_results\.0\.result: .*approved/
+      expectError(await submit(api, id, [{ tool_call_id: callId, ...answer }]), 400, sentence)
+      expect(await statusOf(api, id)).toBe('waitingfortoolresults')
+      expect(await runsOf(callId)).toEqual([])
+    })
   })
 
   it('cannot be approved, then denied', async () => {

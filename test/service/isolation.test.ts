@@ -1,23 +1,22 @@
-import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
+import { fromSomewhere } from '../support/auth.ts'
 import { createOwner, type Ids, type Owner, unknownIds, viewOf } from '../support/belongings.ts'
 import type { Json } from '../support/http.ts'
 import { expectNothingOf, namesIn, withoutEcho } from '../support/isolation.ts'
 import { type Planned, plan, requests } from '../support/requests.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared/service.ts'
 import { endpointOf, expectEntryForEach, operations, type Received, send } from '../support/walk.ts'
 
-let service: TestService
+let url: string
 let victim: Owner
 let before: Json
 beforeAll(async () => {
-  service = await startService({ environment: FULL_MODE })
-  victim = await createOwner(service.url)
-  before = await viewOf(service.url, victim)
+  url = (await sharedService('full')).url
+  victim = await createOwner(url)
+  before = await viewOf(url, victim)
 })
-afterAll(() => service.stop())
 afterEach(async () => {
   // Whatever was tried, nothing that they have has changed.
-  expect(await viewOf(service.url, victim)).toEqual(before)
+  expect(await viewOf(url, victim)).toEqual(before)
 })
 
 /** Not walked: it ends the login that the walk needs. */
@@ -38,7 +37,7 @@ function pairsFor(own: Ids, [theirs, nobodys]: [Ids, Ids]): Pair[] {
 }
 
 const ask = (sent: Planned, headers: Headers): Promise<Received> =>
-  send(service.url, { ...sent, headers: { ...fromSomewhere(), ...headers, ...sent.headers } })
+  send(url, { ...sent, headers: { ...fromSomewhere(), ...headers, ...sent.headers } })
 
 /** Both requests have the same answer, to the byte, and it tells nothing of the victim; returns it. */
 async function compare({ operation, sent }: Pair, [theirs, nobodys]: [Ids, Ids], headers: [Headers, Headers]) {
@@ -79,19 +78,19 @@ describe('what another organization has', () => {
   })
 
   it('is to a user what nobody has', async () => {
-    const { ids, headers } = await createOwner(service.url)
+    const { ids, headers } = await createOwner(url)
     const named = await walk(ids, victim.ids, headers)
     expect(named).toBeGreaterThan(40)
     report('by login', named)
   })
 
   it('is to an API key what nobody has', async () => {
-    const { ids, keyHeaders } = await createOwner(service.url)
+    const { ids, keyHeaders } = await createOwner(url)
     report('by API key', await walk(ids, victim.ids, keyHeaders))
   })
 
   it('is what nobody has also when it is a session that was deleted', async () => {
-    const { ids, headers } = await createOwner(service.url)
+    const { ids, headers } = await createOwner(url)
     const { deletedSession } = victim.ids
     const theirs = { ...victim.ids, session: deletedSession, waitingSession: deletedSession }
     report('a deleted session', await walk(ids, theirs, headers))
@@ -100,7 +99,7 @@ describe('what another organization has', () => {
 
 describe('the walk', () => {
   it('finds what its caller can see', async () => {
-    const { ids, headers } = await createOwner(service.url)
+    const { ids, headers } = await createOwner(url)
     await expect(walk(unknownIds(), ids, headers)).rejects.toThrow()
   })
 })
@@ -119,7 +118,7 @@ describe('the organization of another as that of the request', () => {
     })
 
   it.each(ways)('is one that does not exist: %s', async (how, headersFor) => {
-    const { ids, token } = await createOwner(service.url)
+    const { ids, token } = await createOwner(url)
     const nobodys = unknownIds()
     const headers = [victim.ids, nobodys].map(({ organization }) => ({ ...token, ...headersFor(organization) }))
     let refused = 0
@@ -139,7 +138,7 @@ describe('the organization of another as that of the request', () => {
   })
 
   it.each(ways)('does not matter to an API key, which has its own: %s', async (how, headersFor) => {
-    const { ids, keyHeaders } = await createOwner(service.url)
+    const { ids, keyHeaders } = await createOwner(url)
     const headers = { ...keyHeaders, ...headersFor(victim.ids.organization) }
     report(`API key and ${how}`, await walk(ids, victim.ids, headers))
   })

@@ -41,11 +41,16 @@ async function createWaitingSession(...more: object[]): Promise<{ id: string; tu
   return { id, turnId: (await postAndAsk(api, id)).id }
 }
 
-/** Nothing of a refused request was taken: the turn still waits for both, and goes on with them. */
-async function expectUntouched(id: string, turnId: string): Promise<void> {
+/** Nothing of a refused request was taken: the turn still waits for both. */
+async function expectWaiting(id: string, turnId: string): Promise<void> {
   const turn = await getTurn(api, id, turnId)
   expect(turn.status).toBe('waiting')
   expect(turn.pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
+}
+
+/** The turn waits as before, and goes on with both. */
+async function expectUntouched(id: string, turnId: string): Promise<void> {
+  await expectWaiting(id, turnId)
   expect((await submit(api, id, [RESULT, OTHER])).body).toEqual({ accepted: 2, status: 'active' })
   expectSoundRecord(await waitUntilIdle(api, id))
 }
@@ -91,14 +96,24 @@ describe('tool results that are refused', () => {
     ['a NUL', [{ tool_call_id: 'a', result: { deep: ['\0'] } }], /NUL/],
     ['half a character', [{ tool_call_id: 'a', error: '\ud83e' }], /surrogate/],
   ]
+
+  // What is refused changes nothing, so one turn waits through all of it, and then goes on.
+  let waiting: { id: string; turnId: string }
+  beforeAll(async () => {
+    waiting = await createWaitingSession()
+  })
+  afterAll(() => expectUntouched(waiting.id, waiting.turnId))
+
   it.each(mistakes)('%s', async (_name, results, sentence) => {
-    const { id, turnId } = await createWaitingSession()
+    const { id, turnId } = waiting
+    const before = await listEvents(api, id)
     expectError(await submit(api, id, results), 400, sentence)
-    await expectUntouched(id, turnId)
+    await expectWaiting(id, turnId)
+    expect(await listEvents(api, id)).toEqual(before)
   })
 
   it('a body that is none', async () => {
-    const { id, turnId } = await createWaitingSession()
+    const { id, turnId } = waiting
     const path = `/v1/sessions/${id}/tool-results`
     expectError(await call(api, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
     expectError(await call(api, 'POST', path), 400, 'body is needed')
@@ -107,14 +122,14 @@ describe('tool results that are refused', () => {
     }
     const text = { 'Content-Type': 'text/plain' }
     expectError(await call(api, 'POST', path, JSON.stringify({ tool_results: [RESULT] }), text), 415)
-    await expectUntouched(id, turnId)
+    await expectWaiting(id, turnId)
   })
 
   it('a body that is too large', async () => {
-    const { id, turnId } = await createWaitingSession()
+    const { id, turnId } = waiting
     const body = JSON.stringify({ tool_results: [{ tool_call_id: 'a', result: 'x'.repeat(16 * 1024 * 1024) }] })
     expectError(await call(api, 'POST', `/v1/sessions/${id}/tool-results`, body), 413, '16777216 bytes')
-    await expectUntouched(id, turnId)
+    await expectWaiting(id, turnId)
   })
 
   it('an id that was answered before', async () => {
