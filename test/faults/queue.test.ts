@@ -147,7 +147,7 @@ describe('a queue of messages', () => {
       await postAtOnce(url, id)
       const { body } = await call(url, 'GET', `/v1/sessions/${id}/turns`)
       expect(body.data.map((turn: Json) => turn.status)).toEqual(TEXTS.map(() => 'queued'))
-      service.startWorker()
+      await service.startWorker()
       expectAnsweredInOrder(await waitUntilIdle(url, id))
       await waitFor(
         async () => (await call(url, 'GET', `/v1/sessions/${id}`)).body.status === 'idle',

@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append, createOpenTurn, toolEvents } from '../support/by-hand.ts'
-import { countOf } from '../support/counts.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { type Json, listEvents, waitFor } from '../support/http.ts'
 import { createResumingClient, type ResumingClient } from '../support/resuming-client.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
-const CLIENTS = countOf('slowConsumers')
 const SESSIONS = 8
-const CLIENTS_OF_A_SESSION = CLIENTS / SESSIONS
+const CLIENTS_OF_A_SESSION = 12
+const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
 /** Just short enough for the relay. */
 const RESULT = 'x'.repeat(60_000)
 /** What may wait for a client. */

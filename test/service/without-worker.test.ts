@@ -32,7 +32,7 @@ describe('cancelling with no worker there', () => {
       ...['input.message', 'input.message', 'turn.cancelled', 'turn.cancelled', 'session.idled'],
     ])
     expect(await statusOf(url, id)).toBe('idle')
-    service.startWorker()
+    await service.startWorker()
     // The second had no workflow, or one that would find its turn ended.
     await workflowEnd(service, turns[0] ?? '')
     const next = await post(url, id, 'Now?', {}, '?wait=60')
