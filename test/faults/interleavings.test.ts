@@ -17,7 +17,7 @@ import type { TestService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
 const INTERLEAVINGS = countOf('interleavings')
-const AT_ONCE = 100
+const AT_ONCE = countOf('interleavingsAtOnce')
 /** A line that is longer is published without its text. */
 const RELAY_LINE = 64 * 1024
 const HEARTBEAT_MS = 250
