@@ -18,7 +18,7 @@ const { jest } = import.meta
 
 /** So many are told `connected` and go away; besides them there are those that leave half-way. */
 const ABANDONED = countOf('abandonedStreams')
-const WARM_UP = 1000
+const WARM_UP = countOf('abandonedToWarmUp')
 const MOST_WARM_UPS = 10
 const AT_ONCE = 50
 const REPLAYED_EVENTS = 300

@@ -5,11 +5,12 @@
 const COUNTS = {
   kills: [10, 50],
   killLanes: [3, 6],
-  interleavings: [250, 1000],
+  interleavings: [200, 1000],
   interleavingsAtOnce: [50, 100],
   /** Of outages, each of every kind; an interleaving appends about three times. */
   outageRounds: [2, 10],
   abandonedStreams: [1000, 10_000],
+  abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],
   turnIterations: [25, 100],
   largeItems: [10, 16],
