@@ -10,8 +10,9 @@ import {
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { answerOf, compactTypes, eventsOfTurn, expectSoundRecord } from '../support/record.ts'
-import { newOrganization, type Organization, uuidOf } from '../support/shared/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { withClient } from '../support/temporal.ts'
 import {
   callsOf,
@@ -118,7 +119,7 @@ describe('cancelling a turn that runs', () => {
     const turnId = turnIdOf(await post(api, id))
     await waitForEvent(api, id, 'output.message.delta')
     const failed = 'SELECT FROM turn_steps WHERE turn_id = $1 AND failures = 1'
-    await waitFor(async () => (await api.query(failed, [uuidOf(turnId)])).length > 0, 'a retry')
+    await waitFor(async () => (await api.query(failed, [toUuid(turnId)])).length > 0, 'a retry')
     const events = await cancelAtOnce(api, id)
     expect(events.at(-3).data.message.content[0].text).toBe(lastDelta(events))
     await expectCancelledTurn(id, turnId)

@@ -8,8 +8,9 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { compactTypes, expectSoundRecord } from '../support/record.ts'
-import { newOrganization, type Organization, uuidOf } from '../support/shared/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
 import {
   callsOf,
@@ -166,7 +167,7 @@ describe('tool results for a session', () => {
   it("that is another organization's are not found, with the same words", async () => {
     const { id, turnId } = await createWaitingSession()
     const other = await newOrganization()
-    const uuid = uuidOf(id)
+    const uuid = toUuid(id)
     const [own] = await api.query('SELECT agent_id FROM sessions WHERE id = $1', [uuid])
     const move = async (to: string, agentId: string | null) => {
       await api.query('UPDATE sessions SET organization_id = $2, agent_id = $3 WHERE id = $1', [uuid, to, agentId])

@@ -53,9 +53,6 @@ export async function newOrganization(): Promise<Organization> {
   }
 }
 
-/** `agent_<32 hex>` as it is in the database. */
-export const uuidOf = (id: string): string => id.replace(/^[a-z]+_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-
 /** How many rows of a table are the organization's. */
 export async function countRows(api: Organization, table: 'agents' | 'sessions' | 'turns'): Promise<number> {
   const [row] = await api.query(`SELECT count(*)::int AS rows FROM ${table} WHERE organization_id = $1`, [api.uuid])
