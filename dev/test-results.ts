@@ -6,15 +6,36 @@ export type Counts = {
   skipped: number
 }
 
-function readNumber(report: object, name: string): number {
-  const value: unknown = Reflect.get(report, name)
+/** A test file with its time, and the part of it that is in none of its tests: loading, starting, stopping. */
+export interface FileTime {
+  file: string
+  totalMs: number
+  fixedMs: number
+}
+
+export type Report = object | undefined
+
+export async function readReport(file: string): Promise<Report> {
+  const report: unknown = JSON.parse(await readFile(file, 'utf8').catch(() => 'null'))
+  return typeof report === 'object' && report !== null ? report : undefined
+}
+
+const read = (from: unknown, name: string): unknown =>
+  typeof from === 'object' && from !== null ? Reflect.get(from, name) : undefined
+
+function readNumber(from: unknown, name: string): number {
+  const value = read(from, name)
   return typeof value === 'number' ? value : 0
 }
 
+function readList(from: unknown, name: string): unknown[] {
+  const value = read(from, name)
+  return Array.isArray(value) ? value : []
+}
+
 /** Reads jest's JSON report. A suite that could not be run is a failure, and so is an exit code that nothing explains. */
-export async function readCounts(file: string, exitCode: number): Promise<Counts> {
-  const report: unknown = JSON.parse(await readFile(file, 'utf8').catch(() => 'null'))
-  if (typeof report !== 'object' || report === null) return { passed: 0, failed: 1, skipped: 0 }
+export function readCounts(report: Report, exitCode: number): Counts {
+  if (report === undefined) return { passed: 0, failed: 1, skipped: 0 }
   const failed = readNumber(report, 'numFailedTests') + readNumber(report, 'numRuntimeErrorTestSuites')
   return {
     passed: readNumber(report, 'numPassedTests'),
@@ -22,6 +43,34 @@ export async function readCounts(file: string, exitCode: number): Promise<Counts
     skipped: readNumber(report, 'numPendingTests') + readNumber(report, 'numTodoTests'),
   }
 }
+
+/** Slowest first. */
+export function readFileTimes(report: Report): FileTime[] {
+  const times = readList(report, 'testResults').map((result) => {
+    const totalMs = readNumber(result, 'endTime') - readNumber(result, 'startTime')
+    const tests = readList(result, 'assertionResults')
+    const testsMs = tests.reduce((sum: number, test) => sum + readNumber(test, 'duration'), 0)
+    return { file: String(read(result, 'name')), totalMs, fixedMs: Math.max(0, totalMs - testsMs) }
+  })
+  return times.sort((left, right) => right.totalMs - left.totalMs)
+}
+
+const SLOWEST = 15
+
+/** A line for each of the slowest files, and one for all files together; nothing for a few files. */
+export function formatSlowest(times: FileTime[], root: string): string {
+  if (times.length < 5) return ''
+  const line = (name: string, { totalMs, fixedMs }: Omit<FileTime, 'file'>) =>
+    `${inSeconds(totalMs)}  ${inSeconds(fixedMs)}  ${name}`
+  const sum = (field: 'totalMs' | 'fixedMs') => times.reduce((total, time) => total + time[field], 0)
+  return [
+    'seconds, of which outside its tests; the slowest files:',
+    ...times.slice(0, SLOWEST).map((time) => line(time.file.replace(root, ''), time)),
+    line(`all ${times.length} files`, { totalMs: sum('totalMs'), fixedMs: sum('fixedMs') }),
+  ].join('\n')
+}
+
+const inSeconds = (ms: number): string => (ms / 1000).toFixed(1).padStart(7)
 
 export function formatCounts({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`

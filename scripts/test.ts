@@ -1,14 +1,19 @@
-/** npm test: jest against real services of its own, on free ports, with data that is removed afterwards. */
-import { spawn } from 'node:child_process'
+/**
+ * npm test: jest against real services of its own, on free ports, with data that is removed afterwards. Unit tests alone
+ * need none. `--soak` runs the files that have counts, with the large ones and fresh seeds (test/support/counts.ts).
+ */
+import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { ROOT, serviceEnvironment } from '../dev/development.ts'
 import { freePorts, type RunningServices, startServices, stopLeftovers } from '../dev/services/index.ts'
 import { isAlive } from '../dev/services/pid-file.ts'
 import { createTemplateDatabase } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
-import { type Counts, formatCounts, readCounts } from '../dev/test-results.ts'
+import { type Counts, formatCounts, formatSlowest, readCounts, readFileTimes, readReport } from '../dev/test-results.ts'
+import { createTestServices } from '../dev/test-services.ts'
 
 const TEMPLATE_DATABASE = 'agent_sessions_template'
 /** Jest writes its results when the last test has ended; what still runs this long afterwards has leaked. */
@@ -57,13 +62,17 @@ function killWhenLeaking(kill: () => void): NodeJS.Timeout {
   }, 1000)
 }
 
+const JEST = [
+  '--disable-warning=ExperimentalWarning',
+  '--experimental-vm-modules',
+  path.join(ROOT, 'node_modules', 'jest', 'bin', 'jest.js'),
+]
+
 /** Jest's exit code; a signal counts as a failure. */
 function runJest(args: string[], env: Record<string, string>): Promise<number> {
-  const flags = ['--disable-warning=ExperimentalWarning', '--experimental-vm-modules']
-  const jest = path.join(ROOT, 'node_modules', 'jest', 'bin', 'jest.js')
   const report = ['--json', `--outputFile=${resultFile}`]
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...flags, jest, ...report, ...args], {
+    const child = spawn(process.execPath, [...JEST, ...report, ...args], {
       cwd: ROOT,
       env: { ...process.env, ...env, NODE_ENV: 'test' },
       stdio: 'inherit',
@@ -79,6 +88,24 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
   })
 }
 
+const UNIT_TESTS = path.join(ROOT, 'test', 'unit') + path.sep
+
+/** Whether jest, with these arguments, would run nothing but unit tests. */
+async function isUnitOnly(args: string[]): Promise<boolean> {
+  if (!args.some((argument) => argument.includes('unit'))) return false
+  const { stdout } = await promisify(execFile)(process.execPath, [...JEST, '--listTests', ...args], { cwd: ROOT })
+  const files = stdout.split('\n').filter((line) => line.endsWith('.test.ts'))
+  return files.length > 0 && files.every((file) => file.startsWith(UNIT_TESTS))
+}
+
+/** The files of which npm test does only a part: they ask how much, or with which seeds. */
+async function findSoakFiles(): Promise<string[]> {
+  const files = await readdir(path.join(ROOT, 'test'), { recursive: true })
+  const tests = files.filter((file) => file.endsWith('.test.ts')).map((file) => path.join('test', file))
+  const texts = await Promise.all(tests.map((file) => readFile(path.join(ROOT, file), 'utf8')))
+  return tests.filter((_, index) => /support\/(counts|seeds)\.ts'/.test(texts[index] ?? ''))
+}
+
 /** Bundled once for all workers of the run. */
 async function writeWorkflowBundle(): Promise<string> {
   const { bundleWorkflows } = await import('../worker/bundle.ts')
@@ -87,23 +114,42 @@ async function writeWorkflowBundle(): Promise<string> {
   return file
 }
 
-async function runTests(args: string[]): Promise<Counts> {
+/** With Postgres, Redis and Temporal of its own, and the processes that test files share. */
+async function runWithServices(args: string[], env: Record<string, string>): Promise<Counts> {
   const services = await start()
   try {
     const [templateUrl, workflowBundle] = await Promise.all([
       prepareTemplate(services.databaseUrl),
       writeWorkflowBundle(),
     ])
-    const env = {
+    const own = {
+      ...env,
       ...serviceEnvironment(services),
       TEST_TEMPLATE_DATABASE_URL: templateUrl,
       WORKFLOW_BUNDLE: workflowBundle,
     }
-    const exitCode = await runJest(args, env)
-    return await readCounts(resultFile, exitCode)
+    const testServices = await createTestServices(own)
+    const exitCode = await runJest(args, { ...own, TEST_SERVICES_URL: testServices.url })
+    const problems = await testServices.stop()
+    for (const problem of problems) printError(problem)
+    const counts = await readResults(exitCode)
+    return { ...counts, failed: counts.failed + problems.length }
   } finally {
     await services.stop()
   }
+}
+
+async function readResults(exitCode: number): Promise<Counts> {
+  const report = await readReport(resultFile)
+  print(formatSlowest(readFileTimes(report), ROOT))
+  return readCounts(report, exitCode)
+}
+
+async function runTests(args: string[]): Promise<Counts> {
+  const given = args.filter((argument) => argument !== '--soak')
+  if (args.includes('--soak')) return runWithServices([...given, ...(await findSoakFiles())], { SOAK: '1' })
+  if (await isUnitOnly(given)) return readResults(await runJest(given, {}))
+  return runWithServices(given, {})
 }
 
 async function main(): Promise<number> {

@@ -132,7 +132,7 @@ describe('cancelling while no worker is there', () => {
     try {
       const { id } = await startTurn(service, { text: ['Hello'] })
       await cancel(service, id)
-      service.startWorker()
+      await service.startWorker()
       await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('And now?'))
       const events = await waitUntilIdle(service.url, id)
       expectSoundRecord(events)

@@ -6,22 +6,23 @@ import type { NewEvent, Writer } from '../../domain/events/append.ts'
 import { relayIndex, relayKey } from '../../domain/events/live-entry.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { append, createAnswer, createOpenTurn, postUnanswered, toolEvents } from '../support/by-hand.ts'
+import { countOf } from '../support/counts.ts'
 import { call, type Json, listEvents, textMessage, waitFor } from '../support/http.ts'
 import { startApiProcess } from '../support/process.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
 import { createResumingClient, type Resume, type ResumingClient } from '../support/resuming-client.ts'
+import { seedsOf } from '../support/seeds.ts'
 import type { TestService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
-const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
-const INTERLEAVINGS = 1000
-const AT_ONCE = 100
+const INTERLEAVINGS = countOf('interleavings')
+const AT_ONCE = countOf('interleavingsAtOnce')
 /** A line that is longer is published without its text. */
 const RELAY_LINE = 64 * 1024
 const HEARTBEAT_MS = 250
 /** Each has an outage of every kind, and then quiet in which only the look at the record finds a lost tail. */
-const ROUNDS = 10
+const ROUNDS = countOf('outageRounds')
 const APPENDS_OF_A_ROUND = 280
 const APPENDS_TO_AN_OUTAGE = 35
 
@@ -43,13 +44,14 @@ type Session = {
 }
 
 /** What happened; a test in which something of it did not happen has shown nothing. */
-const counts = {
+const nothingYet = {
   ...{ appends: 0, events: 0, longLines: 0, messages: 0 },
   ...{ dropped: 0, failed: 0, late: 0, twice: 0, lostTails: 0 },
   ...{ left: 0, since_id: 0, last_event_id: 0, start: 0 },
   ...{ restarted: 0, killed: 0, flushed: 0, disconnected: 0 },
   ...{ duringOutages: 0, live: 0, recorded: 0 },
 }
+let counts = { ...nothingYet }
 
 let site: RedisSite
 let service: TestService
@@ -209,8 +211,8 @@ async function expectRecord(session: Session, filter: Filter, client: ResumingCl
   counts.recorded += received.filter(({ type }) => type !== 'input.message').length - live
 }
 
-async function interleave(index: number): Promise<void> {
-  const random = createRandom(SEED + index * 1000)
+async function interleave(seed: number, index: number): Promise<void> {
+  const random = createRandom(seed + index * 1000)
   const { id, writer } = await createOpenTurn(service.platform.deps)
   const session: Session = {
     ...{ id, writer, log: [], isWriting: true, hasSeenOutage: false },
@@ -220,12 +222,12 @@ async function interleave(index: number): Promise<void> {
     session.isWriting = false
   })
   const followers = Array.from({ length: 1 + upTo(random, 1) }, (_, place) =>
-    follow(session, createRandom(SEED + index * 1000 + place + 1)),
+    follow(session, createRandom(seed + index * 1000 + place + 1)),
   )
   try {
     await Promise.all([session.written, ...followers])
   } catch (error) {
-    const sentence = `interleaving ${index} of seed ${SEED}: ${session.log.join('; ')}\n${(error as Error).message}`
+    const sentence = `interleaving ${index}, the first of SEED=${seed + index * 1000}: ${session.log.join('; ')}\n${(error as Error).message}`
     throw new Error(sentence, { cause: error })
   }
   if (session.hasSeenOutage) counts.duringOutages++
@@ -244,7 +246,7 @@ const OUTAGES: Record<Outage, () => Promise<void>> = {
   disconnected: () => site.askRedis((admin) => admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
 }
 
-const outages = drawOutages(createRandom(SEED - 1))
+let outages: DueOutage[] = []
 /** The streams that are open, each with its session. */
 const open = new Map<OpenStream, Session>()
 /** The last outage that was due, and the one before it: until that is over nobody appends, so that each comes in its place. */
@@ -296,11 +298,13 @@ async function disturb(kind: Outage): Promise<void> {
 }
 
 describe('clients that come and go while the relay loses what it is told and Redis dies', () => {
-  it(`receive the record, in ${INTERLEAVINGS} interleavings (TEST_SEED=${SEED})`, async () => {
+  it.each(seedsOf('interleavings'))(`receive the record, in ${INTERLEAVINGS} interleavings (SEED=%i)`, async (seed) => {
+    counts = { ...nothingYet }
+    outages = drawOutages(createRandom(seed - 1))
     let isOver = false
     let begun = 0
     const lane = async () => {
-      for (let index = begun++; index < INTERLEAVINGS && !isOver; index = begun++) await interleave(index)
+      for (let index = begun++; index < INTERLEAVINGS && !isOver; index = begun++) await interleave(seed, index)
     }
     const lanes = Array.from({ length: AT_ONCE }, lane)
     try {
@@ -309,7 +313,7 @@ describe('clients that come and go while the relay loses what it is told and Red
     } finally {
       isOver = true
       await Promise.allSettled([...lanes, outage])
-      process.stdout.write(`interleavings of seed ${SEED}: ${JSON.stringify(counts)}\n`)
+      process.stdout.write(`interleavings of seed ${seed}: ${JSON.stringify(counts)}\n`)
     }
     for (const [what, count] of Object.entries(counts))
       expect({ what, happened: count > 0 }).toEqual({ what, happened: true })

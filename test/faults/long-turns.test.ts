@@ -1,15 +1,17 @@
+import { countOf, isSoak } from '../support/counts.ts'
 import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { expectSoundRecord, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { withClient, workflowsOf } from '../support/temporal.ts'
 
-/** The default of MAX_TURN_ITERATIONS. */
-const MOST = 100
+/** In a soak run the default of MAX_TURN_ITERATIONS. */
+const MOST = countOf('turnIterations')
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService({ capabilities: [createLab().capability] })
+  const environment: Record<string, string> = isSoak ? {} : { MAX_TURN_ITERATIONS: `${MOST}` }
+  service = await startService({ environment, capabilities: [createLab().capability] })
 })
 afterAll(() => service.stop())
 

@@ -1,3 +1,5 @@
+import { toId } from '../../domain/ids.ts'
+import { workflowEnd } from '../support/cancelling.ts'
 import {
   call,
   createScriptedSession,
@@ -12,6 +14,7 @@ import { killProcesses, startWorkerProcess } from '../support/process.ts'
 import { answerOf, expectSoundRecord, textOf, turnOf, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
+import { cancel, createBusySession, listTurns, MUTE } from '../support/turns.ts'
 
 const TEXTS = Array.from({ length: 20 }, (_, index) => `message number ${index}`)
 
@@ -40,6 +43,17 @@ function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
   expect(events.at(-1).type).toBe('session.idled')
 }
 
+/** The turns that are started from now on, as they are. */
+function watchStarts({ platform: { deps } }: TestService): string[] {
+  const started: string[] = []
+  const { startTurn } = deps.workflows
+  deps.workflows.startTurn = (turn) => {
+    started.push(toId('turn', turn.turnId))
+    return startTurn(turn)
+  }
+  return started
+}
+
 describe('messages that reach a session at once', () => {
   let service: TestService
   beforeAll(async () => {
@@ -52,6 +66,23 @@ describe('messages that reach a session at once', () => {
     const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
     await postAtOnce(url, id)
     expectAnsweredInOrder(await waitUntilIdle(url, id))
+  })
+
+  it('go on at once when the running turn is cancelled by name', async () => {
+    const { url } = service
+    const { id, turns } = await createBusySession(url, 2, [MUTE, { text: 'second' }, { text: 'third' }])
+    const [running = '', ...others] = turns
+    const started = watchStarts(service)
+    expect((await cancel(url, id, { turn_id: running })).body.status).toBe('cancelled')
+    // Not only when the sweeper comes round.
+    expect(started).toContain(others[0])
+    const events = await waitUntilIdle(url, id)
+    expectSoundRecord(events)
+    expect(others.map((turnId) => answerOf(events, turnId))).toEqual(['second', 'third'])
+    expect(events.filter((event) => event.type === 'session.idled')).toHaveLength(1)
+    const [cancelled] = await listTurns(url, id)
+    expect(cancelled).toMatchObject({ id: running, status: 'cancelled' })
+    expect(await workflowEnd(service, running)).toMatch(/^(CANCELLED|COMPLETED)$/)
   })
 
   it('never make two turns run at once, also when the session was idle', async () => {
@@ -116,7 +147,7 @@ describe('a queue of messages', () => {
       await postAtOnce(url, id)
       const { body } = await call(url, 'GET', `/v1/sessions/${id}/turns`)
       expect(body.data.map((turn: Json) => turn.status)).toEqual(TEXTS.map(() => 'queued'))
-      service.startWorker()
+      await service.startWorker()
       expectAnsweredInOrder(await waitUntilIdle(url, id))
       await waitFor(
         async () => (await call(url, 'GET', `/v1/sessions/${id}`)).body.status === 'idle',

@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { countOf } from '../support/counts.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses } from '../support/process.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
+import { seedsOf } from '../support/seeds.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
-const SEED = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 31))
-const LANES = 6
-const KILLS = 50
+const LANES = countOf('killLanes')
+const KILLS = countOf('kills')
 /** About what the turn takes; later kills would find it ended. */
 const LATEST_KILL_MS = 2300
 const CLIENT_TAKES_MS = 200
@@ -82,14 +83,14 @@ const EXPECTED_TYPES = [
 ].sort()
 const REPEATED = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
 
-type Lane = { service: TestService; pool: WorkerPool; random: Random }
+type Lane = { service: TestService; pool: WorkerPool }
 type Kill = { afterMs: number; at: string; standstillMs: number; hadWork: boolean }
 
 let lanes: Lane[] = []
 beforeAll(async () => {
   for (let lane = 0; lane < LANES; lane++) {
     const service = await startService({ worker: false, capabilities: [createLab().capability] })
-    lanes.push({ service, pool: createWorkerPool(service, 2), random: createRandom(SEED + lane) })
+    lanes.push({ service, pool: createWorkerPool(service, 2) })
   }
   await Promise.all(lanes.map(({ pool }) => pool.fill()))
 })
@@ -109,7 +110,7 @@ async function answerClientCall({ service }: Lane, id: string, stream: OpenStrea
 }
 
 /** Kills the worker that has the work, or any; says at which event of the turn that was. */
-async function killSoon({ pool, random }: Lane, turnId: string, stream: OpenStream) {
+async function killSoon({ pool }: Lane, random: Random, turnId: string, stream: OpenStream) {
   const afterMs = Math.floor(random() * LATEST_KILL_MS)
   // The random moment is what is tested.
   await sleep(afterMs)
@@ -121,13 +122,13 @@ async function killSoon({ pool, random }: Lane, turnId: string, stream: OpenStre
   return { afterMs, killedAt: Date.now(), at: stream.events().at(-1)?.type, hadWork: runner !== undefined }
 }
 
-async function playTurn(lane: Lane): Promise<Kill> {
+async function playTurn(lane: Lane, random: Random): Promise<Kill> {
   const { service, pool } = lane
   const id = await createScriptedSession(service.url, SCRIPT, AGENT)
   const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
   const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
   const answering = answerClientCall(lane, id, stream)
-  const { killedAt, ...kill } = await killSoon(lane, body.id.replace('message_', 'turn_'), stream)
+  const { killedAt, ...kill } = await killSoon(lane, random, body.id.replace('message_', 'turn_'), stream)
   await Promise.all([answering, pool.fill(), stream.until((frame) => frame.event === 'session.idled')])
   stream.close()
   const events = await listEvents(service.url, id)
@@ -155,27 +156,28 @@ function expectWholeTurn(events: Json[]): void {
   expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 6, 9])
 }
 
-function report(kills: Kill[]): void {
+function report(seed: number, kills: Kill[]): void {
   const sorted = kills.map((kill) => kill.standstillMs).sort((a, b) => a - b)
   const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))]
   process.stdout.write(
-    `${kills.length} kills, seed ${SEED}: standstill p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms\n`,
+    `${kills.length} kills, seed ${seed}: standstill p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms\n`,
   )
   for (const kill of kills) process.stdout.write(`  ${JSON.stringify(kill)}\n`)
 }
 
 describe('a turn with tools and a client whose worker is killed at a random moment', () => {
-  it(`ends as if nothing had been, ${KILLS} times (KILL_SEED=${SEED})`, async () => {
+  it.each(seedsOf('kills'))(`ends as if nothing had been, ${KILLS} times (SEED=%i)`, async (seed) => {
     const kills: Kill[] = []
     let begun = 0
     try {
       await Promise.all(
-        lanes.map(async (lane) => {
-          while (begun++ < KILLS) kills.push(await playTurn(lane))
+        lanes.map(async (lane, index) => {
+          const random = createRandom(seed + index)
+          while (begun++ < KILLS) kills.push(await playTurn(lane, random))
         }),
       )
     } finally {
-      report(kills)
+      report(seed, kills)
     }
     expect(kills).toHaveLength(KILLS)
   })

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append, createAnswer, createOpenTurn } from '../support/by-hand.ts'
+import { countOf } from '../support/counts.ts'
 import { type Json, listEvents, waitFor } from '../support/http.ts'
 import { killProcesses, type ServiceProcess, startApiProcess } from '../support/process.ts'
 import { createResumingClient, type ResumingClient } from '../support/resuming-client.ts'
 import { startService, type TestService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
-const SESSIONS = 100
+const SESSIONS = countOf('stormSessions')
 const CLIENTS_OF_A_SESSION = 10
 const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
 /** All sessions together; each append goes to ten clients. */
@@ -71,7 +72,7 @@ async function comeBack(follower: Follower): Promise<Json> {
   return { event: last?.event, ...last?.data }
 }
 
-describe('when an API with a thousand streams closes', () => {
+describe(`when an API with ${CLIENTS} streams closes`, () => {
   it('all clients go on with another one, where nothing is lost and nothing told twice', async () => {
     const sessions = await Promise.all(
       Array.from({ length: SESSIONS }, async () => ({

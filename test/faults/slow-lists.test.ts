@@ -11,13 +11,14 @@ import { newUuid, toId } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { loadTurn } from '../../domain/turns/run/turn-context.ts'
 import { ANYBODY } from '../support/by-hand.ts'
+import { countOf } from '../support/counts.ts'
 import { liveBytes, toMegabytes } from '../support/heap.ts'
 import { call, type Json } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const CLIENTS = 5
-const LARGE = 16
+const LARGE = countOf('largeItems')
 const LARGE_BYTES = 2_000_000
 /** By then all that may be held for a client is held. */
 const PILING_UP_MS = 2000

@@ -9,24 +9,21 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
-import { toUuid } from '../support/ids.ts'
-import { addOrganization } from '../support/organizations.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { countRows, newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/agents${path}`, body)
+const ask = (method: string, path: string, body?: unknown) => call(api, method, `/v1/agents${path}`, body)
 const get = async (id: string): Promise<Json> => (await ask('GET', `/${id}`)).body
 const tool = (name: string) => ({ type: 'client_side', name, description: 'Does it.', parameters: { type: 'object' } })
 const full = async () => ({
   name: 'Ada',
   description: 'Counts.',
   system_prompt: 'Help.',
-  default_model_id: await modelId(service.url, 'llmsim-echo'),
+  default_model_id: await modelId(api, 'llmsim-echo'),
   tags: ['a', 'b'],
   capabilities: [{ ref: 'test_math', config: { digits: 3 } }, { ref: 'noop' }],
   tools: [tool('ask')],
@@ -193,12 +190,12 @@ describe('DELETE', () => {
   })
 
   it('lets sessions go on, and no new one begin', async () => {
-    const session = await createSession(service.url, { system_prompt: 'Help.' })
-    const { agent_id } = (await call(service.url, 'GET', `/v1/sessions/${session}`)).body
+    const session = await createSession(api, { system_prompt: 'Help.' })
+    const { agent_id } = (await call(api, 'GET', `/v1/sessions/${session}`)).body
     await ask('DELETE', `/${agent_id}`)
-    await call(service.url, 'POST', `/v1/sessions/${session}/messages`, textMessage('Still there?'))
-    await waitUntilIdle(service.url, session)
-    expectError(await call(service.url, 'POST', '/v1/sessions', { agent_id }), 400, /^agent_id: .* is archived; PATCH/)
+    await call(api, 'POST', `/v1/sessions/${session}/messages`, textMessage('Still there?'))
+    await waitUntilIdle(api, session)
+    expectError(await call(api, 'POST', '/v1/sessions', { agent_id }), 400, /^agent_id: .* is archived; PATCH/)
   })
 })
 
@@ -226,7 +223,7 @@ describe('copying', () => {
 
 describe('previewing', () => {
   it('shows the prompt and every tool that a model would be given, and stores nothing', async () => {
-    const before = await service.platform.deps.db.agent.count()
+    const before = await countRows(api, 'agents')
     const { status, body } = await ask('POST', '/preview', {
       system_prompt: 'Base.',
       capabilities: [{ ref: 'stateless_todo_list' }, { ref: 'test_math' }],
@@ -245,7 +242,7 @@ describe('previewing', () => {
       ['client_side', 'ask', undefined],
     ])
     expect(body.tools[1].parameters.properties).toHaveProperty('a')
-    expect(await service.platform.deps.db.agent.count()).toBe(before)
+    expect(await countRows(api, 'agents')).toBe(before)
   })
 
   it('of a prompt alone is the prompt', async () => {
@@ -265,11 +262,10 @@ describe('previewing', () => {
 
 describe('an agent of another organization', () => {
   it('is not there for anybody else, and does not stand in the way', async () => {
-    const { db } = service.platform.deps
-    const organizationId = await addOrganization(db)
+    const others = await newOrganization()
     const id = newId()
-    const row = { id: toUuid(id), organizationId, name: 'Theirs', systemPrompt: 'Secret.' }
-    await db.agent.create({ data: row })
+    const row = await call(others, 'PUT', `/v1/agents/${id}`, { name: 'Theirs', system_prompt: 'Secret.' })
+    expect(row.status).toBe(201)
     for (const [method, path, body] of [
       ['GET', `/${id}`],
       ['PATCH', `/${id}`, { name: 'Ours' }],
@@ -282,11 +278,9 @@ describe('an agent of another organization', () => {
       expectError(theirs, 404, 'Agent not found')
       expect(theirs.body).toEqual(missing.body)
     }
-    expectError(await call(service.url, 'POST', '/v1/sessions', { agent_id: id }), 400, /^agent_id: there is no agent/)
+    expectError(await call(api, 'POST', '/v1/sessions', { agent_id: id }), 400, /^agent_id: there is no agent/)
     expect((await ask('GET', '?search=Theirs')).body.data).toEqual([])
     expect((await ask('PUT', `/${id}`, { name: 'Ours', system_prompt: 'Help.' })).status).toBe(201)
-    expect(
-      await db.agent.findUnique({ where: { organizationId_id: { organizationId, id: toUuid(id) } } }),
-    ).toMatchObject(row)
+    expect((await call(others, 'GET', `/v1/agents/${id}`)).body).toEqual(row.body)
   })
 })

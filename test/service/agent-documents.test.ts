@@ -1,22 +1,21 @@
 import { newUuid } from '../../domain/ids.ts'
 import { type Answer, call, expectError, type Json, modelId, unknownId } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { countRows, newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ worker: false })
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 const importAs = (text: string, type = 'text/markdown'): Promise<Answer> =>
-  call(service.url, 'POST', '/v1/agents/import', text, { 'Content-Type': type })
-const exported = (id: string): Promise<Answer> => call(service.url, 'GET', `/v1/agents/${id}/export`)
+  call(api, 'POST', '/v1/agents/import', text, { 'Content-Type': type })
+const exported = (id: string): Promise<Answer> => call(api, 'GET', `/v1/agents/${id}/export`)
 const tool = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: { type: 'object', required: ['q'] } }
 const fields = async () => ({
   name: 'Researcher',
   description: 'Finds: "things"',
   system_prompt: 'You find things.\n\n---\n\nAlways cite.',
-  default_model_id: await modelId(service.url, 'llmsim-echo'),
+  default_model_id: await modelId(api, 'llmsim-echo'),
   tags: ['work', 'true', '007'],
   capabilities: [{ ref: 'current_time' }, { ref: 'test_math', config: { digits: [1, null, '2'] } }],
   tools: [tool],
@@ -35,7 +34,7 @@ describe('importing', () => {
   const frontMatter = async () => `---
 name: Researcher
 description: 'Finds: "things"'
-default_model_id: ${await modelId(service.url, 'llmsim-echo')}
+default_model_id: ${await modelId(api, 'llmsim-echo')}
 tags: [work, 'true', "007"]
 capabilities:
   - current_time
@@ -95,7 +94,9 @@ Always cite.
 
   it('takes a text whose type is not given', async () => {
     const body = new TextEncoder().encode('You are helpful.')
-    expect((await fetch(`${service.url}/v1/agents/import`, { method: 'POST', body })).status).toBe(201)
+    expect((await fetch(`${api.url}/v1/agents/import`, { method: 'POST', headers: api.headers, body })).status).toBe(
+      201,
+    )
   })
 
   it('uses an id that is free, and refuses it then', async () => {
@@ -126,9 +127,9 @@ Always cite.
     ['a malformed script', '```llmsim\noops\n```', /^system_prompt: .*not JSON/],
     ['a NUL', 'You\0', /^The request body: must not contain a NUL/],
   ])('refuses %s', async (_, text, sentence) => {
-    const before = await service.platform.deps.db.agent.count()
+    const before = await countRows(api, 'agents')
     expectError(await importAs(text), 400, sentence)
-    expect(await service.platform.deps.db.agent.count()).toBe(before)
+    expect(await countRows(api, 'agents')).toBe(before)
   })
 
   it('takes a prompt and a document at their limits, and refuses one byte more', async () => {
@@ -149,8 +150,8 @@ Always cite.
 
   it('refuses text that is not UTF-8', async () => {
     const body = new Uint8Array([72, 0xff, 0xfe])
-    const headers = { 'Content-Type': 'text/plain' }
-    const answer = await fetch(`${service.url}/v1/agents/import`, { method: 'POST', headers, body })
+    const headers = { ...api.headers, 'Content-Type': 'text/plain' }
+    const answer = await fetch(`${api.url}/v1/agents/import`, { method: 'POST', headers, body })
     expect([answer.status, ((await answer.json()) as Json).error]).toEqual([
       400,
       expect.stringMatching(/not valid UTF-8/),
@@ -160,7 +161,7 @@ Always cite.
 
 describe('exporting', () => {
   it('is an attachment of Markdown that is pleasant to read', async () => {
-    const { body: agent } = await call(service.url, 'POST', '/v1/agents', {
+    const { body: agent } = await call(api, 'POST', '/v1/agents', {
       ...(await fields()),
       name: 'Dr. Émile & Söhne',
     })
@@ -183,15 +184,15 @@ describe('exporting', () => {
       { system_prompt: '\r\n --- \u2028', description: '\u0085\ufeff---\n#', tags: ['', '~', '🦉'] },
     ],
   ])('gives what an import makes the same of: %s', async (_, more) => {
-    const { body: agent } = await call(service.url, 'POST', '/v1/agents', { ...(await fields()), ...more })
+    const { body: agent } = await call(api, 'POST', '/v1/agents', { ...(await fields()), ...more })
     const again = await importAs((await exported(agent.id)).body)
     expect([again.status, fieldsOf(again.body)]).toEqual([201, fieldsOf(agent)])
     expect((await exported(again.body.id)).body).toBe((await exported(agent.id)).body)
   })
 
   it('knows archived agents, and no others', async () => {
-    const { body: agent } = await call(service.url, 'POST', '/v1/agents', await fields())
-    await call(service.url, 'DELETE', `/v1/agents/${agent.id}`)
+    const { body: agent } = await call(api, 'POST', '/v1/agents', await fields())
+    await call(api, 'DELETE', `/v1/agents/${agent.id}`)
     expect((await exported(agent.id)).status).toBe(200)
     expectError(await exported(unknownId('agent')), 404, 'Agent not found')
     expectError(await exported('agent_1'), 400, /^agent_id: /)

@@ -1,14 +1,13 @@
 import { call, expectError, type Json, modelId, unknownId } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ worker: false })
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 const agent = (more: object = {}) => ({ name: 'Ada', system_prompt: 'Help.', ...more })
-const create = (body: unknown) => call(service.url, 'POST', '/v1/agents', body)
+const create = (body: unknown) => call(api, 'POST', '/v1/agents', body)
 const tool = (index: number, more: object = {}) => ({
   type: 'client_side',
   name: `tool_${index}`,
@@ -40,7 +39,7 @@ describe('creating an agent', () => {
   it('keeps what it is given', async () => {
     const given = agent({
       description: 'A “quoted” description\nwith 🦉',
-      default_model_id: await modelId(service.url, 'llmsim-echo'),
+      default_model_id: await modelId(api, 'llmsim-echo'),
       tags: ['a', 'b'],
       tools: [
         tool(1, { parameters: { type: 'object', properties: { $type: { type: 'null' } } }, display_name: 'One' }),
@@ -48,7 +47,7 @@ describe('creating an agent', () => {
     })
     const { body } = await create(given)
     expect(body).toMatchObject(given)
-    expect((await call(service.url, 'GET', `/v1/agents/${body.id}`)).body).toEqual(body)
+    expect((await call(api, 'GET', `/v1/agents/${body.id}`)).body).toEqual(body)
   })
 
   it('takes capabilities that are there and that are coming soon, with what is configured for them', async () => {
@@ -85,7 +84,7 @@ describe('creating an agent', () => {
       tags: [],
       created_at: first.body.created_at,
     })
-    expect((await call(service.url, 'GET', `/v1/agents/${id}`)).body).toEqual(second.body)
+    expect((await call(api, 'GET', `/v1/agents/${id}`)).body).toEqual(second.body)
   })
 
   it('makes one agent of two requests with one id at the same time', async () => {
@@ -94,7 +93,7 @@ describe('creating an agent', () => {
       Array.from({ length: 12 }, (_, index) => create(agent({ id, name: `Twin ${index}` }))),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(11).fill(200), 201])
-    const { body } = await call(service.url, 'GET', '/v1/agents?search=twin')
+    const { body } = await call(api, 'GET', '/v1/agents?search=twin')
     expect(body.data).toHaveLength(1)
   })
 
@@ -179,7 +178,7 @@ describe('creating an agent', () => {
 
 describe('getting an agent', () => {
   it('answers 404 for one that is not there', async () => {
-    expectError(await call(service.url, 'GET', `/v1/agents/${unknownId('agent')}`), 404, 'Agent not found')
+    expectError(await call(api, 'GET', `/v1/agents/${unknownId('agent')}`), 404, 'Agent not found')
   })
 
   it.each([
@@ -191,17 +190,17 @@ describe('getting an agent', () => {
     ['without a prefix', unknownId('agent').slice(6)],
     ['with a line break', `${unknownId('agent')}%0A`],
   ])('refuses an id %s', async (_, id) => {
-    expectError(await call(service.url, 'GET', `/v1/agents/${id}`), 400, 'agent_id: must be agent_ followed by 32')
+    expectError(await call(api, 'GET', `/v1/agents/${id}`), 400, 'agent_id: must be agent_ followed by 32')
   })
 })
 
 describe('listing agents', () => {
   const names = (body: Json): string[] => body.data.map((item: Json) => item.name)
-  const search = (text: string) => call(service.url, 'GET', `/v1/agents?search=${encodeURIComponent(text)}`)
+  const search = (text: string) => call(api, 'GET', `/v1/agents?search=${encodeURIComponent(text)}`)
 
   it('has the newest first', async () => {
     for (const name of ['zulu', 'alpha', 'mike']) await create(agent({ name: `order ${name}` }))
-    const { status, body } = await call(service.url, 'GET', '/v1/agents')
+    const { status, body } = await call(api, 'GET', '/v1/agents')
     expect(status).toBe(200)
     expect(names(body).filter((name) => name.startsWith('order'))).toEqual(['order mike', 'order alpha', 'order zulu'])
   })
@@ -209,9 +208,9 @@ describe('listing agents', () => {
   it('leaves archived agents out, which can still be fetched', async () => {
     const { body } = await create(agent({ name: 'gone for good' }))
     const id = body.id.replace('agent_', '')
-    await service.platform.deps.db.$executeRaw`UPDATE agents SET status = 'archived' WHERE id = ${id}::uuid`
+    await api.query("UPDATE agents SET status = 'archived' WHERE id = $1::uuid", [id])
     expect(names((await search('gone for good')).body)).toEqual([])
-    expect((await call(service.url, 'GET', `/v1/agents/${body.id}`)).body.status).toBe('archived')
+    expect((await call(api, 'GET', `/v1/agents/${body.id}`)).body.status).toBe('archived')
   })
 
   it('finds name or description in any case, with nothing special about %, _ and backslash', async () => {
@@ -233,7 +232,7 @@ describe('listing agents', () => {
   })
 
   it('refuses a search that no text can match', async () => {
-    expectError(await call(service.url, 'GET', '/v1/agents?search=a%00b'), 400, /^search: .*NUL/)
-    expectError(await call(service.url, 'GET', '/v1/agents?search=a&search=b'), 400, /^search: /)
+    expectError(await call(api, 'GET', '/v1/agents?search=a%00b'), 400, /^search: .*NUL/)
+    expectError(await call(api, 'GET', '/v1/agents?search=a&search=b'), 400, /^search: /)
   })
 })

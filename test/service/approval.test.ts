@@ -1,31 +1,28 @@
 import { createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
-import { createLab, type LabRun } from '../support/lab.ts'
+import type { LabRun } from '../support/lab.ts'
 import { expectSoundRecord } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { cancel, clientTool, getTurn, guardedTool, post, postAndAsk, statusOf, submit } from '../support/turns.ts'
 
-const lab = createLab()
-let service: TestService
-let url: string
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ capabilities: [lab.capability] })
-  url = service.url
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 let number = 0
 /** An id of its own for each test's calls: the lab remembers the runs of all of them. */
 const uniqueId = (name: string): string => `${name}-${number++}`
-const runsOf = (callId: string): LabRun[] => lab.runs.filter((run) => run.callId === callId)
+const runsOf = async (callId: string): Promise<LabRun[]> => (await api.labRuns()).filter((run) => run.callId === callId)
+const countRuns = async (callId: string): Promise<number> => (await runsOf(callId)).length
 
 const createGuardedSession = (calls: object[], guarded: string[]) =>
-  createScriptedSession(url, [{ tool_calls: calls }, { text: 'done' }], {
+  createScriptedSession(api, [{ tool_calls: calls }, { text: 'done' }], {
     capabilities: [{ ref: 'lab' }],
     tools: [...guarded.map(guardedTool), clientTool('ask')],
   })
 
 async function finish(id: string): Promise<Json[]> {
-  const events = await waitUntilIdle(url, id)
+  const events = await waitUntilIdle(api, id)
   expectSoundRecord(events)
   expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 2 } })
   return events
@@ -43,10 +40,10 @@ describe('a call that waits for approval', () => {
   it('runs once when it is approved', async () => {
     const callId = uniqueId('yes')
     const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: { text: 'hi' } }], ['echo'])
-    const { pending_tool_calls } = await postAndAsk(url, id)
+    const { pending_tool_calls } = await postAndAsk(api, id)
     expect(pending_tool_calls).toEqual([{ id: callId, name: 'echo', arguments: { text: 'hi' } }])
-    expect(runsOf(callId)).toEqual([])
-    const answer = await submit(url, id, [{ tool_call_id: callId, ...YES }])
+    expect(await runsOf(callId)).toEqual([])
+    const answer = await submit(api, id, [{ tool_call_id: callId, ...YES }])
     expect(answer.body).toEqual({ accepted: 1, status: 'active' })
     const events = await finish(id)
     expect(typesOf(events)).toEqual([
@@ -57,16 +54,16 @@ describe('a call that waits for approval', () => {
     ])
     expect(resultOf(events, callId)).toMatchObject({ status: 'success', tool_name: 'echo' })
     expect(JSON.parse(resultOf(events, callId).result[0].text)).toEqual({ text: 'hi' })
-    expect(runsOf(callId)).toEqual([expect.objectContaining({ mayHaveRun: false, args: { text: 'hi' } })])
+    expect(await runsOf(callId)).toEqual([expect.objectContaining({ mayHaveRun: false, args: { text: 'hi' } })])
   })
 
   it('runs also when its tool must not run twice', async () => {
     const callId = uniqueId('once')
     const id = await createGuardedSession([{ id: callId, name: 'once', arguments: {} }], ['once'])
-    await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: callId, ...YES }])
+    await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: callId, ...YES }])
     expect(resultOf(await finish(id), callId)).toMatchObject({ status: 'success' })
-    expect(runsOf(callId)).toHaveLength(1)
+    expect(await runsOf(callId)).toHaveLength(1)
   })
 
   it.each<[string, { result?: object; error?: string }]>([
@@ -77,52 +74,58 @@ describe('a call that waits for approval', () => {
   ])('does not run when it %s', async (_name, answer) => {
     const callId = uniqueId('no')
     const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: {} }], ['echo'])
-    await postAndAsk(url, id)
-    expect((await submit(url, id, [{ tool_call_id: callId, ...answer }])).status).toBe(200)
+    await postAndAsk(api, id)
+    expect((await submit(api, id, [{ tool_call_id: callId, ...answer }])).status).toBe(200)
     const events = await finish(id)
     expect(typesOf(events)).toEqual(['act.started', 'tool.call_requested', 'tool.completed', 'act.completed'])
     expect(resultOf(events, callId)).toMatchObject({ status: 'error', success: false, result: null })
     expect(resultOf(events, callId).error).toMatch(answer.error || /^The user did not approve|gave no reason/)
-    expect(runsOf(callId)).toEqual([])
+    expect(await runsOf(callId)).toEqual([])
   })
 
-  it.each([
-    ['nothing', {}],
-    ['null', { result: null }],
-    ['true', { result: true }],
-    ['a text', { result: 'yes' }],
-    ['a list', { result: [true] }],
-    ['another field', { result: { approve: true } }],
-    ['a text for a boolean', { result: { approved: 'true' } }],
-    ['1 for true', { result: { approved: 1 } }],
-  ])('keeps waiting when the result is %s', async (_name, answer) => {
+  describe('and gets a result that is no decision', () => {
+    // What is refused changes nothing, so one turn waits through all of it, and then goes on.
     const callId = uniqueId('odd')
-    const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: {} }], ['echo'])
-    await postAndAsk(url, id)
-    expectError(
-      await submit(url, id, [{ tool_call_id: callId, ...answer }]),
-      400,
-      /^tool_results\.0\.result: .*approved/,
-    )
-    expect(await statusOf(url, id)).toBe('waitingfortoolresults')
-    expect(runsOf(callId)).toEqual([])
-    await submit(url, id, [{ tool_call_id: callId, ...NO }])
-    await finish(id)
+    let id: string
+    beforeAll(async () => {
+      id = await createGuardedSession([{ id: callId, name: 'echo', arguments: {} }], ['echo'])
+      await postAndAsk(api, id)
+    })
+    afterAll(async () => {
+      await submit(api, id, [{ tool_call_id: callId, ...NO }])
+      await finish(id)
+    })
+
+    it.each([
+      ['nothing', {}],
+      ['null', { result: null }],
+      ['true', { result: true }],
+      ['a text', { result: 'yes' }],
+      ['a list', { result: [true] }],
+      ['another field', { result: { approve: true } }],
+      ['a text for a boolean', { result: { approved: 'true' } }],
+      ['1 for true', { result: { approved: 1 } }],
+    ])('keeps waiting: %s', async (_name, answer) => {
+      const sentence = /^tool_results\.0\.result: .*approved/
+      expectError(await submit(api, id, [{ tool_call_id: callId, ...answer }]), 400, sentence)
+      expect(await statusOf(api, id)).toBe('waitingfortoolresults')
+      expect(await runsOf(callId)).toEqual([])
+    })
   })
 
   it('cannot be approved, then denied', async () => {
     const [first, second] = [uniqueId('first'), uniqueId('second')]
     const calls = [first, second].map((callId) => ({ id: callId, name: 'echo', arguments: {} }))
     const id = await createGuardedSession(calls, ['echo'])
-    const turn = await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: first, ...YES }])
-    expect((await getTurn(url, id, turn.id)).pending_tool_calls.map((call: Json) => call.id)).toEqual([second])
-    expectError(await submit(url, id, [{ tool_call_id: first, ...NO }]), 400, `${first} is not pending`)
-    expect(runsOf(first)).toEqual([])
-    await submit(url, id, [{ tool_call_id: second, ...NO }])
+    const turn = await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: first, ...YES }])
+    expect((await getTurn(api, id, turn.id)).pending_tool_calls.map((call: Json) => call.id)).toEqual([second])
+    expectError(await submit(api, id, [{ tool_call_id: first, ...NO }]), 400, `${first} is not pending`)
+    expect(await runsOf(first)).toEqual([])
+    await submit(api, id, [{ tool_call_id: second, ...NO }])
     const events = await finish(id)
     expect(resultOf(events, first)).toMatchObject({ status: 'success' })
-    expect([runsOf(first).length, runsOf(second).length]).toEqual([1, 0])
+    expect([await countRuns(first), await countRuns(second)]).toEqual([1, 0])
   })
 
   it('is asked for beside calls of the client, after those that need nobody', async () => {
@@ -133,10 +136,10 @@ describe('a call that waits for approval', () => {
       { id: free, name: 'echo', arguments: {} },
     ]
     const id = await createGuardedSession(calls, ['once'])
-    const { pending_tool_calls } = await postAndAsk(url, id)
+    const { pending_tool_calls } = await postAndAsk(api, id)
     expect(pending_tool_calls.map((call: Json) => call.id)).toEqual([guarded, mine])
-    expect([runsOf(free).length, runsOf(guarded).length]).toEqual([1, 0])
-    await submit(url, id, [
+    expect([await countRuns(free), await countRuns(guarded)]).toEqual([1, 0])
+    await submit(api, id, [
       { tool_call_id: mine, result: { approved: 'is a result like any other here' } },
       { tool_call_id: guarded, ...YES },
     ])
@@ -149,27 +152,27 @@ describe('a call that waits for approval', () => {
       ...['requires_approval', 'client_side', 'auto'],
     ])
     expect(acting(events).at(-1).data).toMatchObject({ success_count: 3, error_count: 0 })
-    expect([runsOf(free).length, runsOf(guarded).length]).toEqual([1, 1])
+    expect([await countRuns(free), await countRuns(guarded)]).toEqual([1, 1])
   })
 
   it('never runs when the turn is cancelled after it was approved, while another still waits', async () => {
     const [approved, waiting] = [uniqueId('approved'), uniqueId('waiting')]
     const calls = [approved, waiting].map((callId) => ({ id: callId, name: 'echo', arguments: {} }))
     const id = await createGuardedSession(calls, ['echo'])
-    await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: approved, ...YES }])
-    await cancel(url, id)
-    const events = await waitUntilIdle(url, id)
+    await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: approved, ...YES }])
+    await cancel(api, id)
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     expect(typesOf(events).slice(-3)).toEqual(['tool.started', 'tool.completed', 'tool.completed'])
     expect([resultOf(events, approved).status, resultOf(events, waiting).status]).toEqual(['cancelled', 'cancelled'])
-    expect([runsOf(approved).length, runsOf(waiting).length]).toEqual([0, 0])
+    expect([await countRuns(approved), await countRuns(waiting)]).toEqual([0, 0])
   })
 
   it('is not asked for when its arguments are wrong', async () => {
     const callId = uniqueId('wrong')
     const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: { text: 5 } }], ['echo'])
-    await post(url, id)
+    await post(api, id)
     const events = await finish(id)
     expect(typesOf(events)).toEqual(['act.started', 'tool.started', 'tool.completed', 'act.completed'])
     expect(resultOf(events, callId).error).toContain('text')

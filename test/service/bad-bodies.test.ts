@@ -1,15 +1,14 @@
 import { gzipSync } from 'node:zlib'
 import { call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { exchange, head, type RawAnswer } from '../support/raw.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 let messages: string
 beforeAll(async () => {
-  service = await startService({ worker: false })
-  messages = `/v1/sessions/${await createSession(service.url)}/messages`
+  api = await newOrganization()
+  messages = `/v1/sessions/${await createSession(api)}/messages`
 })
-afterAll(() => service.stop())
 
 const MiB = 1024 * 1024
 const json = { 'Content-Type': 'application/json' }
@@ -20,7 +19,7 @@ const agentOf = (more: string) => `{"name":"n","system_prompt":"s",${more}}`
 async function post(path: string, body: Uint8Array | string, headers: Record<string, string> = json) {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   return asAnswer(
-    await exchange(service.url, head('POST', path, { ...headers, 'Content-Length': bytes.length }), bytes),
+    await exchange(api.url, head('POST', path, { ...api.headers, ...headers, 'Content-Length': bytes.length }), bytes),
   )
 }
 
@@ -43,8 +42,8 @@ describe('a body', () => {
   })
 
   it('is needed where the contract says so', async () => {
-    expectError(await call(service.url, 'POST', '/v1/agents'), 400, 'A JSON request body is needed')
-    expectError(await call(service.url, 'POST', messages, '', json), 400, 'A JSON request body is needed')
+    expectError(await call(api, 'POST', '/v1/agents'), 400, 'A JSON request body is needed')
+    expectError(await call(api, 'POST', messages, '', json), 400, 'A JSON request body is needed')
   })
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense', ''])(
@@ -65,12 +64,12 @@ describe('a body', () => {
   })
 
   it('may come in chunks', async () => {
-    const chunked = { ...json, 'Transfer-Encoding': 'chunked' }
+    const chunked = { ...api.headers, ...json, 'Transfer-Encoding': 'chunked' }
     const sent = JSON.stringify(textMessage('in chunks'))
     const chunks = [...sent].map((character) => `1\r\n${character}\r\n`).join('')
-    const answer = asAnswer(await exchange(service.url, head('POST', messages, chunked), `${chunks}0\r\n\r\n`))
+    const answer = asAnswer(await exchange(api.url, head('POST', messages, chunked), `${chunks}0\r\n\r\n`))
     expect(answer).toMatchObject({ status: 201, body: { content: [{ text: 'in chunks' }] } })
-    const empty = asAnswer(await exchange(service.url, head('POST', '/v1/sessions', chunked), '0\r\n\r\n'))
+    const empty = asAnswer(await exchange(api.url, head('POST', '/v1/sessions', chunked), '0\r\n\r\n'))
     expect(empty.status).toBe(201)
   })
 
@@ -95,15 +94,15 @@ describe('a body over 2 MiB', () => {
 
   it('gets its 413 in chunks too', async () => {
     const chunk = `100000\r\n${'x'.repeat(MiB)}\r\n`
-    const start = head('POST', messages, { ...json, 'Transfer-Encoding': 'chunked' })
-    const answer = asAnswer(await exchange(service.url, start, chunk, chunk, chunk, '0\r\n\r\n'))
+    const start = head('POST', messages, { ...api.headers, ...json, 'Transfer-Encoding': 'chunked' })
+    const answer = asAnswer(await exchange(api.url, start, chunk, chunk, chunk, '0\r\n\r\n'))
     expectError(answer, 413, 'at most 2097152 bytes')
   })
 
   it('leaves the connection fit for the next request, or closed', async () => {
     for (let round = 0; round < 3; round++) {
-      expectError(await call(service.url, 'POST', messages, textMessage('x'.repeat(3 * MiB))), 413)
-      expect((await call(service.url, 'GET', '/health')).status).toBe(200)
+      expectError(await call(api, 'POST', messages, textMessage('x'.repeat(3 * MiB))), 413)
+      expect((await call(api, 'GET', '/health')).status).toBe(200)
     }
   })
 
@@ -147,7 +146,7 @@ describe('text in a body', () => {
 
   it('of every plane is kept', async () => {
     const description = 'ä\u2028\u0001\u007f\ufffd\uffff🦉\u{10ffff}'
-    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'n', system_prompt: '', description })
+    const { body } = await call(api, 'POST', '/v1/agents', { name: 'n', system_prompt: '', description })
     expect(body.description).toBe(description)
   })
 })
@@ -177,6 +176,6 @@ describe('unusual values in a body', () => {
     const tool = `"tools":[{"type":"builtin","name":"t","description":"","parameters":${parameters}}]`
     const agent = await post('/v1/agents', agentOf(tool))
     expect(agent).toMatchObject({ status: 201, body: { tools: [{ parameters: JSON.parse(parameters) }] } })
-    expect((await call(service.url, 'GET', `/v1/agents/${agent.body.id}`)).body).toEqual(agent.body)
+    expect((await call(api, 'GET', `/v1/agents/${agent.body.id}`)).body).toEqual(agent.body)
   })
 })

@@ -1,13 +1,12 @@
 import { call, expectError, type Json } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ worker: false })
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const get = (path = '') => call(service.url, 'GET', `/v1/capabilities${path}`)
+const get = (path = '') => call(api, 'GET', `/v1/capabilities${path}`)
 
 describe('capabilities', () => {
   it('are listed, what is there and what is coming soon', async () => {
@@ -16,6 +15,8 @@ describe('capabilities', () => {
     const ids = (wanted: string) => body.data.filter((item: Json) => item.status === wanted).map(({ id }: Json) => id)
     expect(ids('available').sort()).toEqual([
       'current_time',
+      // Of tests only.
+      'lab',
       'noop',
       'stateless_todo_list',
       'test_math',
@@ -63,7 +64,7 @@ describe('capabilities', () => {
       },
     })
     const agent = { name: 'A', system_prompt: 'Help.', tools: body.tool_definitions }
-    expect((await call(service.url, 'POST', '/v1/agents', agent)).body.tools).toEqual(body.tool_definitions)
+    expect((await call(api, 'POST', '/v1/agents', agent)).body.tools).toEqual(body.tool_definitions)
   })
 
   it('tell what they need and bring', async () => {

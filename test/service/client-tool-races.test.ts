@@ -1,20 +1,16 @@
+import { countOf } from '../support/counts.ts'
 import { createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
-import { createLab } from '../support/lab.ts'
 import { expectSoundRecord } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { callsOf, cancel, clientTool, listTurns, post, submit, waitForEvent } from '../support/turns.ts'
 
-const lab = createLab()
-let service: TestService
-let url: string
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ capabilities: [lab.capability] })
-  url = service.url
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const ROUNDS = 12
+const ROUNDS = countOf('clientToolRaces')
 const STAGES = ['reason.completed', 'tool.started', 'tool.completed', 'tool.call_requested']
 const CALLS = [...callsOf('ask'), { id: 'own', name: 'echo', arguments: {} }]
 const RESULT = { tool_call_id: 'ask', result: 1 }
@@ -22,16 +18,16 @@ const RESULT = { tool_call_id: 'ask', result: 1 }
 /** A session whose first turn has just come to a stage on its way to waiting for the client, and its open stream. */
 async function createSessionAt(stage: string | undefined): Promise<{ id: string; stream: OpenStream }> {
   const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('ask')] }
-  const id = await createScriptedSession(url, [{ tool_calls: CALLS }, { text: 'done' }], agent)
-  const stream = await openStream(url, `/v1/sessions/${id}/sse`)
-  await post(url, id)
+  const id = await createScriptedSession(api, [{ tool_calls: CALLS }, { text: 'done' }], agent)
+  const stream = await openStream(api, `/v1/sessions/${id}/sse`)
+  await post(api, id)
   await stream.until((frame) => frame.event === stage)
   return { id, stream }
 }
 
 /** The stream had what the record has, and the record is sound. */
 async function expectSoundEnd(id: string, stream: OpenStream): Promise<Json[]> {
-  const events = await waitUntilIdle(url, id)
+  const events = await waitUntilIdle(api, id)
   expectSoundRecord(events)
   await stream.until((frame) => frame.data?.sequence === events.length)
   stream.close()
@@ -39,13 +35,13 @@ async function expectSoundEnd(id: string, stream: OpenStream): Promise<Json[]> {
   return events
 }
 
-const statusesOf = async (id: string): Promise<string[]> => (await listTurns(url, id)).map((turn) => turn.status)
+const statusesOf = async (id: string): Promise<string[]> => (await listTurns(api, id)).map((turn) => turn.status)
 
 describe('a turn on its way to waiting for its client', () => {
   it('hears also of a result that comes the moment it has asked', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt('tool.call_requested')
-      expect((await submit(url, id, [RESULT])).body).toEqual({ accepted: 1, status: 'active' })
+      expect((await submit(api, id, [RESULT])).body).toEqual({ accepted: 1, status: 'active' })
       await stream.until((frame) => frame.event === 'session.idled', 5000)
       await expectSoundEnd(id, stream)
       expect(await statusesOf(id)).toEqual(['completed'])
@@ -55,21 +51,21 @@ describe('a turn on its way to waiting for its client', () => {
   it('has nothing pending and takes no result while the tools of the service still run', async () => {
     const calls = [...callsOf('ask'), { id: 'own', name: 'wait', arguments: { ms: 4000 } }]
     const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('ask')] }
-    const id = await createScriptedSession(url, [{ tool_calls: calls }, { text: 'done' }], agent)
-    await post(url, id)
-    await waitForEvent(url, id, 'tool.started')
-    expect(await listTurns(url, id)).toEqual([expect.objectContaining({ status: 'active', pending_tool_calls: [] })])
-    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
-    await waitForEvent(url, id, 'tool.call_requested')
-    expect((await submit(url, id, [RESULT])).status).toBe(200)
-    expectSoundRecord(await waitUntilIdle(url, id))
+    const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'done' }], agent)
+    await post(api, id)
+    await waitForEvent(api, id, 'tool.started')
+    expect(await listTurns(api, id)).toEqual([expect.objectContaining({ status: 'active', pending_tool_calls: [] })])
+    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    await waitForEvent(api, id, 'tool.call_requested')
+    expect((await submit(api, id, [RESULT])).status).toBe(200)
+    expectSoundRecord(await waitUntilIdle(api, id))
   })
 
   it('is cancelled at every moment of it, and the next turn runs', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt(STAGES[round % STAGES.length])
-      expect((await cancel(url, id)).body.status).toBe('cancelled')
-      await post(url, id, 'And now?', {}, '?wait=60')
+      expect((await cancel(api, id)).body.status).toBe('cancelled')
+      await post(api, id, 'And now?', {}, '?wait=60')
       const events = await expectSoundEnd(id, stream)
       expect(await statusesOf(id)).toEqual(['cancelled', 'completed'])
       const results = events.filter((event) => event.type === 'tool.completed').map((event) => event.data)
@@ -81,10 +77,10 @@ describe('a turn on its way to waiting for its client', () => {
   it('and a message at every moment of it: it is superseded, or the message waits its turn', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt(STAGES[round % STAGES.length])
-      await post(url, id, 'And now?')
+      await post(api, id, 'And now?')
       await stream.until(({ event, data }) => event === 'turn.cancelled' || data?.type === 'tool.call_requested')
       const isWaiting = (await statusesOf(id))[0] === 'waiting'
-      const submitted = await submit(url, id, [RESULT])
+      const submitted = await submit(api, id, [RESULT])
       expect(submitted.status).toBe(isWaiting ? 200 : 409)
       await expectSoundEnd(id, stream)
       expect(await statusesOf(id)).toEqual([isWaiting ? 'completed' : 'cancelled', 'completed'])

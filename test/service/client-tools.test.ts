@@ -1,32 +1,27 @@
 import { call, createScriptedSession, type Json, waitUntilIdle } from '../support/http.ts'
-import { createLab } from '../support/lab.ts'
 import { answerOf, compactTypes, expectSoundRecord } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
 import { callsOf, clientTool, getTurn, postAndAsk, statusOf, submit } from '../support/turns.ts'
 
-const lab = createLab()
-let service: TestService
-let url: string
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ capabilities: [lab.capability] })
-  url = service.url
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 const ANSWER = { text: 'done' }
 
 /** A session whose model makes these calls and then answers; `names` are tools of its client. */
 const createClientSession = (calls: object[], names: string[], agent: object = {}, session: object = {}) =>
   createScriptedSession(
-    url,
+    api,
     [{ text: 'Let me see.', tool_calls: calls }, ANSWER],
     { capabilities: [{ ref: 'lab' }], tools: names.map((name) => clientTool(name)), ...agent },
     session,
   )
 
 async function finish(id: string): Promise<Json[]> {
-  const events = await waitUntilIdle(url, id)
+  const events = await waitUntilIdle(api, id)
   expectSoundRecord(events)
   expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 2 } })
   return events
@@ -50,14 +45,14 @@ describe('a call of a tool that the client runs', () => {
   it('is asked for, waited for, answered, and the same turn goes on', async () => {
     const calls = [{ id: 'ask-1', name: 'ask', arguments: { question: 'Why? ü 🦊' } }]
     const id = await createClientSession(calls, ['ask'])
-    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
-    const turn = await postAndAsk(url, id)
+    const stream = await openStream(api, `/v1/sessions/${id}/sse`)
+    const turn = await postAndAsk(api, id)
     expect(turn).toMatchObject({ finished_at: null, iterations: 1, pending_tool_calls: calls })
-    expect(await statusOf(url, id)).toBe('waitingfortoolresults')
+    expect(await statusOf(api, id)).toBe('waitingfortoolresults')
     const asked = await stream.until((frame) => frame.event === 'tool.call_requested')
     expect(asked.data.data).toEqual({ tool_calls: calls })
 
-    const answer = await submit(url, id, [{ tool_call_id: 'ask-1', result: { because: ['ü', '🦊'] } }])
+    const answer = await submit(api, id, [{ tool_call_id: 'ask-1', result: { because: ['ü', '🦊'] } }])
     expect([answer.status, answer.body]).toEqual([200, { accepted: 1, status: 'active' }])
     const events = await finish(id)
     expect(compactTypes(events)).toEqual([
@@ -72,16 +67,16 @@ describe('a call of a tool that the client runs', () => {
     await stream.until((frame) => frame.event === 'session.idled')
     stream.close()
     expect(stream.events()).toEqual(events)
-    expect(await getTurn(url, id, turn.id)).toMatchObject({ status: 'completed', pending_tool_calls: [] })
-    expect(await statusOf(url, id)).toBe('idle')
+    expect(await getTurn(api, id, turn.id)).toMatchObject({ status: 'completed', pending_tool_calls: [] })
+    expect(await statusOf(api, id)).toBe('idle')
   })
 
   it('has its result among the messages', async () => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
-    await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: 'ask', result: 7 }])
+    await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: 'ask', result: 7 }])
     await finish(id)
-    const { body } = await call(url, 'GET', `/v1/sessions/${id}/messages?order=asc`)
+    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages?order=asc`)
     expect(body.data.map((message: Json) => message.role)).toEqual(['user', 'agent', 'tool_result', 'agent'])
     expect(body.data[2].content).toEqual([{ type: 'tool_result', tool_call_id: 'ask', result: 7, error: null }])
   })
@@ -93,9 +88,9 @@ describe('a call of a tool that the client runs', () => {
       { id: 'quick', name: 'echo', arguments: { text: 'x' } },
     ]
     const id = await createClientSession(calls, ['ask'])
-    const turn = await postAndAsk(url, id)
+    const turn = await postAndAsk(api, id)
     expect(turn.pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['mine'])
-    await submit(url, id, [{ tool_call_id: 'mine', result: 'x' }])
+    await submit(api, id, [{ tool_call_id: 'mine', result: 'x' }])
     const events = await finish(id)
     const acting = events.filter((event) => /^(act|tool)\./.test(event.type))
     const types = acting.map((event) => event.type)
@@ -119,8 +114,8 @@ describe('a call of a tool that the client runs', () => {
 
   it('belongs to the span of its act', async () => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
-    const { id: turn_id } = await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: 'ask', result: 1 }])
+    const { id: turn_id } = await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: 'ask', result: 1 }])
     const events = await finish(id)
     const contextOf = (type: string): Json => events.find((event) => event.type === type).context
     expect(contextOf('tool.call_requested').span_id).toBe(contextOf('act.started').span_id)
@@ -133,21 +128,21 @@ describe('a call of a tool that the client runs', () => {
       { tool_calls: [{ id: 'again', name: 'ask', arguments: {} }] },
       ANSWER,
     ]
-    const id = await createScriptedSession(url, steps, { tools: [clientTool('ask')] })
-    const { id: turnId } = await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: 'ask', result: 1 }])
-    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+    const id = await createScriptedSession(api, steps, { tools: [clientTool('ask')] })
+    const { id: turnId } = await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: 'ask', result: 1 }])
+    const stream = await openStream(api, `/v1/sessions/${id}/sse`)
     await stream.until((frame) => frame.event === 'tool.call_requested' && frame.data.data.tool_calls[0].id === 'again')
     stream.close()
-    expect(await getTurn(url, id, turnId)).toMatchObject({
+    expect(await getTurn(api, id, turnId)).toMatchObject({
       status: 'waiting',
       iterations: 2,
       pending_tool_calls: [{ id: 'again' }],
     })
-    const earlier = await submit(url, id, [{ tool_call_id: 'ask', result: 1 }])
+    const earlier = await submit(api, id, [{ tool_call_id: 'ask', result: 1 }])
     expect([earlier.status, earlier.body.error]).toEqual([400, expect.stringContaining('pending are: again')])
-    await submit(url, id, [{ tool_call_id: 'again', result: 2 }])
-    const events = await waitUntilIdle(url, id)
+    await submit(api, id, [{ tool_call_id: 'again', result: 2 }])
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     expect(completed(events).map((data) => data.tool_call_id)).toEqual(['ask', 'again'])
     expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 3 } })
@@ -159,13 +154,13 @@ describe('results of several calls', () => {
 
   it('may come one by one; the turn goes on with the last', async () => {
     const id = await createClientSession(callsOf(...NAMES), NAMES)
-    const { id: turnId } = await postAndAsk(url, id)
+    const { id: turnId } = await postAndAsk(api, id)
     const waiting = { accepted: 1, status: 'waitingfortoolresults' }
-    expect((await submit(url, id, [{ tool_call_id: 'c', result: 3 }])).body).toEqual(waiting)
-    expect((await getTurn(url, id, turnId)).pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
-    expect((await submit(url, id, [{ tool_call_id: 'a', result: 1 }])).body).toEqual(waiting)
-    expect(await statusOf(url, id)).toBe('waitingfortoolresults')
-    const last = await submit(url, id, [{ tool_call_id: 'b', result: 2 }])
+    expect((await submit(api, id, [{ tool_call_id: 'c', result: 3 }])).body).toEqual(waiting)
+    expect((await getTurn(api, id, turnId)).pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
+    expect((await submit(api, id, [{ tool_call_id: 'a', result: 1 }])).body).toEqual(waiting)
+    expect(await statusOf(api, id)).toBe('waitingfortoolresults')
+    const last = await submit(api, id, [{ tool_call_id: 'b', result: 2 }])
     expect(last.body).toEqual({ accepted: 1, status: 'active' })
     const events = await finish(id)
     expect(completed(events).map((data) => data.tool_call_id)).toEqual(['c', 'a', 'b'])
@@ -174,8 +169,8 @@ describe('results of several calls', () => {
 
   it('may come all at once, each in a request of its own', async () => {
     const id = await createClientSession(callsOf(...NAMES), NAMES)
-    await postAndAsk(url, id)
-    const answers = await Promise.all(NAMES.map((name) => submit(url, id, [{ tool_call_id: name, result: name }])))
+    await postAndAsk(api, id)
+    const answers = await Promise.all(NAMES.map((name) => submit(api, id, [{ tool_call_id: name, result: name }])))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(answers.map(({ body }) => body.status).sort()).toEqual([
       'active',
@@ -191,9 +186,9 @@ describe('results of several calls', () => {
       names.map((name) => ({ id: name, name: 'ask', arguments: {} })),
       ['ask'],
     )
-    await postAndAsk(url, id)
+    await postAndAsk(api, id)
     const results = names.map((tool_call_id) => ({ tool_call_id, result: 'x'.repeat(10_000) }))
-    expect((await submit(url, id, results)).body).toEqual({ accepted: 128, status: 'active' })
+    expect((await submit(api, id, results)).body).toEqual({ accepted: 128, status: 'active' })
     expect(completed(await finish(id))).toHaveLength(128)
   })
 })
@@ -212,8 +207,8 @@ describe('a result', () => {
   ]
   it.each(values)('that is %s reaches the model as it is', async (_name, result, expected) => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
-    await postAndAsk(url, id)
-    expect((await submit(url, id, [{ tool_call_id: 'ask', ...result }])).status).toBe(200)
+    await postAndAsk(api, id)
+    expect((await submit(api, id, [{ tool_call_id: 'ask', ...result }])).status).toBe(200)
     const events = await finish(id)
     expect(completed(events)).toEqual([expect.objectContaining({ status: 'success', error: null })])
     expect(resultsForModel(events)).toEqual({ ask: { result: expected, error: null } })
@@ -224,8 +219,8 @@ describe('a result', () => {
     ['an error beside a result', { error: 'The user has gone home. ü', result: 'ignored' }],
   ])('that is %s goes back to the model as one', async (_name, result) => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
-    await postAndAsk(url, id)
-    expect((await submit(url, id, [{ tool_call_id: 'ask', ...result }])).body.status).toBe('active')
+    await postAndAsk(api, id)
+    expect((await submit(api, id, [{ tool_call_id: 'ask', ...result }])).body.status).toBe('active')
     const events = await finish(id)
     expect(completed(events)).toEqual([
       expect.objectContaining({ tool_name: 'ask', status: 'error', success: false, result: null, error: result.error }),
@@ -241,8 +236,8 @@ describe('an error without words', () => {
     ['is none beside a result', { error: '', result: 5 }, { status: 'success', error: null }],
   ])('%s', async (_name, result, expected) => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
-    await postAndAsk(url, id)
-    expect((await submit(url, id, [{ tool_call_id: 'ask', ...result }])).status).toBe(200)
+    await postAndAsk(api, id)
+    expect((await submit(api, id, [{ tool_call_id: 'ask', ...result }])).status).toBe(200)
     expect(completed(await finish(id))).toEqual([expect.objectContaining(expected)])
   })
 })
@@ -257,9 +252,9 @@ describe('which tools the client has', () => {
       { tools: [clientTool('ask', { number: { type: 'string' } }), clientTool('other')] },
       { tools: [strict] },
     )
-    const { pending_tool_calls } = await postAndAsk(url, id)
+    const { pending_tool_calls } = await postAndAsk(api, id)
     expect(pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['one', 'other'])
-    await submit(url, id, [{ tool_call_id: 'one' }, { tool_call_id: 'other' }])
+    await submit(api, id, [{ tool_call_id: 'one' }, { tool_call_id: 'other' }])
     const events = await finish(id)
     const [generation] = events.filter((event) => event.type === 'llm.generation')
     const offered = generation.data.tools.filter(({ name }: Json) => name === 'ask')
@@ -268,10 +263,10 @@ describe('which tools the client has', () => {
 
   it('may be one of the same name as a tool of a capability, which then does not run', async () => {
     const id = await createClientSession([{ id: 'taken-over', name: 'echo', arguments: {} }], ['echo'])
-    await postAndAsk(url, id)
-    await submit(url, id, [{ tool_call_id: 'taken-over', result: 'by the client' }])
+    await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: 'taken-over', result: 'by the client' }])
     expect(resultsForModel(await finish(id))).toMatchObject({ 'taken-over': { result: 'by the client' } })
-    expect(lab.runs.filter((run) => run.callId === 'taken-over')).toEqual([])
+    expect((await api.labRuns()).filter((run) => run.callId === 'taken-over')).toEqual([])
   })
 
   it('a call that its schema forbids never reaches the client', async () => {
@@ -279,11 +274,11 @@ describe('which tools the client has', () => {
     const wrong = { id: 'wrong', name: 'ask', arguments: { number: 'x' } }
     const right = { id: 'right', name: 'ask', arguments: { number: 1 } }
     const id = await createClientSession([wrong, right], [], { tools })
-    const { pending_tool_calls } = await postAndAsk(url, id)
+    const { pending_tool_calls } = await postAndAsk(api, id)
     expect(pending_tool_calls).toEqual([right])
-    const refused = await submit(url, id, [{ tool_call_id: 'wrong', result: 1 }])
+    const refused = await submit(api, id, [{ tool_call_id: 'wrong', result: 1 }])
     expect(refused.status).toBe(400)
-    await submit(url, id, [{ tool_call_id: 'right', result: 1 }])
+    await submit(api, id, [{ tool_call_id: 'right', result: 1 }])
     const events = await finish(id)
     expect(completed(events)[0]).toMatchObject({ tool_call_id: 'wrong', status: 'error' })
     expect(completed(events)[0].error).toContain('number')
@@ -293,7 +288,7 @@ describe('which tools the client has', () => {
     const tools = [clientTool('ask', { number: { type: 'integer' } })]
     const wrong = ['one', 'two'].map((id) => ({ id, name: 'ask', arguments: { number: 'x' } }))
     const id = await createClientSession(wrong, [], { tools })
-    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, {
+    await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, {
       message: { content: [{ type: 'text', text: 'Go' }] },
     })
     const events = await finish(id)

@@ -1,21 +1,19 @@
 import { call, createScriptedSession, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
-import { createLab } from '../support/lab.ts'
 import { expectSoundRecord, textOf } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 /** The simulated models' context, in tokens of four letters. */
 const CONTEXT_TOKENS = 128_000
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ capabilities: [createLab().capability] })
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 async function say(id: string, text: string): Promise<Json[]> {
-  const { status } = await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
+  const { status } = await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
   expect(status).toBe(200)
-  return waitUntilIdle(service.url, id)
+  return waitUntilIdle(api, id)
 }
 
 const generations = (events: Json[]): Json[] =>
@@ -23,7 +21,7 @@ const generations = (events: Json[]): Json[] =>
 
 describe('a conversation that outgrows its model', () => {
   it('loses its oldest messages, and says so', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     await say(id, `first ${'word '.repeat(70_000)}`)
     const events = await say(id, `second ${'word '.repeat(70_000)}`)
     expectSoundRecord(events)
@@ -43,7 +41,7 @@ describe('a conversation that outgrows its model', () => {
   it('loses old tool results first, and keeps those of the last step', async () => {
     const big = (n: number) => ({ tool_calls: [{ name: 'repeat', arguments: { text: `${n}xxx `, times: 40_000 } }] })
     const steps = [big(1), big(2), big(3), { text: 'done' }]
-    const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }] })
+    const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }] })
     const events = await say(id, 'Go')
     expectSoundRecord(events)
     const last = generations(events).at(-1)
@@ -56,16 +54,16 @@ describe('a conversation that outgrows its model', () => {
   })
 
   it('is told alike by a live stream and by the list', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     await say(id, `first ${'word '.repeat(70_000)}`)
-    const answer = await fetch(`${service.url}/v1/sessions/${id}/messages`, {
+    const answer = await fetch(`${api.url}/v1/sessions/${id}/messages`, {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      headers: { ...api.headers, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
       body: JSON.stringify(textMessage(`second ${'word '.repeat(70_000)}`)),
     })
     const frames = (await answer.text()).split('\n').filter((line) => line.startsWith('data: {"id"'))
     const live = frames.map((line) => JSON.parse(line.slice('data: '.length)))
-    const listed = await waitUntilIdle(service.url, id)
+    const listed = await waitUntilIdle(api, id)
     expect(generations(live).at(-1)).toEqual(generations(listed).at(-1))
   })
 })

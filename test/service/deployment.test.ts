@@ -1,22 +1,16 @@
 import { call, createSession } from '../support/http.ts'
-import { startService, type TestOptions, type TestService } from '../support/service.ts'
+import { type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
-async function withService(environment: TestOptions['environment'], check: (service: TestService) => Promise<void>) {
-  const service = await startService({ worker: false, environment: environment ?? {} })
-  try {
-    await check(service)
-  } finally {
-    await service.stop()
-  }
-}
+const withVariables = (environment: Record<string, string>, check: (service: TestService) => Promise<void>) =>
+  withService({ worker: false, environment }, check)
 
 const APP = 'https://app.example.com'
 const statusOf = async (url: string, path: string) => (await call(url, 'GET', path)).status
 
 describe('API_PREFIX', () => {
   it('moves /v1 and nothing else', async () => {
-    await withService({ API_PREFIX: '/service/one/' }, async ({ url }) => {
+    await withVariables({ API_PREFIX: '/service/one/' }, async ({ url }) => {
       expect(await statusOf(url, '/service/one/v1/agents')).toBe(200)
       expect(await statusOf(url, '/api/service/one/v1/agents')).toBe(200)
       expect(await statusOf(url, '/v1/agents')).toBe(404)
@@ -29,7 +23,7 @@ describe('API_PREFIX', () => {
   })
 
   it('may be /api', async () => {
-    await withService({ API_PREFIX: '/api' }, async ({ url }) => {
+    await withVariables({ API_PREFIX: '/api' }, async ({ url }) => {
       expect(await statusOf(url, '/api/v1/agents')).toBe(200)
       expect(await statusOf(url, '/api/api/v1/agents')).toBe(200)
       expect(await statusOf(url, '/v1/agents')).toBe(404)
@@ -47,7 +41,7 @@ describe('CORS', () => {
   const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control'))
 
   it('is off unless it is configured', async () => {
-    await withService({}, async ({ url }) => {
+    await withVariables({}, async ({ url }) => {
       for (const method of ['GET', 'OPTIONS']) {
         expect(corsHeaders((await call(url, method, '/v1/agents', undefined, preflight)).headers)).toEqual([])
       }
@@ -55,7 +49,7 @@ describe('CORS', () => {
   })
 
   it('is there for the origins that are listed, on answers, errors, preflights and streams', async () => {
-    await withService({ CORS_ALLOWED_ORIGINS: `https://other.example.com, ${APP}` }, async ({ url }) => {
+    await withVariables({ CORS_ALLOWED_ORIGINS: `https://other.example.com, ${APP}` }, async ({ url }) => {
       for (const path of ['/v1/agents', '/v1/agents/x', '/none']) {
         const { headers } = await call(url, 'GET', path, undefined, { Origin: APP })
         expect(headers.get('access-control-allow-origin')).toBe(APP)
@@ -77,7 +71,7 @@ describe('CORS', () => {
   })
 
   it('is not there for any other origin', async () => {
-    await withService({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
+    await withVariables({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
       for (const origin of ['https://evil.example.com', `${APP}.evil.com`, 'null']) {
         const { headers } = await call(url, 'GET', '/v1/agents', undefined, { Origin: origin })
         expect(headers.get('access-control-allow-origin')).toBeFalsy()

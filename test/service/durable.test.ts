@@ -169,7 +169,7 @@ describe('workers', () => {
       const id = await createScriptedSession(service.url, [{ text: 'Hello.' }])
       await post(service.url, id)
       await untilHealth(stream, ({ task_queue_backlog, turns }) => task_queue_backlog === 1 && turns.running === 1)
-      service.startWorker()
+      await service.startWorker()
       const { data: later } = await untilHealth(stream, ({ workers }) => workers === 1)
       expect(later.health.status).not.toBe('degraded')
       await waitFor(async () => {

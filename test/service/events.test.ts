@@ -10,35 +10,34 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 let id: string
 let all: Json[]
 beforeAll(async () => {
-  service = await startService()
-  id = await createSession(service.url)
+  api = await newOrganization()
+  id = await createSession(api)
   for (const text of ['one', 'two']) await post(id, text)
-  all = await waitUntilIdle(service.url, id)
+  all = await waitUntilIdle(api, id)
 })
-afterAll(() => service.stop())
 
 const post = (session: string, text: string) =>
-  call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=60`, textMessage(text))
-const get = (session: string, query = '') => call(service.url, 'GET', `/v1/sessions/${session}/events${query}`)
-const list = (query: string) => listEvents(service.url, id, query)
+  call(api, 'POST', `/v1/sessions/${session}/messages?wait=60`, textMessage(text))
+const get = (session: string, query = '') => call(api, 'GET', `/v1/sessions/${session}/events${query}`)
+const list = (query: string) => listEvents(api, id, query)
 const repeated = (key: string, values: string[]) => values.map((value) => `${key}=${value}`).join('&')
 
 /** Adds deltas to a record, as a very long answer would. */
 async function addDeltas(session: string, count: number): Promise<void> {
   const uuid = session.replace('session_', '')
-  await service.platform.deps.db.$executeRaw`
+  const added = `
     INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
     SELECT session_id, last_sequence + number, type, ts, turn_id, step, exec_id, '{"delta":"x"}'
-    FROM sessions JOIN events ON session_id = id, generate_series(1, ${count}::int) number
-    WHERE id = ${uuid}::uuid AND type = 'output.message.delta'`
-  await service.platform.deps.db.$executeRaw`
-    UPDATE sessions SET last_sequence = last_sequence + ${count}::int WHERE id = ${uuid}::uuid`
+    FROM sessions JOIN events ON session_id = id, generate_series(1, $2::int) number
+    WHERE id = $1::uuid AND type = 'output.message.delta'`
+  await api.query(added, [uuid, count])
+  await api.query('UPDATE sessions SET last_sequence = last_sequence + $2::int WHERE id = $1::uuid', [uuid, count])
 }
 
 describe('the list of events', () => {
@@ -56,7 +55,7 @@ describe('the list of events', () => {
   })
 
   it('is empty in a session where nothing has happened', async () => {
-    expect(await listEvents(service.url, await createSession(service.url))).toEqual([])
+    expect(await listEvents(api, await createSession(api))).toEqual([])
   })
 
   it('goes on after any of its events', async () => {
@@ -66,13 +65,13 @@ describe('the list of events', () => {
   })
 
   it('goes on after an event that is no longer kept', async () => {
-    const session = await createScriptedSession(service.url, [{ text: 'one two three' }])
+    const session = await createScriptedSession(api, [{ text: 'one two three' }])
     await post(session, 'x')
-    const events = await listEvents(service.url, session)
+    const events = await listEvents(api, session)
     const removed = events.findIndex(({ type }) => type === 'output.message.delta')
-    await service.platform.deps.db.$executeRaw`
-      DELETE FROM events WHERE session_id = ${session.replace('session_', '')}::uuid AND type = 'output.message.delta'`
-    expect(await listEvents(service.url, session, `?since_id=${events[removed].id}`)).toEqual(events.slice(removed + 1))
+    const removal = "DELETE FROM events WHERE session_id = $1::uuid AND type = 'output.message.delta'"
+    await api.query(removal, [session.replace('session_', '')])
+    expect(await listEvents(api, session, `?since_id=${events[removed].id}`)).toEqual(events.slice(removed + 1))
   })
 
   it('is as long as asked', async () => {
@@ -82,20 +81,18 @@ describe('the list of events', () => {
   })
 
   it('has everything without a limit and a thousand at most with one', async () => {
-    const session = await createSession(service.url)
+    const session = await createSession(api)
     await post(session, 'x')
-    await waitUntilIdle(service.url, session)
+    await waitUntilIdle(api, session)
     await addDeltas(session, 1500)
-    const events = await listEvents(service.url, session)
+    const events = await listEvents(api, session)
     expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1512 }, (_, index) => index + 1))
     expect(events.at(-1).data.accumulated).toMatch(/x{1500}$/)
-    expect(await listEvents(service.url, session, '?limit=1000000')).toEqual(events.slice(0, 1000))
-    expect(await listEvents(service.url, session, `?limit=600&since_id=${events[99].id}`)).toEqual(
-      events.slice(100, 700),
+    expect(await listEvents(api, session, '?limit=1000000')).toEqual(events.slice(0, 1000))
+    expect(await listEvents(api, session, `?limit=600&since_id=${events[99].id}`)).toEqual(events.slice(100, 700))
+    expect(await listEvents(api, session, '?limit=600&types=output.message.delta&exclude=turn.started')).toEqual(
+      events.filter(({ type }) => type === 'output.message.delta').slice(0, 600),
     )
-    expect(
-      await listEvents(service.url, session, '?limit=600&types=output.message.delta&exclude=turn.started'),
-    ).toEqual(events.filter(({ type }) => type === 'output.message.delta').slice(0, 600))
   })
 
   it('has the types that are asked for, less those that are excluded', async () => {
@@ -134,9 +131,9 @@ describe('the list of events', () => {
 
   it('is refused for an event id in upper case and one of another session', async () => {
     expectError(await get(id, `?since_id=event_${all[0].id.slice(6).toUpperCase()}`), 400, /^since_id must be/)
-    const other = await createSession(service.url)
+    const other = await createSession(api)
     await post(other, 'x')
-    const [first] = await listEvents(service.url, other)
+    const [first] = await listEvents(api, other)
     expectError(await get(id, `?since_id=${first.id}`), 400, /^since_id is not the id of an event of this session/)
   })
 

@@ -8,23 +8,21 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const post = (id: string, body: unknown, query = '') =>
-  call(service.url, 'POST', `/v1/sessions/${id}/messages${query}`, body)
-const list = (id: string, query = '') => call(service.url, 'GET', `/v1/sessions/${id}/messages${query}`)
+const post = (id: string, body: unknown, query = '') => call(api, 'POST', `/v1/sessions/${id}/messages${query}`, body)
+const list = (id: string, query = '') => call(api, 'GET', `/v1/sessions/${id}/messages${query}`)
 const parts = (...content: unknown[]) => ({ message: { content } })
 const textsOf = (body: Json): string[] => body.data.map((message: Json) => message.content[0].text)
 
 describe('posting a message', () => {
   it('answers 201 with the message, its sequence and everything that came with it', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     const sent = {
       message: {
         role: 'user',
@@ -34,7 +32,7 @@ describe('posting a message', () => {
           { type: 'image', base64: 'aGk=', media_type: 'image/png' },
         ],
       },
-      controls: { model_id: await modelId(service.url, 'llmsim-echo'), reasoning: { effort: 'low' } },
+      controls: { model_id: await modelId(api, 'llmsim-echo'), reasoning: { effort: 'low' } },
       metadata: { nested: { list: [1, null, 'x'], constructor: { toString: 'no' } }, number: 1.5 },
       tags: ['first', ''],
     }
@@ -50,7 +48,7 @@ describe('posting a message', () => {
       tags: sent.tags,
       created_at: expect.stringMatching(/Z$/),
     })
-    const events = await waitUntilIdle(service.url, id)
+    const events = await waitUntilIdle(api, id)
     expect(events[0]).toMatchObject({ type: 'input.message', context: {}, data: { message: body } })
     expect((await list(id, '?order=asc')).body.data[0]).toEqual(body)
   })
@@ -58,28 +56,14 @@ describe('posting a message', () => {
   it('names an image by its UUID, however it was given', async () => {
     const image_id = '0193aaaa-bbbb-7ccc-8ddd-0123456789ab'
     for (const given of [image_id, unknownId('img')]) {
-      const { status, body } = await post(
-        await createSession(service.url),
-        parts({ type: 'image_file', image_id: given }),
-      )
+      const { status, body } = await post(await createSession(api), parts({ type: 'image_file', image_id: given }))
       expect([status, body.content]).toEqual([201, [{ type: 'image_file', image_id }]])
     }
   })
 
-  it('accepts a message before anything can answer it', async () => {
-    const alone = await startService({ worker: false })
-    try {
-      const id = await createSession(alone.url)
-      const { status, body } = await call(alone.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello?'))
-      expect([status, body.sequence]).toEqual([201, 1])
-    } finally {
-      await alone.stop()
-    }
-  })
-
   it('answers with the model that the message names, for its own turn only', async () => {
-    const id = await createSession(service.url)
-    const controls = { model_id: await modelId(service.url, 'llmsim-echo'), reasoning: { effort: 'low' } }
+    const id = await createSession(api)
+    const controls = { model_id: await modelId(api, 'llmsim-echo'), reasoning: { effort: 'low' } }
     const first = await post(id, textMessage('parrot', { controls }), '?wait=60')
     expect(first.body.output).toMatchObject({ role: 'agent', content: [{ type: 'text', text: 'parrot' }] })
     expect(first.body.output.metadata).toEqual({ model: 'llmsim-echo', reasoning_effort: 'low' })
@@ -145,13 +129,13 @@ describe('posting a message', () => {
     ['metadata that is a list', textMessage('x', { metadata: [] }), /^metadata: /],
     ['a tag that is a number', textMessage('x', { tags: [1] }), /^tags\.0: .*string/],
   ])('refuses %s', async (_, body, sentence) => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     expectError(await post(id, body), 400, sentence)
     expect((await list(id)).body.data).toEqual([])
   })
 
   it('takes 1 MiB of text and not one byte more', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     expect((await post(id, textMessage('x'.repeat(1024 * 1024)))).status).toBe(201)
     expectError(await post(id, textMessage('x'.repeat(1024 * 1024 + 1))), 400, /^message\.content: .*1 MiB/)
     const half = { type: 'text', text: 'x'.repeat(1024 * 512 + 1) }
@@ -167,7 +151,7 @@ describe('posting a message', () => {
 describe('listing messages', () => {
   let id: string
   beforeAll(async () => {
-    id = await createSession(service.url, {}, { model_id: await modelId(service.url, 'llmsim-echo') })
+    id = await createSession(api, {}, { model_id: await modelId(api, 'llmsim-echo') })
     for (const text of ['one', 'two', 'three']) await post(id, textMessage(text), '?wait=60')
   })
 

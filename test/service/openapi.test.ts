@@ -1,16 +1,15 @@
 import { endpoints } from '../../contract/index.ts'
 import { call, type Json, unknownId } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 let document: Json
 beforeAll(async () => {
-  service = await startService({ worker: false })
-  const { status, body } = await call(service.url, 'GET', '/openapi.json')
+  api = await newOrganization()
+  const { status, body } = await call(api, 'GET', '/openapi.json')
   expect(status).toBe(200)
   document = body
 })
-afterAll(() => service.stop())
 
 const operations = (): [path: string, method: string, operation: Json][] =>
   Object.entries<Json>(document.paths).flatMap(([path, item]) =>
@@ -121,7 +120,7 @@ describe('the OpenAPI document', () => {
 describe('the app', () => {
   it.each(endpoints.map(({ method, path }) => [method, path] as const))('routes %s %s', async (method, path) => {
     const filled = path.replace(/\{(\w+?)_?id\}/g, (_, name: string) => unknownId(name || 'model'))
-    const answer = await fetch(service.url + filled, {
+    const answer = await fetch(api.url + filled, {
       method,
       ...(method === 'GET' ? {} : { body: '{}', headers: { 'Content-Type': 'application/json' } }),
     })
@@ -135,23 +134,23 @@ describe('the app', () => {
 
 describe('the documentation page', () => {
   it('is served with everything it loads, from here alone', async () => {
-    const page = await call(service.url, 'GET', '/docs')
+    const page = await call(api, 'GET', '/docs')
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     const loaded = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match: Json) => match[1])
     expect(loaded).toHaveLength(3)
     for (const link of loaded) {
-      const target = new URL(link, `${service.url}/docs`)
-      expect(target.origin).toBe(service.url)
-      const asset = await call(service.url, 'GET', target.pathname)
+      const target = new URL(link, `${api.url}/docs`)
+      expect(target.origin).toBe(api.url)
+      const asset = await call(api, 'GET', target.pathname)
       expect([asset.status, asset.body.length > 20]).toEqual([200, true])
       expect(asset.headers.get('content-type')).toMatch(link.endsWith('.css') ? /^text\/css/ : /^text\/javascript/)
     }
-    expect((await call(service.url, 'GET', '/docs/start.js')).body).toContain("'openapi.json'")
+    expect((await call(api, 'GET', '/docs/start.js')).body).toContain("'openapi.json'")
   })
 
   it('finds its parts with a slash at the end of its address and behind /api', async () => {
     for (const path of ['/docs/', '/api/docs']) {
-      const answer = await fetch(service.url + path)
+      const answer = await fetch(api.url + path)
       const asset = await fetch(new URL('docs/swagger-ui.css', answer.url))
       expect([answer.status, asset.status]).toEqual([200, 200])
       await Promise.all([answer.text(), asset.text()])

@@ -1,12 +1,11 @@
 import { call, createSession, listEvents, textMessage, waitUntilIdle } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 const FIRST_TURN = [
   'input.message',
@@ -25,21 +24,19 @@ const FIRST_TURN = [
 
 describe('a plain turn', () => {
   it('has the decided events in the decided order', async () => {
-    const { url } = service
-    const id = await createSession(url)
-    await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
-    const events = await waitUntilIdle(url, id)
+    const id = await createSession(api)
+    await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+    const events = await waitUntilIdle(api, id)
     expect(events.map((event) => event.type)).toEqual(FIRST_TURN)
     expect(events.map((event) => event.sequence)).toEqual(FIRST_TURN.map((_, index) => index + 1))
   })
 
   it('has session.started in its first turn only', async () => {
-    const { url } = service
-    const id = await createSession(url)
+    const id = await createSession(api)
     for (const text of ['one', 'two']) {
-      await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
+      await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))
     }
-    const events = await listEvents(url, id)
+    const events = await listEvents(api, id)
     expect(events.map((event) => event.type)).toEqual([
       ...FIRST_TURN,
       ...FIRST_TURN.filter((type) => type !== 'session.started'),
@@ -47,12 +44,11 @@ describe('a plain turn', () => {
   })
 
   it('streams the same events that the list tells', async () => {
-    const { url } = service
-    const id = await createSession(url)
-    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
-    await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+    const id = await createSession(api)
+    const stream = await openStream(api, `/v1/sessions/${id}/sse`)
+    await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
     await stream.until((frame) => frame.event === 'session.idled')
     stream.close()
-    expect(stream.events()).toEqual(await listEvents(url, id))
+    expect(stream.events()).toEqual(await listEvents(api, id))
   })
 })

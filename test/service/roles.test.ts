@@ -1,11 +1,9 @@
 import type { Access } from '../../contract/endpoint.ts'
 import {
   ADMIN,
-  ADMIN_VARIABLES,
   addOwnOrganization,
   bearer,
   createApiKey,
-  FULL_MODE,
   fromSomewhere,
   logInUser,
   registerUser,
@@ -13,7 +11,7 @@ import {
 import { unknownIds } from '../support/belongings.ts'
 import { call, expectError } from '../support/http.ts'
 import { plan } from '../support/requests.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared/service.ts'
 import { endpointOf, expectEntryForEach, operations, send } from '../support/walk.ts'
 
 /**
@@ -100,15 +98,12 @@ const inDefault = { 'X-Org-Id': DEFAULT_ORGANIZATION }
 type Headers = Record<string, string>
 type IsAllowed = (operation: string) => boolean
 
-let service: TestService
 let url: string
 let owner: Headers
 beforeAll(async () => {
-  service = await startService({ worker: false, environment: { ...FULL_MODE, ...ADMIN_VARIABLES } })
-  url = service.url
+  url = (await sharedService('full')).url
   owner = { ...(await logInUser(url, ADMIN)).headers, ...inDefault }
 })
-afterAll(() => service.stop())
 
 /** With ids that nothing has: what is allowed is answered 2xx, 400 or 404. */
 async function statusOf(operation: string, headers: Headers): Promise<number> {

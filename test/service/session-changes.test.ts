@@ -1,8 +1,10 @@
 import { newUuid, toId } from '../../domain/ids.ts'
+import { countOf } from '../support/counts.ts'
 import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { addOrganization, addUser } from '../support/organizations.ts'
 import { createRandom } from '../support/random.ts'
+import { seedsOf } from '../support/seeds.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -148,37 +150,39 @@ describe('pinning', () => {
 })
 
 describe('a list', () => {
-  const seed = Number(process.env.LIST_SEED ?? Date.now() % 2 ** 32)
   /** Days, minutes and moments at which sessions meet, and some alone. */
   const START = Date.UTC(2026, 0, 31, 23, 58)
   const STEPS_MS = [0, 1, 999, 60_000, 61_000, 3_600_000, 86_400_000, 90_000_000]
 
-  it(`is what sorting all sessions gives, page by page, whatever was created, deleted and pinned (LIST_SEED=${seed})`, async () => {
-    const random = createRandom(seed)
-    const pick = <T>(items: T[]): T => items[Math.floor(random() * items.length)] as T
-    const { db } = service.platform.deps
-    const organizationId = '00000000-0000-0000-0000-000000000001'
-    const agents = [
-      null,
-      ...(await Promise.all([1, 2].map(async () => (await get(await createSession(service.url, {}))).agent_id))),
-    ]
-    for (let round = 0; round < 25; round++) {
-      const rows = Array.from({ length: 1 + Math.floor(random() * 30) }, () => {
-        const agent = pick(agents)
-        const createdAt = new Date(START + Math.floor(random() * 5) * pick(STEPS_MS) + pick(STEPS_MS))
-        return { id: newUuid(), organizationId, harnessId: newUuid(), agentId: agent && toUuid(agent), createdAt }
-      })
-      await db.session.createMany({ data: rows })
-      const all = await db.session.findMany({ where: { organizationId }, select: { id: true } })
-      const gone = all.filter(() => random() < 0.2).map(({ id }) => toId('session', id))
-      for (const id of gone) expect((await ask('DELETE', `/${id}`)).status).toBe(204)
-      const pinned = rows.filter(() => random() < 0.2).map(({ id }) => toId('session', id))
-      for (const id of pinned) if (!gone.includes(id)) await ask('PUT', `/${id}/pin`)
-      await expectSortedPages(pick(agents), Math.floor(random() * 12) + 1)
-    }
-    const counts = await db.$queryRaw`SELECT FROM session_counts WHERE count <= 0`
-    expect(counts).toEqual([])
-  })
+  it.each(seedsOf('sessionLists'))(
+    'is what sorting all sessions gives, page by page, whatever was created, deleted and pinned (SEED=%i)',
+    async (seed) => {
+      const random = createRandom(seed)
+      const pick = <T>(items: T[]): T => items[Math.floor(random() * items.length)] as T
+      const { db } = service.platform.deps
+      const organizationId = '00000000-0000-0000-0000-000000000001'
+      const agents = [
+        null,
+        ...(await Promise.all([1, 2].map(async () => (await get(await createSession(service.url, {}))).agent_id))),
+      ]
+      for (let round = 0; round < countOf('sessionListRounds'); round++) {
+        const rows = Array.from({ length: 1 + Math.floor(random() * 30) }, () => {
+          const agent = pick(agents)
+          const createdAt = new Date(START + Math.floor(random() * 5) * pick(STEPS_MS) + pick(STEPS_MS))
+          return { id: newUuid(), organizationId, harnessId: newUuid(), agentId: agent && toUuid(agent), createdAt }
+        })
+        await db.session.createMany({ data: rows })
+        const all = await db.session.findMany({ where: { organizationId }, select: { id: true } })
+        const gone = all.filter(() => random() < 0.2).map(({ id }) => toId('session', id))
+        for (const id of gone) expect((await ask('DELETE', `/${id}`)).status).toBe(204)
+        const pinned = rows.filter(() => random() < 0.2).map(({ id }) => toId('session', id))
+        for (const id of pinned) if (!gone.includes(id)) await ask('PUT', `/${id}/pin`)
+        await expectSortedPages(pick(agents), Math.floor(random() * 12) + 1)
+      }
+      const counts = await db.$queryRaw`SELECT FROM session_counts WHERE count <= 0`
+      expect(counts).toEqual([])
+    },
+  )
 
   it('finds every place on days on which clocks change, whatever the time zone of the database', async () => {
     const { db } = service.platform.deps

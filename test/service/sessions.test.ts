@@ -8,18 +8,16 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const create = (body?: unknown, headers?: Record<string, string>) =>
-  call(service.url, 'POST', '/v1/sessions', body, headers)
-const get = (id: string) => call(service.url, 'GET', `/v1/sessions/${id}`)
-const list = (query: string) => call(service.url, 'GET', `/v1/sessions${query}`)
+const create = (body?: unknown, headers?: Record<string, string>) => call(api, 'POST', '/v1/sessions', body, headers)
+const get = (id: string) => call(api, 'GET', `/v1/sessions/${id}`)
+const list = (query: string) => call(api, 'GET', `/v1/sessions${query}`)
 
 describe('creating a session', () => {
   it('needs nothing: no body', async () => {
@@ -27,7 +25,7 @@ describe('creating a session', () => {
     expect(status).toBe(201)
     expect(body).toEqual({
       id: expect.stringMatching(/^session_[0-9a-f]{32}$/),
-      organization_id: 'org_00000000000000000000000000000001',
+      organization_id: api.id,
       agent_id: null,
       harness_id: 'harness_01933b5a000070008000000000000601',
       model_id: null,
@@ -56,11 +54,11 @@ describe('creating a session', () => {
   })
 
   it('keeps what it is given', async () => {
-    const { body: agent } = await call(service.url, 'POST', '/v1/agents', { name: 'A', system_prompt: 'Help.' })
+    const { body: agent } = await call(api, 'POST', '/v1/agents', { name: 'A', system_prompt: 'Help.' })
     const given = {
       agent_id: agent.id,
       harness_id: unknownId('harness'),
-      model_id: await modelId(service.url, 'llmsim-echo'),
+      model_id: await modelId(api, 'llmsim-echo'),
       title: 'Title',
       tags: ['one', 'two'],
       capabilities: [{ ref: 'current_time', config: { zone: 'UTC' } }, { ref: 'session_storage' }],
@@ -110,7 +108,7 @@ describe('a limit of a session', () => {
 
 describe('getting a session', () => {
   it('knows both prefixes and answers with the long one', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     expect((await get(id.replace('session_', 'sess_'))).body).toMatchObject({ id })
   })
 
@@ -127,11 +125,10 @@ describe('getting a session', () => {
   )
 
   it('shows what a turn has left: status, previews, usage, times', async () => {
-    const { url } = service
-    const id = await createSession(url, {}, { model_id: await modelId(url, 'llmsim-echo') })
+    const id = await createSession(api, {}, { model_id: await modelId(api, 'llmsim-echo') })
     const long = '🦉'.repeat(150) + 'x'.repeat(100)
-    await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage(long))
-    await waitUntilIdle(url, id)
+    await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage(long))
+    await waitUntilIdle(api, id)
     const first = '🦉'.repeat(150) + 'x'.repeat(50)
     const { body } = await get(id)
     expect(body).toMatchObject({ status: 'idle', preview: first, output_preview: first })
@@ -139,11 +136,11 @@ describe('getting a session', () => {
     expect(body.usage.output_tokens).toBeGreaterThan(0)
     expect(body.started_at >= body.created_at && body.updated_at >= body.started_at).toBe(true)
 
-    await call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('second'))
+    await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('second'))
     const after = (await get(id)).body
     expect(after).toMatchObject({ preview: first, output_preview: 'second' })
     expect(after.usage.output_tokens).toBeGreaterThan(body.usage.output_tokens)
-    const agent = (await call(url, 'GET', `/v1/agents/${after.agent_id}`)).body
+    const agent = (await call(api, 'GET', `/v1/agents/${after.agent_id}`)).body
     expect(agent.usage).toEqual(after.usage)
   })
 })
@@ -152,7 +149,7 @@ describe('listing sessions', () => {
   const titles = (body: Json): string[] => body.data.map((session: Json) => session.title)
   let agent_id: string
   beforeAll(async () => {
-    const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'Many', system_prompt: 'Help.' })
+    const { body } = await call(api, 'POST', '/v1/agents', { name: 'Many', system_prompt: 'Help.' })
     agent_id = body.id
     for (let index = 0; index < 103; index++) await create({ agent_id, title: `${index}` })
   })

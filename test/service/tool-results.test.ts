@@ -8,8 +8,9 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { compactTypes, expectSoundRecord } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
 import {
   callsOf,
@@ -26,13 +27,10 @@ import {
   waitForEvent,
 } from '../support/turns.ts'
 
-let service: TestService
-let url: string
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
-  url = service.url
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 const RESULT = { tool_call_id: 'a', result: 1 }
 const OTHER = { tool_call_id: 'b', result: 2 }
@@ -40,17 +38,22 @@ const OTHER = { tool_call_id: 'b', result: 2 }
 /** A session whose client owes the results of `a` and `b`. */
 async function createWaitingSession(...more: object[]): Promise<{ id: string; turnId: string }> {
   const steps = [{ tool_calls: callsOf('a', 'b') }, ...more, { text: 'done' }]
-  const id = await createScriptedSession(url, steps, { tools: [clientTool('a'), clientTool('b')] })
-  return { id, turnId: (await postAndAsk(url, id)).id }
+  const id = await createScriptedSession(api, steps, { tools: [clientTool('a'), clientTool('b')] })
+  return { id, turnId: (await postAndAsk(api, id)).id }
 }
 
-/** Nothing of a refused request was taken: the turn still waits for both, and goes on with them. */
-async function expectUntouched(id: string, turnId: string): Promise<void> {
-  const turn = await getTurn(url, id, turnId)
+/** Nothing of a refused request was taken: the turn still waits for both. */
+async function expectWaiting(id: string, turnId: string): Promise<void> {
+  const turn = await getTurn(api, id, turnId)
   expect(turn.status).toBe('waiting')
   expect(turn.pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
-  expect((await submit(url, id, [RESULT, OTHER])).body).toEqual({ accepted: 2, status: 'active' })
-  expectSoundRecord(await waitUntilIdle(url, id))
+}
+
+/** The turn waits as before, and goes on with both. */
+async function expectUntouched(id: string, turnId: string): Promise<void> {
+  await expectWaiting(id, turnId)
+  expect((await submit(api, id, [RESULT, OTHER])).body).toEqual({ accepted: 2, status: 'active' })
+  expectSoundRecord(await waitUntilIdle(api, id))
 }
 
 describe('tool results that are refused', () => {
@@ -94,40 +97,50 @@ describe('tool results that are refused', () => {
     ['a NUL', [{ tool_call_id: 'a', result: { deep: ['\0'] } }], /NUL/],
     ['half a character', [{ tool_call_id: 'a', error: '\ud83e' }], /surrogate/],
   ]
+
+  // What is refused changes nothing, so one turn waits through all of it, and then goes on.
+  let waiting: { id: string; turnId: string }
+  beforeAll(async () => {
+    waiting = await createWaitingSession()
+  })
+  afterAll(() => expectUntouched(waiting.id, waiting.turnId))
+
   it.each(mistakes)('%s', async (_name, results, sentence) => {
-    const { id, turnId } = await createWaitingSession()
-    expectError(await submit(url, id, results), 400, sentence)
-    await expectUntouched(id, turnId)
+    const { id, turnId } = waiting
+    const before = await listEvents(api, id)
+    expectError(await submit(api, id, results), 400, sentence)
+    await expectWaiting(id, turnId)
+    expect(await listEvents(api, id)).toEqual(before)
   })
 
   it('a body that is none', async () => {
-    const { id, turnId } = await createWaitingSession()
+    const { id, turnId } = waiting
     const path = `/v1/sessions/${id}/tool-results`
-    expectError(await call(url, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
-    expectError(await call(url, 'POST', path), 400, 'body is needed')
+    expectError(await call(api, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
+    expectError(await call(api, 'POST', path), 400, 'body is needed')
     for (const body of ['null', '[]', '"x"', '{}', '{"tool_results":{}}', '{"tool_results":[null]}']) {
-      expectError(await call(url, 'POST', path, body), 400)
+      expectError(await call(api, 'POST', path, body), 400)
     }
     const text = { 'Content-Type': 'text/plain' }
-    expectError(await call(url, 'POST', path, JSON.stringify({ tool_results: [RESULT] }), text), 415)
-    await expectUntouched(id, turnId)
+    expectError(await call(api, 'POST', path, JSON.stringify({ tool_results: [RESULT] }), text), 415)
+    await expectWaiting(id, turnId)
   })
 
   it('a body that is too large', async () => {
-    const { id, turnId } = await createWaitingSession()
+    const { id, turnId } = waiting
     const body = JSON.stringify({ tool_results: [{ tool_call_id: 'a', result: 'x'.repeat(16 * 1024 * 1024) }] })
-    expectError(await call(url, 'POST', `/v1/sessions/${id}/tool-results`, body), 413, '16777216 bytes')
-    await expectUntouched(id, turnId)
+    expectError(await call(api, 'POST', `/v1/sessions/${id}/tool-results`, body), 413, '16777216 bytes')
+    await expectWaiting(id, turnId)
   })
 
   it('an id that was answered before', async () => {
     const { id, turnId } = await createWaitingSession()
-    await submit(url, id, [RESULT])
-    expectError(await submit(url, id, [RESULT]), 400, 'a is not pending; pending are: b')
-    expectError(await submit(url, id, [OTHER, RESULT]), 400, 'a is not pending; pending are: b')
-    expect((await getTurn(url, id, turnId)).pending_tool_calls).toHaveLength(1)
-    await submit(url, id, [OTHER])
-    const events = await waitUntilIdle(url, id)
+    await submit(api, id, [RESULT])
+    expectError(await submit(api, id, [RESULT]), 400, 'a is not pending; pending are: b')
+    expectError(await submit(api, id, [OTHER, RESULT]), 400, 'a is not pending; pending are: b')
+    expect((await getTurn(api, id, turnId)).pending_tool_calls).toHaveLength(1)
+    await submit(api, id, [OTHER])
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     const results = events.filter((event) => event.type === 'tool.completed')
     expect(results.map((event) => event.data.result[0].text)).toEqual(['1', '2'])
@@ -136,69 +149,67 @@ describe('tool results that are refused', () => {
   it('an id of another session, which goes on waiting', async () => {
     const { id, turnId } = await createWaitingSession()
     const steps = [{ tool_calls: callsOf('c') }, { text: 'done' }]
-    const other = await createScriptedSession(url, steps, { tools: [clientTool('c')] })
-    await postAndAsk(url, other)
-    expectError(await submit(url, id, [{ tool_call_id: 'c', result: 1 }]), 400, 'c is not pending')
-    expectError(await submit(url, other, [RESULT]), 400, 'a is not pending')
-    expect(await statusOf(url, other)).toBe('waitingfortoolresults')
+    const other = await createScriptedSession(api, steps, { tools: [clientTool('c')] })
+    await postAndAsk(api, other)
+    expectError(await submit(api, id, [{ tool_call_id: 'c', result: 1 }]), 400, 'c is not pending')
+    expectError(await submit(api, other, [RESULT]), 400, 'a is not pending')
+    expect(await statusOf(api, other)).toBe('waitingfortoolresults')
     await expectUntouched(id, turnId)
   })
 })
 
 describe('tool results for a session', () => {
   it('that is not there are not found', async () => {
-    expectError(await submit(url, unknownId('session'), [RESULT]), 404, 'Session not found')
-    expectError(await submit(url, 'session_1', [RESULT]), 400, /^session_id: /)
+    expectError(await submit(api, unknownId('session'), [RESULT]), 404, 'Session not found')
+    expectError(await submit(api, 'session_1', [RESULT]), 400, /^session_id: /)
   })
 
   it("that is another organization's are not found, with the same words", async () => {
-    const { db } = service.platform.deps
     const { id, turnId } = await createWaitingSession()
-    const organizationId = '0193aaaa-bbbb-7ccc-8ddd-000000000002'
-    await db.organization.create({ data: { id: organizationId, name: 'Other' } })
-    const uuid = id.replace(/^session_(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-    const own = await db.session.findUniqueOrThrow({ where: { id: uuid } })
+    const other = await newOrganization()
+    const uuid = toUuid(id)
+    const [own] = await api.query('SELECT agent_id FROM sessions WHERE id = $1', [uuid])
     const move = async (to: string, agentId: string | null) => {
-      await db.session.update({ where: { id: uuid }, data: { organizationId: to, agentId } })
-      await db.turn.updateMany({ where: { sessionId: uuid }, data: { organizationId: to } })
+      await api.query('UPDATE sessions SET organization_id = $2, agent_id = $3 WHERE id = $1', [uuid, to, agentId])
+      await api.query('UPDATE turns SET organization_id = $2 WHERE session_id = $1', [uuid, to])
     }
-    await move(organizationId, null)
+    await move(other.uuid, null)
     const missing = unknownId('session')
-    expect((await submit(url, id, [RESULT])).body).toEqual((await submit(url, missing, [RESULT])).body)
-    expectError(await submit(url, id, [RESULT]), 404, 'Session not found')
-    expectError(await cancel(url, id), 404, 'Session not found')
-    expectError(await cancel(url, id, { turn_id: turnId }), 404, 'not found')
-    expectError(await post(url, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
-    expectError(await post(url, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
-    await move(own.organizationId, own.agentId)
+    expect((await submit(api, id, [RESULT])).body).toEqual((await submit(api, missing, [RESULT])).body)
+    expectError(await submit(api, id, [RESULT]), 404, 'Session not found')
+    expectError(await cancel(api, id), 404, 'Session not found')
+    expectError(await cancel(api, id, { turn_id: turnId }), 404, 'not found')
+    expectError(await post(api, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
+    expectError(await post(api, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
+    await move(api.uuid, own.agent_id)
     await expectUntouched(id, turnId)
   })
 
   it('that is fresh, active or idle conflict', async () => {
-    const id = await createScriptedSession(url, [MUTE])
-    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
-    await post(url, id)
-    await waitForEvent(url, id, 'output.message.started')
-    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
-    await cancel(url, id)
-    expectSoundRecord(await waitUntilIdle(url, id))
-    expectError(await submit(url, id, [RESULT]), 409, 'does not wait for tool results')
+    const id = await createScriptedSession(api, [MUTE])
+    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    await post(api, id)
+    await waitForEvent(api, id, 'output.message.started')
+    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    await cancel(api, id)
+    expectSoundRecord(await waitUntilIdle(api, id))
+    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
   })
 
   it('that has all of them conflict', async () => {
     const { id } = await createWaitingSession(MUTE)
-    await submit(url, id, [RESULT, OTHER])
-    expectError(await submit(url, id, [RESULT, OTHER]), 409)
-    await cancel(url, id)
-    expectSoundRecord(await waitUntilIdle(url, id))
+    await submit(api, id, [RESULT, OTHER])
+    expectError(await submit(api, id, [RESULT, OTHER]), 409)
+    await cancel(api, id)
+    expectSoundRecord(await waitUntilIdle(api, id))
   })
 
   it('whose waiting turn was cancelled conflict', async () => {
     const { id } = await createWaitingSession()
-    await submit(url, id, [RESULT])
-    await cancel(url, id)
-    expectError(await submit(url, id, [OTHER]), 409)
-    const events = await waitUntilIdle(url, id)
+    await submit(api, id, [RESULT])
+    await cancel(api, id)
+    expectError(await submit(api, id, [OTHER]), 409)
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     expect(events.at(-2).type).toBe('turn.cancelled')
   })
@@ -207,7 +218,7 @@ describe('tool results for a session', () => {
     const { id } = await createWaitingSession()
     const answers = await Promise.all(
       Array.from({ length: times }, (_, index) =>
-        submit(url, id, [
+        submit(api, id, [
           { ...RESULT, result: index },
           { ...OTHER, result: index },
         ]),
@@ -216,7 +227,7 @@ describe('tool results for a session', () => {
     const won = answers.findIndex(({ status }) => status === 200)
     const statuses = answers.map(({ status }) => status).sort()
     expect(statuses).toEqual([200, ...Array(times - 1).fill(409)])
-    const events = await waitUntilIdle(url, id)
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     const results = events.filter((event) => event.type === 'tool.completed')
     expect(results.map((event) => event.data.result[0].text)).toEqual([`${won}`, `${won}`])
@@ -226,13 +237,13 @@ describe('tool results for a session', () => {
 describe('a message while the turn waits for tool results', () => {
   it('takes its place: its calls are cancelled, and the session goes on without idling', async () => {
     const { id, turnId } = await createWaitingSession({ text: 'slow', delay_ms: 3000 })
-    await submit(url, id, [RESULT])
-    const stream = await openStream(url, `/v1/sessions/${id}/sse`)
-    const answer = await post(url, id, 'Never mind')
+    await submit(api, id, [RESULT])
+    const stream = await openStream(api, `/v1/sessions/${id}/sse`)
+    const answer = await post(api, id, 'Never mind')
     expect(answer.status).toBe(201)
-    expect(await statusOf(url, id)).toBe('active')
-    expectError(await submit(url, id, [OTHER]), 409)
-    const events = await waitUntilIdle(url, id)
+    expect(await statusOf(api, id)).toBe('active')
+    expectError(await submit(api, id, [OTHER]), 409)
+    const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     const asked = events.findIndex((event) => event.type === 'tool.call_requested')
     expect(compactTypes(events.slice(asked))).toEqual([
@@ -246,7 +257,7 @@ describe('a message while the turn waits for tool results', () => {
     await stream.until((frame) => frame.event === 'session.idled')
     stream.close()
     expect(stream.events()).toEqual(events)
-    const [old, next] = await listTurns(url, id)
+    const [old, next] = await listTurns(api, id)
     expect(old).toMatchObject({ id: turnId, status: 'cancelled', pending_tool_calls: [] })
     expect(next).toMatchObject({ id: turnIdOf(answer), status: 'completed' })
   })
@@ -254,21 +265,21 @@ describe('a message while the turn waits for tool results', () => {
   it('and its last results at the same moment: one of both comes first, and nothing is lost', async () => {
     for (let round = 0; round < 10; round++) {
       const { id } = await createWaitingSession()
-      const [submitted, posted] = await Promise.all([submit(url, id, [RESULT, OTHER]), post(url, id, 'Never mind')])
+      const [submitted, posted] = await Promise.all([submit(api, id, [RESULT, OTHER]), post(api, id, 'Never mind')])
       expect(posted.status).toBe(201)
       expect([200, 409]).toContain(submitted.status)
-      const events = await waitUntilIdle(url, id)
+      const events = await waitUntilIdle(api, id)
       expectSoundRecord(events)
       const first = submitted.status === 200 ? 'completed' : 'cancelled'
-      expect((await listTurns(url, id)).map((turn) => turn.status)).toEqual([first, 'completed'])
-      expect((await listEvents(url, id, '?types=session.idled')).length).toBeLessThanOrEqual(2)
+      expect((await listTurns(api, id)).map((turn) => turn.status)).toEqual([first, 'completed'])
+      expect((await listEvents(api, id, '?types=session.idled')).length).toBeLessThanOrEqual(2)
     }
   })
 
   it('gives the model a cancelled result for what was not answered', async () => {
     const { id } = await createWaitingSession()
-    await post(url, id, 'Never mind')
-    const events = await waitUntilIdle(url, id)
+    await post(api, id, 'Never mind')
+    const events = await waitUntilIdle(api, id)
     const { messages } = events.findLast((event) => event.type === 'llm.generation').data
     expect(messages.map((message: Json) => message.role)).toEqual([
       'user',
@@ -281,7 +292,7 @@ describe('a message while the turn waits for tool results', () => {
 
   it('does nothing to another session', async () => {
     const { id, turnId } = await createWaitingSession()
-    await post(url, await createSession(url), 'Hello', {}, '?wait=60')
+    await post(api, await createSession(api), 'Hello', {}, '?wait=60')
     await expectUntouched(id, turnId)
   })
 })

@@ -1,23 +1,21 @@
 import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
-import { createLab, type LabRun } from '../support/lab.ts'
+import type { LabRun } from '../support/lab.ts'
 import { answerOf, compactTypes, expectSoundRecord, turnsOf } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-const lab = createLab()
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService({ capabilities: [lab.capability] })
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
 type ScriptedCall = { id?: string; name: string; arguments: object | string }
 
 /** The record of a session whose model makes these calls and then answers. */
 async function runCalls(calls: ScriptedCall[], more: object = {}): Promise<{ id: string; events: Json[] }> {
   const steps = [{ text: 'Let me see.', tool_calls: calls }, { text: 'done' }]
-  const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }], ...more })
-  await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
-  const events = await waitUntilIdle(service.url, id)
+  const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }], ...more })
+  await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+  const events = await waitUntilIdle(api, id)
   expectSoundRecord(events)
   expect(answerOf(events)).toBe('Let me see.')
   expect(events.find((event) => event.type === 'turn.completed').data.iterations).toBe(2)
@@ -33,7 +31,7 @@ const resultOf = async (name: string, args: object | string = {}): Promise<Json>
 }
 
 const parsed = (result: Json): Json => JSON.parse(result.result[0].text)
-const runsOf = (callId: string): LabRun[] => lab.runs.filter((run) => run.callId === callId)
+const runsOf = async (callId: string): Promise<LabRun[]> => (await api.labRuns()).filter((run) => run.callId === callId)
 
 describe('a turn whose model calls tools', () => {
   it('runs them in parallel, tells all of it once and in order, and lets the model go on', async () => {
@@ -76,7 +74,7 @@ describe('a turn whose model calls tools', () => {
         { type: 'tool_result', tool_call_id: 'two', result: null, error: 'failed as asked: why' },
       ]),
     )
-    const { body } = await call(service.url, 'GET', `/v1/sessions/${id}/messages?order=asc`)
+    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages?order=asc`)
     expect(body.data.map((message: Json) => message.role)).toEqual([
       ...['user', 'agent', 'tool_result', 'tool_result', 'agent'],
     ])
@@ -99,7 +97,8 @@ describe('a turn whose model calls tools', () => {
   it('tells the tool its call id, the same for the model and the tool', async () => {
     const id = `unique-${Date.now()}`
     await runCalls([{ id, name: 'echo', arguments: { text: 'x' } }])
-    expect(runsOf(id)).toEqual([{ tool: 'echo', args: { text: 'x' }, callId: id, mayHaveRun: false, aborted: false }])
+    const expected = { tool: 'echo', args: { text: 'x' }, callId: id, mayHaveRun: false, aborted: false }
+    expect(await runsOf(id)).toEqual([{ ...expected, organizationId: api.uuid, turnId: expect.any(String) }])
   })
 
   it('offers the tools and the prompt of its capabilities', async () => {
@@ -142,7 +141,7 @@ describe('a tool that misbehaves never fails the turn', () => {
 
   it('one that hangs is stopped when its time is over', async () => {
     expect(await resultOf('hang')).toMatchObject({ status: 'timeout', error: expect.stringContaining('1 s') })
-    expect(lab.runs.findLast((run) => run.tool === 'hang')?.aborted).toBe(true)
+    expect((await api.labRuns()).findLast((run) => run.tool === 'hang')?.aborted).toBe(true)
   })
 
   it('one that does not heed its signal is left alone', async () => {
@@ -200,12 +199,12 @@ describe('a model that calls tools wrongly', () => {
 
 describe('an agent whose capability has gone', () => {
   it('goes on without its tools', async () => {
-    const { url } = service
     const steps = [{ tool_calls: [{ name: 'echo', arguments: {} }] }, { text: 'done' }]
-    const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
-    await service.platform.deps.db.agent.updateMany({ data: { capabilities: [{ ref: 'gone' }, { ref: 'mcp:gone' }] } })
-    await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
-    const events = await waitUntilIdle(url, id)
+    const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }] })
+    const gone = JSON.stringify([{ ref: 'gone' }, { ref: 'mcp:gone' }])
+    await api.query('UPDATE agents SET capabilities = $1 WHERE organization_id = $2', [gone, api.uuid])
+    await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
+    const events = await waitUntilIdle(api, id)
     expect(completedCalls(events)[0].error).toContain('There are no tools.')
     expect(events.at(-2).type).toBe('turn.completed')
   })

@@ -10,27 +10,21 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { callsOf, cancel, clientTool, getTurn, MUTE, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
 
-let service: TestService
+let api: Organization
 beforeAll(async () => {
-  service = await startService()
+  api = await newOrganization()
 })
-afterAll(() => service.stop())
 
-const turns = (id: string, query = '') => call(service.url, 'GET', `/v1/sessions/${id}/turns${query}`)
-const post = (id: string, query = '') =>
-  call(service.url, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage('Hello'))
+const turns = (id: string, query = '') => call(api, 'GET', `/v1/sessions/${id}/turns${query}`)
+const post = (id: string, query = '') => call(api, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage('Hello'))
 const statuses = (body: Json): string[] => body.data.map((turn: Json) => turn.status)
 
 describe('turns', () => {
   it('are listed newest first, each with what became of it', async () => {
-    const id = await createScriptedSession(service.url, [
-      { text: 'Fine.' },
-      { error: { status: 400, message: 'No.' } },
-      MUTE,
-    ])
+    const id = await createScriptedSession(api, [{ text: 'Fine.' }, { error: { status: 400, message: 'No.' } }, MUTE])
     const first = await post(id, '?wait=60')
     const second = await post(id, '?wait=60')
     await post(id)
@@ -53,21 +47,21 @@ describe('turns', () => {
     expect(statuses((await turns(id, '?status=failed')).body)).toEqual(['failed'])
     expect(statuses((await turns(id, '?status=waiting')).body)).toEqual([])
     expect(statuses((await turns(id, '?offset=2&limit=1')).body)).toEqual(['failed'])
-    await cancel(service.url, id)
+    await cancel(api, id)
   })
 
   it('are got by id, in their own session only', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     const { turn } = (await post(id, '?wait=60')).body
-    const got = await call(service.url, 'GET', `/v1/sessions/${id.replace('session_', 'sess_')}/turns/${turn.id}`)
+    const got = await call(api, 'GET', `/v1/sessions/${id.replace('session_', 'sess_')}/turns/${turn.id}`)
     expect([got.status, got.body]).toEqual([200, turn])
-    const other = await createSession(service.url)
+    const other = await createSession(api)
     for (const path of [
       `${other}/turns/${turn.id}`,
       `${id}/turns/${unknownId('turn')}`,
       `${unknownId('session')}/turns/${turn.id}`,
     ]) {
-      expectError(await call(service.url, 'GET', `/v1/sessions/${path}`), 404, 'not found')
+      expectError(await call(api, 'GET', `/v1/sessions/${path}`), 404, 'not found')
     }
   })
 
@@ -76,11 +70,11 @@ describe('turns', () => {
   })
 
   it('are not listed for a wrong query or id', async () => {
-    const id = await createSession(service.url)
+    const id = await createSession(api)
     expectError(await turns(id, '?status=done'), 400, /^status: .*completed/)
     expectError(await turns(id, '?limit=-1'), 400, /^limit: /)
     expectError(await turns('session_1'), 400, /^session_id: /)
-    expectError(await call(service.url, 'GET', `/v1/sessions/${id}/turns/${unknownId('message')}`), 400, /^turn_id: /)
+    expectError(await call(api, 'GET', `/v1/sessions/${id}/turns/${unknownId('message')}`), 400, /^turn_id: /)
   })
 })
 
@@ -90,13 +84,13 @@ describe('a turn that asks its client', () => {
   const idsOf = (turn: Json): string[] => turn.pending_tool_calls.map((pending: Json) => pending.id)
 
   it('waits, with the calls that are left, and is found by that status', async () => {
-    const id = await createScriptedSession(service.url, steps, { tools })
-    const turn = await postAndAsk(service.url, id)
+    const id = await createScriptedSession(api, steps, { tools })
+    const turn = await postAndAsk(api, id)
     await post(id.replace('session_', 'sess_'), '?wait=60')
-    const other = await createScriptedSession(service.url, steps, { tools })
-    const waiting = await postAndAsk(service.url, other)
+    const other = await createScriptedSession(api, steps, { tools })
+    const waiting = await postAndAsk(api, other)
     expect(idsOf(waiting)).toEqual(['a', 'b'])
-    await submit(service.url, other, [{ tool_call_id: 'a' }])
+    await submit(api, other, [{ tool_call_id: 'a' }])
     const { body } = await turns(other, '?status=waiting')
     expect(body.data.map(idsOf)).toEqual([['b']])
     expect(body.data[0]).toMatchObject({ id: waiting.id, finished_at: null, error: null })
@@ -111,22 +105,19 @@ describe('a turn that asks its client', () => {
   })
 
   it('is active again when it has its results, and sums up its steps in the end', async () => {
-    const id = await createScriptedSession(service.url, [steps[0] ?? {}, { text: 'slow', delay_ms: 3000 }], { tools })
-    const { id: turnId } = await postAndAsk(service.url, id)
-    await submit(service.url, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
-    expect(await getTurn(service.url, id, turnId)).toMatchObject({ status: 'active', pending_tool_calls: [] })
-    const events = await waitUntilIdle(service.url, id)
-    const turn = await getTurn(service.url, id, turnId)
+    const id = await createScriptedSession(api, [steps[0] ?? {}, { text: 'slow', delay_ms: 3000 }], { tools })
+    const { id: turnId } = await postAndAsk(api, id)
+    await submit(api, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+    expect(await getTurn(api, id, turnId)).toMatchObject({ status: 'active', pending_tool_calls: [] })
+    const events = await waitUntilIdle(api, id)
+    const turn = await getTurn(api, id, turnId)
     const ends = events.filter((event) => event.type === 'reason.completed')
     const sum = (field: string): number => ends.reduce((total, event) => total + event.data.usage[field], 0)
     expect(turn).toMatchObject({ status: 'completed', iterations: 2, error: null, pending_tool_calls: [] })
     expect(turn.usage).toMatchObject({ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') })
     expect(ends[0].data.usage.output_tokens * ends[1].data.usage.output_tokens).toBeGreaterThan(0)
     expect(events.at(-2).data.usage).toEqual(turn.usage)
-    const [session, agent] = [
-      await call(service.url, 'GET', `/v1/sessions/${id}`),
-      await call(service.url, 'GET', '/v1/agents'),
-    ]
+    const [session, agent] = [await call(api, 'GET', `/v1/sessions/${id}`), await call(api, 'GET', '/v1/agents')]
     expect(session.body.usage).toEqual(turn.usage)
     expect(agent.body.data.find((one: Json) => one.id === session.body.agent_id).usage).toEqual(turn.usage)
     const startedAt = Date.parse(turn.started_at)
@@ -135,7 +126,7 @@ describe('a turn that asks its client', () => {
   })
 
   it('is not waited for by who posted its message', async () => {
-    const id = await createScriptedSession(service.url, steps, { tools })
+    const id = await createScriptedSession(api, steps, { tools })
     const { status, body } = await post(id, '?wait=60')
     expect([status, body.turn.status, idsOf(body.turn)]).toEqual([202, 'waiting', ['a', 'b']])
   })
@@ -143,18 +134,18 @@ describe('a turn that asks its client', () => {
   it('with a queue behind it keeps its place, and those that queue keep theirs', async () => {
     const slow = { tool_calls: callsOf('a', 'b'), delay_ms: 2000 }
     for (const how of ['answer', 'cancel', 'message'] as const) {
-      const id = await createScriptedSession(service.url, [slow, { text: 'one' }, { text: 'two' }, { text: 'three' }], {
+      const id = await createScriptedSession(api, [slow, { text: 'one' }, { text: 'two' }, { text: 'three' }], {
         tools,
       })
-      const waiting = postAndAsk(service.url, id)
-      await waitForEvent(service.url, id, 'output.message.started')
+      const waiting = postAndAsk(api, id)
+      await waitForEvent(api, id, 'output.message.started')
       await post(id)
       const { id: turnId } = await waiting
       expect(statuses((await turns(id)).body)).toEqual(['queued', 'waiting'])
-      if (how === 'answer') await submit(service.url, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
-      if (how === 'cancel') await cancel(service.url, id, { turn_id: turnId })
+      if (how === 'answer') await submit(api, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+      if (how === 'cancel') await cancel(api, id, { turn_id: turnId })
       if (how === 'message') await post(id)
-      const events = await waitUntilIdle(service.url, id)
+      const events = await waitUntilIdle(api, id)
       expectSoundRecord(events)
       const queued = how === 'message' ? ['completed', 'completed'] : ['completed']
       expect(statuses((await turns(id)).body)).toEqual([...queued, how === 'answer' ? 'completed' : 'cancelled'])

@@ -1,22 +1,20 @@
-import type { Json } from './http.ts'
-import { listEvents, waitFor } from './http.ts'
+import { type Json, listEvents, type Target, waitFor } from './http.ts'
 import { eventsOfTurn, expectSoundRecord, typesOf } from './record.ts'
-import type { TestService } from './service.ts'
 import { openStream } from './stream.ts'
-import { withClient } from './temporal.ts'
+import { type TemporalPlace, withClient } from './temporal.ts'
 import { cancel } from './turns.ts'
 
 /** Cancels a session's turns; the record has all of the end with the answer, an open stream soon. Returns the events. */
-export async function cancelAtOnce(url: string, id: string, body?: object): Promise<Json[]> {
-  const before = (await listEvents(url, id)).length
-  const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+export async function cancelAtOnce(target: Target, id: string, body?: object): Promise<Json[]> {
+  const before = (await listEvents(target, id)).length
+  const stream = await openStream(target, `/v1/sessions/${id}/sse`)
   const startedAt = performance.now()
-  const answer = await cancel(url, id, body)
+  const answer = await cancel(target, id, body)
   expect([answer.status, answer.body]).toEqual([
     200,
     { status: 'cancelled', message: expect.stringMatching(/cancelled/) },
   ])
-  const events = await listEvents(url, id)
+  const events = await listEvents(target, id)
   await stream.until((frame) => frame.event === 'session.idled' && frame.data.sequence > before)
   const tookMs = Math.round(performance.now() - startedAt)
   process.stdout.write(`${expect.getState().currentTestName}: ${tookMs} ms\n`)
@@ -33,7 +31,7 @@ export function typesAtEnd(events: Json[], turnId: string, count: number): strin
 }
 
 /** Waits until a turn's workflow has ended; returns how, and what it said of itself. */
-export const workflowEnd = (service: TestService, turnId: string): Promise<string> =>
+export const workflowEnd = (service: TemporalPlace, turnId: string): Promise<string> =>
   withClient(service, (client) =>
     waitFor(async () => {
       const { status } = await client.workflow.getHandle(turnId).describe()

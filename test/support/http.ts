@@ -6,17 +6,27 @@ export type Json = any
 export const PATIENCE_MS = 180_000
 export type Answer = { status: number; body: Json; headers: Headers }
 
+/** The address of a service, or with headers that go with each request there: as whom, in which organization. */
+export type Target = string | { url: string; headers: Record<string, string> }
+
+export const addressOf = (target: Target): string => (typeof target === 'string' ? target : target.url)
+export const headersOf = (target: Target): Record<string, string> => (typeof target === 'string' ? {} : target.headers)
+
 /** A string body is sent as it is, anything else as JSON. */
 export async function call(
-  url: string,
+  target: Target,
   method: string,
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
-  const answer = await fetch(url + path, {
+  const answer = await fetch(addressOf(target) + path, {
     method,
-    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    headers: {
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headersOf(target),
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await answer.text()
@@ -30,8 +40,8 @@ export const textMessage = (text: string, more: Record<string, unknown> = {}) =>
 })
 
 /** llmsim models by name, as GET /v1/llm-models lists them. */
-export async function modelId(url: string, name: string, headers: Record<string, string> = {}): Promise<string> {
-  const { body } = await call(url, 'GET', '/v1/llm-models', undefined, headers)
+export async function modelId(target: Target, name: string, headers: Record<string, string> = {}): Promise<string> {
+  const { body } = await call(target, 'GET', '/v1/llm-models', undefined, headers)
   const model = body.data.find((candidate: Json) => candidate.model_id === name)
   if (model === undefined) throw new Error(`there is no model ${name}`)
   return model.id
@@ -39,7 +49,7 @@ export async function modelId(url: string, name: string, headers: Record<string,
 
 /** A session, of an agent when given its fields; returns its id. */
 export async function createSession(
-  url: string,
+  target: Target,
   agent?: Record<string, unknown>,
   session: object = {},
   headers: Record<string, string> = {},
@@ -47,7 +57,7 @@ export async function createSession(
   let agent_id: string | undefined
   if (agent !== undefined) {
     const created = await call(
-      url,
+      target,
       'POST',
       '/v1/agents',
       { name: 'Test agent', system_prompt: 'Help.', ...agent },
@@ -56,14 +66,14 @@ export async function createSession(
     if (created.status !== 201) throw new Error(`agent: ${created.status} ${JSON.stringify(created.body)}`)
     agent_id = created.body.id
   }
-  const { status, body } = await call(url, 'POST', '/v1/sessions', { agent_id, ...session }, headers)
+  const { status, body } = await call(target, 'POST', '/v1/sessions', { agent_id, ...session }, headers)
   if (status !== 201) throw new Error(`session: ${status} ${JSON.stringify(body)}`)
   return body.id
 }
 
 /** A session whose model is an llmsim script: one step for each model call. */
 export async function createScriptedSession(
-  url: string,
+  target: Target,
   steps: object[],
   agent: object = {},
   session: object = {},
@@ -71,8 +81,8 @@ export async function createScriptedSession(
 ): Promise<string> {
   const system_prompt = `Play the script.\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
   return createSession(
-    url,
-    { system_prompt, default_model_id: await modelId(url, 'llmsim-script', headers), ...agent },
+    target,
+    { system_prompt, default_model_id: await modelId(target, 'llmsim-script', headers), ...agent },
     session,
     headers,
   )
@@ -80,12 +90,12 @@ export async function createScriptedSession(
 
 /** All events of a session, as the list tells them. */
 export async function listEvents(
-  url: string,
+  target: Target,
   sessionId: string,
   query = '',
   headers: Record<string, string> = {},
 ): Promise<Json[]> {
-  const { status, body } = await call(url, 'GET', `/v1/sessions/${sessionId}/events${query}`, undefined, headers)
+  const { status, body } = await call(target, 'GET', `/v1/sessions/${sessionId}/events${query}`, undefined, headers)
   if (status !== 200) throw new Error(`events: ${status} ${JSON.stringify(body)}`)
   return body.data
 }
@@ -106,12 +116,12 @@ export async function waitFor<T>(
 }
 
 /** Waits until the session has nothing left to do; returns its events. */
-export async function waitUntilIdle(url: string, sessionId: string): Promise<Json[]> {
+export async function waitUntilIdle(target: Target, sessionId: string): Promise<Json[]> {
   return waitFor(async () => {
     // The events of a long turn are too many to be read again and again.
-    const session = await call(url, 'GET', `/v1/sessions/${sessionId}`)
+    const session = await call(target, 'GET', `/v1/sessions/${sessionId}`)
     if (session.body.status !== 'idle') return undefined
-    const events = await listEvents(url, sessionId)
+    const events = await listEvents(target, sessionId)
     return events.at(-1)?.type === 'session.idled' && events
   }, `${sessionId} to go idle`)
 }

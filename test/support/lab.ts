@@ -3,6 +3,8 @@ import { sleep } from '../../lib/sleep.ts'
 
 /** Every run of a lab tool in this process, oldest first. */
 export type LabRun = {
+  organizationId: string
+  turnId: string
   tool: string
   args: Record<string, unknown>
   callId: string
@@ -32,7 +34,8 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     timeoutMs: 3_600_000,
     mayRunAgain: true,
     run: async (args, context) => {
-      const entry = { tool: name, args, callId: context.callId, mayHaveRun: context.mayHaveRun, aborted: false }
+      const { organizationId, turnId, callId, mayHaveRun } = context
+      const entry = { organizationId, turnId, tool: name, args, callId, mayHaveRun, aborted: false }
       runs.push(entry)
       context.signal.addEventListener('abort', () => {
         entry.aborted = true
@@ -42,10 +45,11 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     },
     ...more,
   })
-  const wait = async ({ ms }: Record<string, unknown>, { signal }: ToolContext): Promise<void> => {
-    await sleep(Number(ms ?? 50), signal)
+  const pause = async (ms: number, signal: AbortSignal) => {
+    await sleep(ms, signal)
     signal.throwIfAborted()
   }
+  const wait = ({ ms }: Record<string, unknown>, { signal }: ToolContext) => pause(Number(ms ?? 50), signal)
   const tools = [
     tool('echo', async (args) => args),
     tool('picture', async () => 'see the image'),
@@ -54,11 +58,9 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       await wait(args, run)
       return { waited: args.ms }
     }),
-    tool('meet', async ({ times }, { signal }) => {
-      while (runs.filter(({ tool }) => tool === 'meet').length < Number(times)) {
-        await sleep(10, signal)
-        signal.throwIfAborted()
-      }
+    tool('meet', async ({ times }, { signal, turnId }) => {
+      const isHere = (run: LabRun) => run.tool === 'meet' && run.turnId === turnId
+      while (runs.filter(isHere).length < Number(times)) await pause(10, signal)
     }),
     tool('fail', async ({ text }) => {
       throw new ToolError(`failed as asked: ${text}`)

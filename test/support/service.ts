@@ -1,11 +1,10 @@
-import { Runtime } from '@temporalio/worker'
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import type { Capability } from '../../domain/capabilities/capability.ts'
 import type { Retention } from '../../domain/deps.ts'
 import { type Config, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
-import { type RunningWorker, startWorker } from '../../worker/worker.ts'
+import type { RunningWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
 import { andPrint, createLogCheck, type LogCheck } from './log-check.ts'
 import { secretsOf } from './secrets.ts'
@@ -18,7 +17,7 @@ export type TestService = {
   api: RunningApi
   /** Another API process's worth: its own connections on the same record. */
   startPeer(): Promise<{ url: string; api: RunningApi; platform: Platform }>
-  startWorker(): RunningWorker
+  startWorker(): Promise<RunningWorker>
   /** The environment of a child process that joins this service. */
   environment: Record<string, string>
   /** What it has logged in this process. */
@@ -40,20 +39,28 @@ export type TestOptions = {
 
 let number = 0
 
-/** One native runtime for all workers of a test file; it is ended with the last service, or Jest could not exit. */
-let services = 0
-function openRuntime(): void {
-  if (services++ > 0) return
+/** One native runtime for all services of a test file that have workers; the last one ends it, or Jest could not exit. */
+let runtimes = 0
+let installed: Promise<void> | undefined
+async function openRuntime(): Promise<void> {
+  runtimes++
+  installed ??= installRuntime()
+  await installed
+}
+async function installRuntime(): Promise<void> {
+  const { Runtime } = await import('@temporalio/worker')
   const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
   Runtime.install({ shutdownSignals: [], logger: silent, telemetryOptions: { logging: { forward: {} } } })
 }
 async function closeRuntime(): Promise<void> {
-  if (--services === 0) await Runtime.instance().shutdown()
+  if (--runtimes > 0) return
+  installed = undefined
+  const { Runtime } = await import('@temporalio/worker')
+  await Runtime.instance().shutdown()
 }
 
 /** The whole service in this process, with a database, Redis keys and a task queue of its own. */
 export async function startService(options: TestOptions = {}): Promise<TestService> {
-  openRuntime()
   const database = await cloneDatabase()
   const name = `test-${process.pid}-${Date.now()}-${number++}`
   const environment = {
@@ -68,7 +75,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   const config = readConfig({ ...process.env, ...environment })
   const logCheck = createLogCheck(secretsOf(config))
   const log = createLog(config.LOG_LEVEL, name, andPrint(logCheck, process.env.TEST_LOG_LEVEL))
-  const stops: (() => Promise<void>)[] = [closeRuntime, database.drop]
+  const stops: (() => Promise<void>)[] = [database.drop]
   if (options.retention) stops.push(() => deleteSchedule(config))
   const build = async () => {
     const platform = await buildPlatform(config, log)
@@ -78,7 +85,11 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     return { platform, api, url: `http://127.0.0.1:${api.port}` }
   }
   const main = await build()
-  const runWorker = () => {
+  const runWorker = async () => {
+    // Loaded for those who need it: it brings a runtime of its own.
+    const { startWorker } = await import('../../worker/worker.ts')
+    await openRuntime()
+    stops.unshift(closeRuntime)
     if (options.retention) main.platform.temporal.scheduleRetention(options.retention)
     const worker = startWorker(main.platform.deps, {
       address: config.TEMPORAL_ADDRESS,
@@ -90,7 +101,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     stops.push(worker.stop)
     return worker
   }
-  if (options.worker !== false) runWorker()
+  if (options.worker !== false) await runWorker()
   return {
     ...main,
     config,

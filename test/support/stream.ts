@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { type Json, PATIENCE_MS } from './http.ts'
+import { addressOf, headersOf, type Json, PATIENCE_MS, type Target } from './http.ts'
 
 /** One frame of an event stream; `comment` for a line that begins with a colon. */
 export type Frame = { event?: string; id?: string; data?: Json; retry?: number; comment?: string }
@@ -22,7 +22,7 @@ export type OpenStream = {
 
 /** Opens a stream and collects its frames; the parser is the standard's, written apart from the service's. */
 export function openStream(
-  url: string,
+  target: Target,
   path: string,
   options: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
 ): Promise<OpenStream> {
@@ -30,35 +30,40 @@ export function openStream(
     const headers = {
       Accept: 'text/event-stream',
       ...(options.body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headersOf(target),
       ...options.headers,
     }
-    const sent = request(url + path, { method: options.method ?? 'GET', headers, agent: false }, (answer) => {
-      const frames: Frame[] = []
-      const waiting = new Set<() => void>()
-      let rest = ''
-      answer.setEncoding('utf8')
-      answer.on('data', (chunk: string) => {
-        const blocks = (rest + chunk).split('\n\n')
-        rest = blocks.pop() ?? ''
-        frames.push(...blocks.map(parseFrame))
-        for (const look of waiting) look()
-      })
-      const ended = new Promise<'whole' | 'torn'>((done) => {
-        answer.on('close', () => done(answer.complete ? 'whole' : 'torn'))
-        answer.on('error', () => done('torn'))
-      })
-      resolve({
-        status: answer.statusCode ?? 0,
-        headers: answer.headers,
-        frames,
-        events: () => frames.filter((frame) => frame.id !== undefined).map((frame) => frame.data),
-        until: (fits, timeoutMs = PATIENCE_MS) => waitForFrame(frames, waiting, fits, timeoutMs),
-        ended,
-        pause: () => void answer.pause(),
-        resume: () => void answer.resume(),
-        close: () => answer.destroy(),
-      })
-    })
+    const sent = request(
+      addressOf(target) + path,
+      { method: options.method ?? 'GET', headers, agent: false },
+      (answer) => {
+        const frames: Frame[] = []
+        const waiting = new Set<() => void>()
+        let rest = ''
+        answer.setEncoding('utf8')
+        answer.on('data', (chunk: string) => {
+          const blocks = (rest + chunk).split('\n\n')
+          rest = blocks.pop() ?? ''
+          frames.push(...blocks.map(parseFrame))
+          for (const look of waiting) look()
+        })
+        const ended = new Promise<'whole' | 'torn'>((done) => {
+          answer.on('close', () => done(answer.complete ? 'whole' : 'torn'))
+          answer.on('error', () => done('torn'))
+        })
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          frames,
+          events: () => frames.filter((frame) => frame.id !== undefined).map((frame) => frame.data),
+          until: (fits, timeoutMs = PATIENCE_MS) => waitForFrame(frames, waiting, fits, timeoutMs),
+          ended,
+          pause: () => void answer.pause(),
+          resume: () => void answer.resume(),
+          close: () => answer.destroy(),
+        })
+      },
+    )
     sent.on('error', reject)
     sent.end(options.body === undefined ? undefined : JSON.stringify(options.body))
   })

@@ -1,21 +1,20 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client'
-import type { Config } from '../../platform/config.ts'
 
-/** The part of a test service that says where its Temporal is. */
-type HasConfig = { config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE'> }
+/** A service of whose Temporal a test asks; a shared service has the one of the run. */
+export type TemporalPlace = { config?: { TEMPORAL_ADDRESS: string; TEMPORAL_NAMESPACE: string } }
 
 /** What the service asks of Temporal is looked at from outside, on a connection of the test's own. */
-export async function withClient<T>({ config }: HasConfig, work: (client: Client) => Promise<T>): Promise<T> {
-  const connection = await Connection.connect({ address: config.TEMPORAL_ADDRESS })
+export async function withClient<T>({ config }: TemporalPlace, work: (client: Client) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({ address: config?.TEMPORAL_ADDRESS ?? process.env.TEMPORAL_ADDRESS })
   try {
-    return await work(new Client({ connection, namespace: config.TEMPORAL_NAMESPACE }))
+    return await work(new Client({ connection, namespace: config?.TEMPORAL_NAMESPACE ?? 'default' }))
   } finally {
     await connection.close()
   }
 }
 
 /** The process that runs the pending step of a turn. A worker's identity is `<pid>@<host>`. */
-export const runnerPid = (service: HasConfig, turnId: string): Promise<number | undefined> =>
+export const runnerPid = (service: TemporalPlace, turnId: string): Promise<number | undefined> =>
   withClient(service, async (client) => {
     const description = await client.workflow
       .getHandle(turnId)
@@ -30,7 +29,7 @@ export const runnerPid = (service: HasConfig, turnId: string): Promise<number | 
   })
 
 /** How many workflows have run, or run, for a turn. */
-export const workflowsOf = (service: HasConfig, turnId: string): Promise<number> =>
+export const workflowsOf = (service: TemporalPlace, turnId: string): Promise<number> =>
   withClient(service, async (client) => (await client.workflow.count(`WorkflowId = '${turnId}'`)).count)
 
 /** Whatever Temporal answers, as text; payloads decoded. */

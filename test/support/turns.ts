@@ -1,46 +1,55 @@
-import { type Answer, call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from './http.ts'
+import {
+  type Answer,
+  call,
+  createScriptedSession,
+  type Json,
+  listEvents,
+  type Target,
+  textMessage,
+  waitFor,
+} from './http.ts'
 
 /** What clients do to a session's turns, and how they see where these stand. */
 
-export const post = (url: string, id: string, text = 'Go', more: object = {}, query = ''): Promise<Answer> =>
-  call(url, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text, { ...more }))
+export const post = (target: Target, id: string, text = 'Go', more: object = {}, query = ''): Promise<Answer> =>
+  call(target, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text, { ...more }))
 
-export const cancel = (url: string, id: string, body?: object): Promise<Answer> =>
-  call(url, 'POST', `/v1/sessions/${id}/cancel`, body)
+export const cancel = (target: Target, id: string, body?: object): Promise<Answer> =>
+  call(target, 'POST', `/v1/sessions/${id}/cancel`, body)
 
-export const submit = (url: string, id: string, tool_results: object[]): Promise<Answer> =>
-  call(url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
+export const submit = (target: Target, id: string, tool_results: object[]): Promise<Answer> =>
+  call(target, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
 
-export const statusOf = async (url: string, id: string): Promise<string> =>
-  (await call(url, 'GET', `/v1/sessions/${id}`)).body.status
+export const statusOf = async (target: Target, id: string): Promise<string> =>
+  (await call(target, 'GET', `/v1/sessions/${id}`)).body.status
 
 /** Oldest first. */
-export async function listTurns(url: string, id: string, query = '?limit=100'): Promise<Json[]> {
-  const { status, body } = await call(url, 'GET', `/v1/sessions/${id}/turns${query}`)
+export async function listTurns(target: Target, id: string, query = '?limit=100'): Promise<Json[]> {
+  const { status, body } = await call(target, 'GET', `/v1/sessions/${id}/turns${query}`)
   if (status !== 200) throw new Error(`turns: ${status} ${JSON.stringify(body)}`)
   return body.data.reverse()
 }
 
-export async function getTurn(url: string, id: string, turnId: string): Promise<Json> {
-  return (await call(url, 'GET', `/v1/sessions/${id}/turns/${turnId}`)).body
+export async function getTurn(target: Target, id: string, turnId: string): Promise<Json> {
+  return (await call(target, 'GET', `/v1/sessions/${id}/turns/${turnId}`)).body
 }
 
 /** The turn that a posted message got. */
 export const turnIdOf = (answer: Answer): string => String(answer.body.id).replace('message_', 'turn_')
 
 /** Posts a message and waits until its turn waits for the client; returns the turn. */
-export async function postAndAsk(url: string, id: string, text?: string): Promise<Json> {
-  const turnId = turnIdOf(await post(url, id, text))
+export async function postAndAsk(target: Target, id: string, text?: string): Promise<Json> {
+  const turnId = turnIdOf(await post(target, id, text))
   return waitFor(async () => {
-    const turn = await getTurn(url, id, turnId)
+    const turn = await getTurn(target, id, turnId)
     return turn.status === 'waiting' && turn
   }, `${turnId} to wait for its client`)
 }
 
 /** Waits until the record has the nth event of a type; returns all events. */
-export const waitForEvent = (url: string, id: string, type: string, nth = 1): Promise<Json[]> =>
+export const waitForEvent = (target: Target, id: string, type: string, nth = 1): Promise<Json[]> =>
   waitFor(async () => {
-    const events = await listEvents(url, id)
+    const events = await listEvents(target, id)
     return events.filter((event) => event.type === type).length >= nth && events
   }, `${type} of ${id}`)
 
@@ -68,13 +77,13 @@ export const MUTE = { text: 'never said', delay_ms: 3_600_000 }
 
 /** A session whose first turn is in its model call, with others in the queue; the turns' ids are in that order. */
 export async function createBusySession(
-  url: string,
+  target: Target,
   queued: number,
   steps: object[] = [MUTE],
 ): Promise<{ id: string; turns: string[] }> {
-  const id = await createScriptedSession(url, steps)
-  const turns = [turnIdOf(await post(url, id))]
-  await waitForEvent(url, id, 'output.message.started')
-  for (let index = 0; index < queued; index++) turns.push(turnIdOf(await post(url, id)))
+  const id = await createScriptedSession(target, steps)
+  const turns = [turnIdOf(await post(target, id))]
+  await waitForEvent(target, id, 'output.message.started')
+  for (let index = 0; index < queued; index++) turns.push(turnIdOf(await post(target, id)))
   return { id, turns }
 }

@@ -1,15 +1,15 @@
-import { randomInt } from 'node:crypto'
 import { parse as parseYaml } from 'yaml'
 import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
 import { documentFileName, type RenderedAgent, renderAgentDocument } from '../../../domain/agents/document/render.ts'
 import { createDocumentThreads } from '../../../domain/agents/document/threads.ts'
 import { DomainError } from '../../../domain/errors.ts'
+import { countOf } from '../../support/counts.ts'
 import { createRandom } from '../../support/random.ts'
+import { seedsOf } from '../../support/seeds.ts'
 
 const threads = createDocumentThreads()
-const SEED = Number(process.env.DOCUMENT_SEED ?? randomInt(2 ** 31))
-const AGENTS = 600
-const BROKEN = 300
+const AGENTS = countOf('drawnAgents')
+const BROKEN = countOf('brokenDocuments')
 
 const MARKS = [
   ...['---', '\n---\n', '...', '\n', '\n\n', '\r\n', '\r', '\t', ' ', '  ', ': ', ':', ' #', '#', '&a', '*a', '!!str'],
@@ -158,18 +158,19 @@ const sorted = (value: unknown): string =>
   )
 const frontMatter = (document: string): string => document.slice(4, document.indexOf('\n---\n', 4) + 1)
 
-describe(`any agent (DOCUMENT_SEED=${SEED})`, () => {
+describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
   it(`is the same after it was a document, ${AGENTS} times`, async () => {
     for (let number = 0; number < AGENTS; number++) {
-      const agent = drawAgent(SEED + number)
+      const own = seed + number
+      const agent = drawAgent(own)
       const parsed = await parseAgentDocument(threads, renderAgentDocument(agent), 'text/markdown')
-      expect([number, sorted(parsed)]).toEqual([number, sorted(given(agent))])
+      expect({ seed: own, agent: sorted(parsed) }).toEqual({ seed: own, agent: sorted(given(agent)) })
     }
   })
 
   it('has front matter that YAML of both versions reads alike', () => {
     for (let number = 0; number < AGENTS; number++) {
-      const { system_prompt, ...agent } = drawAgent(SEED + number)
+      const { system_prompt, ...agent } = drawAgent(seed + number)
       const yaml = frontMatter(renderAgentDocument({ ...agent, system_prompt: 'Hello', capabilities: [], tools: [] }))
       const { system_prompt: _, ...expected } = given({ ...agent, system_prompt, capabilities: [], tools: [] })
       for (const version of ['1.1', '1.2'] as const) expect(parseYaml(yaml, { version })).toEqual(expected)
@@ -178,8 +179,8 @@ describe(`any agent (DOCUMENT_SEED=${SEED})`, () => {
 
   it(`is refused in a sentence or read when its document is damaged, ${BROKEN} times`, async () => {
     for (let number = 0; number < BROKEN; number++) {
-      const { below, pick } = createDraw(SEED - 1 - number)
-      const document = renderAgentDocument(drawAgent(SEED + number))
+      const { below, pick } = createDraw(seed - 1 - number)
+      const document = renderAgentDocument(drawAgent(seed + number))
       const place = below(document.length)
       const damaged = document.slice(0, place) + pick(['', ...MARKS]) + document.slice(place + below(4))
       const outcome = await parseAgentDocument(threads, damaged, pick([undefined, 'application/yaml'])).catch(

@@ -1,21 +1,10 @@
-import { randomInt } from 'node:crypto'
 import type { ContentPart, Message } from '../../../contract/messages.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction } from '../../../domain/conversation/compaction.ts'
 import { toId } from '../../../domain/ids.ts'
 import { estimateInputTokens, estimateMessageTokens } from '../../../domain/llm/token-estimate.ts'
-
-const SEED = Number(process.env.CONTEXT_SEED ?? randomInt(2 ** 31))
-
-/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
+import { countOf } from '../../support/counts.ts'
+import { createRandom } from '../../support/random.ts'
+import { seedsOf } from '../../support/seeds.ts'
 
 const message = (sequence: number, role: Message['role'], content: ContentPart[]): Message => ({
   id: toId('message', `${String(sequence).padStart(8, '0')}-0000-7000-8000-000000000000`),
@@ -216,9 +205,9 @@ function anyConversation(random: () => number): Message[] {
   return messages.map((each, index) => ({ ...each, sequence: index % 7 === 3 ? each.sequence + 1000 : each.sequence }))
 }
 
-describe(`any conversation (CONTEXT_SEED=${SEED})`, () => {
-  const random = createRandom(SEED)
-  const samples = Array.from({ length: 300 }, () => {
+describe.each(seedsOf('conversations'))('any conversation (SEED=%i)', (seed) => {
+  const random = createRandom(seed)
+  const samples = Array.from({ length: countOf('drawnConversations') }, () => {
     const original = anyConversation(random)
     const contextTokens = Math.floor(random() * 4000)
     return { original, patched: patchDanglingCalls(original), limits: { fixedTokens: 50, contextTokens } }

@@ -16,6 +16,13 @@ afterEach(async () => {
   await service.stop()
 })
 
+describe('a message with no worker there', () => {
+  it('is accepted before anything can answer it', async () => {
+    const { status, body } = await post(url, await createSession(url), 'Hello?')
+    expect([status, body.sequence]).toEqual([201, 1])
+  })
+})
+
 describe('cancelling with no worker there', () => {
   it('settles at once what has not begun; a worker that comes later adds nothing', async () => {
     const id = await createSession(url)
@@ -25,7 +32,7 @@ describe('cancelling with no worker there', () => {
       ...['input.message', 'input.message', 'turn.cancelled', 'turn.cancelled', 'session.idled'],
     ])
     expect(await statusOf(url, id)).toBe('idle')
-    service.startWorker()
+    await service.startWorker()
     // The second had no workflow, or one that would find its turn ended.
     await workflowEnd(service, turns[0] ?? '')
     const next = await post(url, id, 'Now?', {}, '?wait=60')

@@ -1,0 +1,27 @@
+/**
+ * How much a costly test does: in each `npm test`, and in `npm run test:soak`. Only what still shows at the smaller
+ * count is here: what is alive in memory for slow clients does not.
+ */
+const COUNTS = {
+  kills: [10, 50],
+  killLanes: [3, 6],
+  interleavings: [200, 1000],
+  interleavingsAtOnce: [50, 100],
+  /** Of outages, each of every kind; an interleaving appends about three times. */
+  outageRounds: [2, 10],
+  abandonedStreams: [1000, 10_000],
+  abandonedToWarmUp: [300, 1000],
+  stormSessions: [25, 100],
+  turnIterations: [25, 100],
+  largeItems: [10, 16],
+  cancelRaces: [12, 30],
+  clientToolRaces: [6, 12],
+  sessionListRounds: [8, 25],
+  drawnAgents: [150, 1200],
+  brokenDocuments: [100, 600],
+  drawnConversations: [300, 3000],
+} satisfies Record<string, [test: number, soak: number]>
+
+export const isSoak = process.env.SOAK === '1'
+
+export const countOf = (name: keyof typeof COUNTS): number => COUNTS[name][isSoak ? 1 : 0]
