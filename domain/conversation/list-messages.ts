@@ -7,17 +7,17 @@ import { messageTypes, presentMessage, type StoredEvent } from '../events/presen
 
 const MESSAGES_PAGE = 20
 
-/** Not as a parameter: a prepared statement could not use the index of messages. */
+/** Inlined rather than passed as a parameter: with one, a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
 
 type Order = 'asc' | 'desc'
-/** `after`: the last sequence that has been read; `skip` comes on top of it. */
+/** A place in the list. `after` is the last sequence that was read; `skip` counts from there. */
 type Place = { order: Order; after: number | undefined; skip: number; take: number }
 type Row = StoredEvent & SizedRow
 
 /**
- * The messages of a session in pages that fit in memory, newest first unless `order` says otherwise. Throws `not_found`
- * when the session is deleted meanwhile.
+ * Reads the messages of a session in `order`, in pages that fit in memory. Throws `not_found` when the session is gone,
+ * even if it is deleted in the meantime.
  */
 export async function* readMessages(
   deps: Deps,
@@ -34,12 +34,12 @@ export async function* readMessages(
     if (last === undefined || (rows.length < take && !isFull(rows))) return
     after = last.sequence
     left -= rows.length
-    // Large ones are looked for in small numbers.
+    // A page cut short by its size means large messages: ask for fewer.
     wanted = Math.min(MESSAGES_PAGE, 2 * rows.length)
   }
 }
 
-/** A deleted session's messages go after it: what is there is no proof of it. */
+/** Reads one page together with the session: its messages are deleted after it, so they do not prove that it exists. */
 async function readPage(deps: Deps, sessionId: string, { order, after, skip, take }: Place): Promise<Row[]> {
   const direction = order === 'asc' ? Prisma.sql`ASC` : Prisma.sql`DESC`
   const isAfter = order === 'asc' ? Prisma.sql`sequence > ${after}` : Prisma.sql`sequence < ${after}`
@@ -52,6 +52,6 @@ async function readPage(deps: Deps, sessionId: string, { order, after, skip, tak
       LEFT JOIN LATERAL ${pageBySizeSql(messages, order === 'asc' ? 'ASC' : 'DESC')} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
   if (found.length === 0) throw notFound('Session')
-  // A session without such messages gives one row, without a message.
+  // A session without such messages yields one row with no message.
   return found.filter((row) => row.sequence !== null)
 }
