@@ -50,7 +50,7 @@ export function patchDanglingCalls(messages: Message[]): Message[] {
   return patched
 }
 
-/** Removes the results that answer no call in `open`, and answered calls from `open`. Undefined when none is answered. */
+/** Removes results that answer no call in `open`, and answered calls from `open`. Undefined when none is answered. */
 function answersTo(message: Message, open: string[]): Message | undefined {
   let answered = 0
   const content = message.content.filter((part) => {

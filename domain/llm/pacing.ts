@@ -1,6 +1,6 @@
 import { sleep } from '../../lib/sleep.ts'
 
-/** Waits `delayMs`; throws the signal's reason as soon as it aborts. */
+/** Waits `delayMs`. Throws the signal's reason as soon as it aborts. */
 export async function delay(delayMs: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
   if (delayMs > 0) await sleep(delayMs, signal)

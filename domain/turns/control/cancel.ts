@@ -22,8 +22,8 @@ const OPERATOR_REASON = 'cancelled in Temporal'
 
 /**
  * Cancels all running, waiting and queued turns of a session, or only `turnId`. The cancellation is recorded when this
- * returns, with or without a worker: nothing can be appended to those turns afterwards, and the activities that still
- * work on them stop when they are notified. Throws `not_found` for a session or turn that the caller does not have.
+ * returns, with or without a worker: nothing can be appended to those turns afterwards, and their workflows and
+ * activities stop when they are notified. Throws `not_found` for a session or turn that the caller does not have.
  */
 export async function cancelTurns(
   deps: Deps,

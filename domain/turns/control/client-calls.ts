@@ -44,7 +44,7 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
 export const settleCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'wait')
 
-/** Records a timeout for each answer that is missing when the time is over; the turn goes on with it. Idempotent. */
+/** Records a timeout for each missing answer when the waiting time is over; the turn then continues. Idempotent. */
 export const settleOverdueCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'give_up')
 
@@ -80,7 +80,7 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
 }
 
 /**
- * Records results for calls that a waiting turn requested from its client. The turn goes on when the last one is in.
+ * Records results for calls that a waiting turn requested from its client. The turn continues when the last one is in.
  * All or none of a request's results are accepted. Throws `not_found` for a session that the caller does not have,
  * `conflict` when the session does not wait, `invalid` for a malformed approval and for a result that answers no
  * pending call or answers one twice.

@@ -9,9 +9,9 @@ export type DeltaWriter = {
 
 /**
  * Writes streamed text in batches. The first piece is written at once, together with whatever arrives in the same
- * iteration of the event loop; later batches follow `batchMs` after the write before. Only one write runs at a time, so
- * that the order holds and a slow database causes larger batches, not a queue. `onError` gets the error of the first
- * failed write; nothing is written after that.
+ * iteration of the event loop; later writes are at least `batchMs` apart. Only one write runs at a time, so that the
+ * order holds and a slow database causes larger batches, not a queue. `onError` gets the error of the first failed
+ * write; nothing is written after that.
  */
 export function createDeltaWriter(
   batchMs: number,

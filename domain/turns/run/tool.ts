@@ -18,7 +18,7 @@ const UNHEEDED_MS = 1000
 const RECORD_MS = 20_000
 const RECORD_AGAIN_MS = 500
 
-/** Runs one call of a reason step and records its result. Whatever the tool does, the turn goes on. */
+/** Runs one call of a reason step and records its result. Whatever the tool does, the turn continues. */
 export async function runTool(
   deps: Deps,
   turn: TurnInput,
