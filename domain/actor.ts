@@ -1,4 +1,4 @@
 import type { Role } from '../contract/auth.ts'
 
-/** Who asks, and in which organization: every query of the domain carries it. An API key is of that one only. */
+/** The caller and its organization, carried by every query of the domain. An API key belongs to that one only. */
 export type Actor = { organizationId: string; userId: string; role: Role; isApiKey: boolean }

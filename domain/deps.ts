@@ -14,39 +14,39 @@ import type { SessionLines } from './events/session-lines.ts'
 import type { ModelEnvironment } from './llm/catalog.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 
-/** Everything the domain needs of the outside world; built once, in platform/wiring/build.ts. */
+/** Everything that the domain needs from the outside world. Built once, in platform/wiring/build.ts. */
 export type Deps = {
   log: Logger
   db: PrismaClient
-  /** For short commands, which fail at once when Redis is away: nothing here may wait for it. */
+  /** Client for short commands, which fail at once when Redis is unavailable: the domain must not wait for it. */
   redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   auth: AuthSettings
   events: { ids: EventIds; broker: EventBroker; lines: SessionLines; lastContext: ContextMemo }
   workflows: TurnControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
   models: ModelEnvironment
-  /** What agents and sessions may name; domain/capabilities/builtin/registry.ts has the service's own. */
+  /** Capabilities that agents and sessions may name. domain/capabilities/builtin/registry.ts has the built-in ones. */
   capabilities: Capability[]
-  /** Whether tools may call addresses of private networks; true only where nobody is to be kept from them. */
+  /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
-  /** Threads for work that strangers can make long, started when needed. */
+  /** Threads for work that untrusted input can make long, started when needed. */
   threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads }
-  /** Tells an error of a part of the outside world that does not answer from every other; undefined for the others. */
+  /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */
   unavailability: (error: unknown) => 'overloaded' | 'away' | undefined
   limits: TurnLimits
   retention: Retention
 }
 
 export type TurnLimits = {
-  /** Model calls of a turn. */
+  /** Limit on the model calls of a turn. */
   maxTurnIterations: number
-  /** How long a turn waits for the results of a client's tools. */
+  /** Time that a turn waits for the results of a client's tools. */
   clientToolTimeoutMs: number
-  /** How long a model may say nothing before its call counts as failed. */
+  /** Time that a model may send nothing before its call counts as failed. */
   modelIdleTimeoutMs: number
 }
 
-/** How long things are kept; deltas from the moment on that their message is complete. */
+/** Retention times. Those of deltas count from the moment at which their message is complete. */
 export type Retention = { deltasMs: number; idempotencyKeysMs: number }
 
-/** For each part of the outside world 'ok', or why it is not. */
+/** Checks each dependency: 'ok', or the reason why it is not. */
 export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>

@@ -9,7 +9,7 @@ export type ErrorKind =
   | 'too_many'
   | 'bad_gateway'
 
-/** A caller's mistake or a limit. The message is a sentence that the caller can act on; it is sent as it is. */
+/** A caller's mistake or an exceeded limit. The message is sent unchanged: a sentence that the caller can act on. */
 export class DomainError extends Error {
   override name = 'DomainError'
   readonly kind: ErrorKind
@@ -23,11 +23,11 @@ export class DomainError extends Error {
 }
 
 export const invalid = (message: string) => new DomainError('invalid', message)
-/** The same words for a missing thing and for another organization's. */
+/** Reports a missing thing, in the same words as a thing of another organization. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)
 export const unauthenticated = (message: string) => new DomainError('unauthenticated', message)
 export const forbidden = (message: string) => new DomainError('forbidden', message)
-/** Somebody whom the service asked failed. */
+/** Reports the failure of another service that this one called. */
 export const badGateway = (message: string) => new DomainError('bad_gateway', message)
 export const conflict = (message: string) => new DomainError('conflict', message)
 export const tooMany = (message: string, retryAfterSeconds: number) =>

@@ -4,14 +4,14 @@ import { deleteOldLogins } from './auth/log-in.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldKeys } from './idempotency-keys.ts'
 
-/** Turns that are looked at together. */
+/** Number of turns that are processed together. */
 const PAGE = 200
-/** What one statement may read, in events, so that it stays far from its 30 s. A larger step goes alone. */
+/** Number of events that one statement may read, so that it stays far below its 30 s. A larger step goes alone. */
 const BATCH_EVENTS = 20_000
-/** A run ends by itself before Temporal ends it; the next one goes on. */
+/** Time limit of a run in ms, so that it stops before Temporal times it out. The next run continues. */
 const RUN_MS = 8 * 60_000
 
-/** What is kept for a time only is deleted from here. May be run at any moment, also twice at once, and be killed. */
+/** Deletes everything whose retention time is over. Safe to run at any time, to run concurrently, and to be killed. */
 export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> {
   await deleteOldLogins(deps, signal)
   await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
@@ -20,9 +20,9 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
 }
 
 /**
- * Deletes the deltas of messages that have been complete for `olderThanMs`, and all of turns that have been over for
- * as long. Those of an unfinished message stay, however old: cancelling makes a message of them, and a reader that
- * begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
+ * Deletes the deltas of messages that have been complete for `olderThanMs`, and all deltas of turns that have been over
+ * for as long. The deltas of an unfinished message stay, however old: cancelling makes a message of them, and a reader
+ * that begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
  */
 export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<RetentionOutcome> {
   const until = Date.now() + RUN_MS
@@ -39,20 +39,23 @@ export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: A
   return { ...deleted, more: false }
 }
 
-/** A turn that has begun, with the place of its events; `to` is 0 while it has no end, `isOver` once that is old. */
+/** Range of events of a turn that has begun. `to` is 0 while it has no end; `isOver` means that its end is old. */
 type OldTurn = { id: string; sessionId: string; startedAt: Date; isOver: boolean; from: number; to: number }
 
-/** Events of a turn between two sequences, both exclusive; `step` is empty for all of them. */
+/** Events of a turn between two sequences, both exclusive. An empty `step` stands for all steps. */
 type Span = { sessionId: string; turnId: string; step: string; from: number; to: number }
 
-/** By the clock of the record, which is that of the events. */
+/** Returns the cutoff by the database's clock, which is also that of the events. */
 async function readCutoff(deps: Deps, olderThanMs: number): Promise<string> {
   const rows = await deps.db.$queryRaw<{ cutoff: Date }[]>`
     SELECT now() - make_interval(secs => ${olderThanMs / 1000}) AS cutoff`
   return (rows[0]?.cutoff ?? new Date(0)).toISOString()
 }
 
-/** Between a turn's start and its end there is nothing but its own events and messages that queue behind it. */
+/**
+ * Reads a page of turns with deltas to delete. Between a turn's start and end there is nothing but its own events and
+ * messages queued behind it.
+ */
 function readTurns(deps: Deps, cutoff: string, after?: OldTurn): Promise<OldTurn[]> {
   return deps.db.$queryRaw<OldTurn[]>`
     SELECT id, session_id AS "sessionId", started_at AS "startedAt",
@@ -69,7 +72,7 @@ function readTurns(deps: Deps, cutoff: string, after?: OldTurn): Promise<OldTurn
     ORDER BY started_at, id LIMIT ${PAGE}`
 }
 
-/** What of the turns may go. One that is over goes as a whole, a large one step by step before that. */
+/** Returns the spans to delete. A turn that is over goes as a whole, a large one step by step before that. */
 async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
   const stepwise = turns.filter(({ isOver, from, to }) => !isOver || to - from > BATCH_EVENTS)
   const whole = turns.filter(({ isOver }) => isOver)
@@ -79,7 +82,7 @@ async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<
   ]
 }
 
-/** The steps of turns whose message has been complete for long enough, whatever has become of the turn. */
+/** Reads the steps whose message has been complete for long enough, regardless of the turn's status. */
 async function readSteps(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
   if (turns.length === 0) return []
   return deps.db.$queryRaw<Span[]>`
@@ -108,8 +111,9 @@ function inBatches(spans: Span[]): Span[][] {
 }
 
 /**
- * One statement, so that no reader sees a part of a message's deltas. Each span is looked up by itself (OFFSET keeps
- * the planner from joining, for which it might read the whole table), and the rows are deleted by their place.
+ * Deletes the deltas of the spans in one statement, so that no reader sees only part of a message's deltas. Each span
+ * is looked up separately: OFFSET keeps the planner from a join, for which it might read the whole table. The rows are
+ * deleted by their ctid.
  */
 function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
   return deps.db.$executeRaw`
@@ -130,11 +134,11 @@ function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
     ))`
 }
 
-/** Nothing is appended to a turn that is over, so it need not be looked at again. */
+/** Marks the turns that are over as done: nothing is appended to them, so they need not be checked again. */
 async function markTurns(deps: Deps, turns: OldTurn[]): Promise<number> {
   const ids = turns.filter(({ isOver }) => isOver).map(({ id }) => id)
   if (ids.length === 0) return 0
-  // One that somebody else holds, as it is deleted with its session, is not waited for: that one may wait for another.
+  // Skips a turn that is locked because it is deleted with its session: that transaction may wait for another of these.
   return deps.db.$executeRaw`
     UPDATE turns SET deltas_deleted = true WHERE id IN (
       SELECT id FROM turns WHERE id = ANY (${ids}::uuid[]) AND NOT deltas_deleted FOR NO KEY UPDATE SKIP LOCKED

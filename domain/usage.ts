@@ -1,6 +1,6 @@
 import type { TokenUsage } from '../contract/common.ts'
 
-/** The four counters as the tables keep them. */
+/** The four token counters as stored in the tables. */
 type Counters = { inputTokens: bigint; outputTokens: bigint; cacheReadTokens: bigint; cacheCreationTokens: bigint }
 
 export const presentUsage = (row: Counters): TokenUsage => ({

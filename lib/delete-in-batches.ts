@@ -1,8 +1,8 @@
 const BATCH = 1000
 
 /**
- * Runs a statement that deletes at most `limit` rows until there are no more; returns how many went. Throws the signal's
- * reason when it aborts.
+ * Repeats a statement that deletes at most `limit` rows until there are no more, and returns the number deleted. Throws
+ * the signal's reason when it aborts.
  */
 export async function deleteInBatches(
   signal: AbortSignal,

@@ -1,10 +1,13 @@
-/** Postgres takes neither NUL nor half a surrogate pair; a model or a tool that says one would fail at every attempt. */
+/**
+ * Replaces NUL and lone surrogates, which Postgres cannot store: a model or tool that produces one would fail at every
+ * attempt.
+ */
 export const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
-/** The same for every text in a JSON value, keys too. What JSON does not hold is left out. */
+/** Makes every text in a JSON value storable, keys included. The copy lacks what JSON cannot represent. */
 export function storableJson<T>(value: T): T {
   const text = JSON.stringify(value)
-  // What JSON has escaped is all that can be wrong; without one of these nothing is.
+  // JSON.stringify escapes exactly the characters at fault, so text without these escapes is fine.
   if (text === undefined || !/\\u0000|\\ud[89a-f]/i.test(text)) return value
   return JSON.parse(text, (_key, inner) => {
     if (typeof inner === 'string') return storableText(inner)

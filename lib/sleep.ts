@@ -1,4 +1,4 @@
-/** Waits `ms`, or until the signal aborts; it resolves either way. `signal.throwIfAborted()` tells which. */
+/** Waits `ms`, or until the signal aborts. Resolves either way; `signal.throwIfAborted()` tells which. */
 export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal?.aborted) return resolve()

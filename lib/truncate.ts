@@ -1,7 +1,7 @@
-/** How much of a text stands in previews and summaries. */
+/** Length of a text in previews and summaries. */
 const PREVIEW_CHARACTERS = 200
 
-/** The first characters of a text, whole ones. */
+/** Returns the first characters of a text without splitting a surrogate pair. */
 export const truncate = (text: string): string =>
-  // A character is at most two UTF-16 units, so the rest of a long text need not be taken apart.
+  // A character has at most two UTF-16 units, so the rest of a long text need not be split into characters.
   [...text.slice(0, 2 * PREVIEW_CHARACTERS)].slice(0, PREVIEW_CHARACTERS).join('')

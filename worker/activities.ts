@@ -18,7 +18,7 @@ import type {
   TurnInput,
 } from '../workflows/messages.ts'
 
-/** `iteration` counts the model calls of a turn from 1, `position` the tool calls of one answer from 0. */
+/** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
   reason(turn: TurnInput, iteration: number): Promise<ReasonOutcome>
   runTool(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome>
@@ -31,7 +31,7 @@ export type TurnActivities = {
 
 export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 
-/** The workflow's heartbeat limit is 4 s. */
+/** Interval of heartbeats, well below their timeouts: 4 s for steps of a turn, 10 s for retention. */
 const HEARTBEAT_MS = 1000
 
 export const createActivities = (deps: Deps): TurnActivities & RetentionActivities => ({
@@ -70,8 +70,8 @@ async function heartbeating<T>(work: (attempt: Attempt) => Promise<T>): Promise<
 }
 
 /**
- * What goes into Temporal's history about a failure is its kind: the cause may quote a prompt or an address, and is
- * logged here only. A caller's mistake is not tried again.
+ * Runs an activity. Temporal's history gets only the kind of a failure: the cause may quote a prompt or an address, so
+ * it is only logged here. A caller's mistake is not retried.
  */
 async function run<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
   try {

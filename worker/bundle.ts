@@ -4,8 +4,8 @@ import { bundleWorkflowCode } from '@temporalio/worker'
 const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 
 /**
- * The workflows as one script. Optimised, because the sandbox runs all of it again for every turn: that is 15 % of
- * what a worker costs a plain turn. Its source map stays inside, for stack traces.
+ * Bundles the workflows into one script. It is optimized, because the sandbox runs all of it again for every turn:
+ * that is 15 % of a worker's cost of a plain turn. The source map stays inside, for stack traces.
  */
 export const bundleWorkflows = (): Promise<{ code: string }> =>
   bundleWorkflowCode({

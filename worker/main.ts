@@ -3,10 +3,10 @@ import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
 export const workerRole: Role = async ({ deps, temporal }, config, log) => {
-  // Signals are run's to handle: the worker stops after the API.
+  // `run` handles the signals, so that the worker stops after the API.
   Runtime.install({
     shutdownSignals: [],
-    // The native half of the library would write to the console by itself.
+    // Without this, the native half of the library would write to the console.
     telemetryOptions: { logging: { forward: {} } },
     logger: new DefaultLogger('WARN', (entry) => log.warn(entry.meta, entry.message)),
   })

@@ -12,9 +12,9 @@ export type WorkerOptions = {
   address: string
   namespace: string
   taskQueue: string
-  /** A prebuilt bundle of the workflows; without it they are bundled at start, which takes some seconds. */
+  /** Path of a prebuilt bundle of the workflows. Without it they are bundled at start, which takes some seconds. */
   workflowBundle?: string | undefined
-  /** Told the connection that the worker polls on: turns started on it in this process start eagerly. */
+  /** Called with the connection on which the worker polls, undefined when it stops. Turns start eagerly on it. */
   onConnection?: (connection: NativeConnection | undefined) => void
 }
 
@@ -26,12 +26,12 @@ const DELETE_MS = 5000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
 /**
- * A machine that vanishes leaves its polls open at Temporal for a minute, and each one swallows a task until that times
- * out. So an idle worker has few of them, and a busy one more.
+ * Number of pollers. A machine that vanishes leaves its polls open at Temporal for a minute, and each one swallows a
+ * task until that times out. Therefore an idle worker has few of them and a busy one more.
  */
 const POLLERS = { type: 'autoscaling', minimum: 1, initial: 1, maximum: 10 } as const
 
-/** Once a process: a worker that connects again needs no second bundle. */
+/** Bundle shared by the whole process: a worker that reconnects needs no second one. */
 let bundle: ReturnType<typeof bundleWorkflows> | undefined
 const bundled = () => {
   bundle ??= bundleWorkflows().catch((error) => {
@@ -41,7 +41,7 @@ const bundled = () => {
   return bundle
 }
 
-/** Runs workflows and activities until stopped; waits for Temporal, and comes back when it was away. */
+/** Runs workflows, activities and sweeps until stopped. Waits for Temporal at start, and reconnects after an outage. */
 export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
   const stopping = new AbortController()
   const sweeping = sweep(deps, stopping.signal)
@@ -78,9 +78,9 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
     taskQueue: options.taskQueue,
     activities: createActivities(deps),
     shutdownGraceTime: SHUTDOWN_GRACE,
-    // Heartbeats are due each 4 s; the SDK would hold them back to 80 % of that, which leaves a busy worker no slack.
+    // Heartbeats are due every 4 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
     maxHeartbeatThrottleInterval: '1500 milliseconds',
-    // Another worker takes a turn over this soon after its own has died.
+    // Time after which another worker takes over a turn whose own worker has died.
     stickyQueueScheduleToStartTimeout: '1 second',
     workflowTaskPollerBehavior: POLLERS,
     activityTaskPollerBehavior: POLLERS,
@@ -102,26 +102,26 @@ async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeC
   }
 }
 
-/** Runs `work` again and again, `everyMs` after it has ended; a failure is logged and made good by the next run. */
+/** Repeats `work`, each time `everyMs` after it has ended. A failure is logged; the next run makes up for it. */
 async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<unknown>) {
   while (!signal.aborted) {
     try {
       await work()
     } catch (error) {
-      deps.log.warn({ err: (error as Error).message }, `${what} failed; it is repeated`)
+      deps.log.warn({ err: (error as Error).message }, `${what} failed; it will be retried`)
     }
     await sleep(everyMs, signal)
   }
 }
 
-/** What a turn is owed and did not get, because a process died or Temporal was away. */
+/** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
   let cursor: string | null = null
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
-    repeat(deps, SWEEP_MS, signal, 'telling workflows', () => repeatLostNotices(deps)),
-    repeat(deps, DELETE_MS, signal, 'removing what deleted sessions owned', () => sweepDeletedSessions(deps, signal)),
+    repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
+    repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
       cursor = await failOrphans(deps, cursor)
     }),

@@ -4,13 +4,13 @@ import type { ClientAnswers } from './client-answers.ts'
 import type { PlannedTool, ReasonOutcome, TurnInput } from './messages.ts'
 import { inParallel } from './parallel.ts'
 
-/** Beyond a tool's own time, for the record to be written. */
+/** Time beyond a tool's own limit, in which its result is recorded. */
 const TOOL_GRACE_MS = 30_000
 const MAX_PARALLEL_TOOLS = 16
 
 type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
 
-/** Sees to it that all calls of a step get their results: first the service's own, then the client's. False when the turn is over. */
+/** Gets the results of all calls of a step: first the service's own, then the client's. False when the turn is over. */
 export async function act(
   input: TurnInput,
   iteration: number,
@@ -40,13 +40,13 @@ async function runCall(
     return outcome === 'done'
   } catch (error) {
     if (isCancellation(error)) throw error
-    // A tool's failure never fails the turn: the model is told.
+    // A tool's failure never fails the turn: it is reported to the model.
     await failTool(input, iteration, position)
     return true
   }
 }
 
-/** Waits for the client's answers; returns the calls that it approved, undefined when the turn is over. */
+/** Waits for the client's answers and returns the calls that it approved. Undefined when the turn is over. */
 async function askClient(
   input: TurnInput,
   iteration: number,

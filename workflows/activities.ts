@@ -1,17 +1,17 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow'
 import type { RetentionActivities, TurnActivities } from '../worker/activities.ts'
 
-/** Single appends to the record; they are tried until the record is there again. */
+/** Activities that make a single append to the record. They are retried until the database is available again. */
 export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
-  // While the record is away they wait on timers: a workflow task that is kept alive for them fills the history.
+  // While the database is unavailable they wait on timers: a workflow task kept alive for them would fill the history.
   localRetryThreshold: '2 seconds',
 })
 
 /**
- * A dead worker is noticed by its missing heartbeat. The provider's and the tools' own failures are counted by the
- * steps; what is tried again here beyond that is the service's own trouble.
+ * Activities that call models and tools. A missing heartbeat reveals a dead worker. The steps count the failures of
+ * providers and tools themselves; the other retries here are for failures of the service.
  */
 export const { reason, runTool } = proxyActivities<TurnActivities>({
   startToCloseTimeout: '30 minutes',
@@ -24,7 +24,7 @@ export const { reason, runTool } = proxyActivities<TurnActivities>({
   },
 })
 
-/** What a run does not come to is the next one's. */
+/** Activity of the retention schedule. The next run continues where one stopped. */
 export const { deleteExpired } = proxyActivities<RetentionActivities>({
   summary: 'delete what has expired',
   startToCloseTimeout: '10 minutes',

@@ -1,9 +1,9 @@
 import { condition, defineSignal, setHandler } from '@temporalio/workflow'
 import { RESUME_SIGNAL } from './messages.ts'
 
-/** The client's answers as a workflow hears of them. */
+/** Notifies a workflow of its client's answers. */
 export type ClientAnswers = {
-  /** Resolves with true at the next signal, at once when one has come since the last call; false after `ms`. */
+  /** Resolves with true at the next signal, or at once if one came since the last call. Else with false after `ms`. */
   next(ms: number): Promise<boolean>
 }
 

@@ -1,4 +1,4 @@
-/** Runs `work` for all items, at most `limit` at once; true when all of it returned true. Rejects with the first failure. */
+/** Runs `work` for all items, at most `limit` at once. True when all returned true. Rejects with the first failure. */
 export async function inParallel<T>(items: T[], limit: number, work: (item: T) => Promise<boolean>): Promise<boolean> {
   const left = [...items]
   let all = true

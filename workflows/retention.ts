@@ -1,7 +1,7 @@
 import { deleteExpired } from './activities.ts'
 import type { RetentionOutcome } from './messages.ts'
 
-/** One run of the schedule that deletes what is kept for a time only; its result says how much that was. */
+/** Deletes everything whose retention time is over, as one run of a schedule. Returns the counts. */
 export async function retention(): Promise<RetentionOutcome> {
   return deleteExpired()
 }

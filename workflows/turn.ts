@@ -16,16 +16,16 @@ import { cancelTurn, failTurn, reason } from './activities.ts'
 import { createClientAnswers } from './client-answers.ts'
 import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
 
-/** Long before Temporal's own limit, so that a history stays quick to load and to read. */
+/** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
 const MAX_HISTORY_EVENTS = 2000
-/** Without it a failed turn completes its workflow, as it does in histories from before. */
+/** Patch id. Without this patch a failed turn completes its workflow, as in older histories. */
 const FAILED_TURN_FAILS = 'failed-turn-fails'
 
 /**
- * One turn of a session: the workflow decides, its activities do, and only ids and outcomes pass between them.
- * A plain turn is one activity: the reason step begins the turn, and the one that answers ends it. `iteration` is
- * where to go on when a long turn continues in a new run. A turn that fails ends as failed, so that Temporal can count
- * it and show it; one that was ended from outside ends as cancelled.
+ * Runs one turn of a session. The workflow makes decisions and its activities do the work; only ids and outcomes
+ * pass between them. A plain turn is one activity: the reason step begins the turn, and the one that answers ends it.
+ * `iteration` is the step at which a long turn continues in a new run. A failed turn fails its workflow, so that
+ * Temporal can count and show it. The workflow of a turn that was ended from outside ends as cancelled.
  */
 export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
   const outcome = await runTurn(input, iteration)
@@ -33,7 +33,7 @@ export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome
   return outcome
 }
 
-/** Whatever happens to the workflow, no turn may stay without an end. */
+/** Runs the turn's steps, and records the turn's end whatever happens: no turn may stay without one. */
 async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome | 'ended'> {
   const progress = { iteration }
   try {
@@ -46,14 +46,14 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
     }
     const code = errorCode(error)
     const outcome = await CancellationScope.nonCancellable(() => failTurn(input, progress.iteration, code))
-    // A worker from before tells no outcome.
+    // A worker of an older version returns no outcome.
     if (!patched(FAILED_TURN_FAILS) || outcome === undefined) return 'failed'
     if (outcome !== 'failed') return outcome
     throw ApplicationFailure.nonRetryable("the turn failed; its session's events say why", code)
   }
 }
 
-/** The model is asked, what it calls is run, and again, until it answers. */
+/** Alternates between model calls and the tool calls that they request, until the model answers. */
 async function takeSteps(input: TurnInput, progress: { iteration: number }): Promise<'completed' | 'ended'> {
   const answers = createClientAnswers()
   for (let model: string | undefined; ; progress.iteration++) {

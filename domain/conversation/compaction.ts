@@ -4,25 +4,29 @@ import { toId } from '../ids.ts'
 import { estimateMessageTokens } from '../llm/token-estimate.ts'
 
 /**
- * How a conversation was cut. Each is the sequence of one of its messages and means what stands before that message, in
- * the order in which a model reads them: with queued messages that is not the order of sequences. 0 means nothing.
- * `clearedBefore` cuts the content of tool results, `droppedBefore` whole messages.
+ * The points at which a conversation was cut. Each one is the sequence of a message and covers everything before that
+ * message, in the order in which the model reads them; with queued messages that is not the order of sequences. 0 means
+ * that nothing was cut. `clearedBefore` cuts the content of tool results, `droppedBefore` whole messages.
  */
 export type Thresholds = { clearedBefore: number; droppedBefore: number }
 
 export type Compaction = Thresholds & { inputTokensBefore: number; inputTokensAfter: number }
 
-/** The rest is for the answer, and for what the estimate is wrong by. */
+/** Share of the context that the input may use. The rest is for the answer and for the estimate's error. */
 const INPUT_SHARE = 0.8
-/** Removed in portions of this share of the input, so that the beginning stays as it is for some steps: it is cached. */
+/**
+ * Share of the input budget that is removed at a time, so that the beginning of the input, which is cached, stays the
+ * same for several steps.
+ */
 const PORTION_SHARE = 0.1
 
 const CLEARED_RESULT = '[This result was removed to save space. Call the tool again if it is needed.]'
 const LEFT_OUT = '[Earlier messages of this conversation were left out, because they no longer fit.]'
 
 /**
- * Providers refuse a call without a result and a result without a call. So what is missing gets a cancelled result, and
- * what answers no call of the message before it is left out. Models may use an id again: only that message counts.
+ * Pairs every tool call with a result, as providers refuse a call without a result and a result without a call. A call
+ * without one gets a cancelled result. A result that answers no call of the preceding message is left out; earlier
+ * messages do not count, because a model may reuse an id.
  */
 export function patchDanglingCalls(messages: Message[]): Message[] {
   const patched: Message[] = []
@@ -46,7 +50,7 @@ export function patchDanglingCalls(messages: Message[]): Message[] {
   return patched
 }
 
-/** The message without the results that answer nothing; takes those that answer from `open`. */
+/** Removes results that answer no call in `open`, and answered calls from `open`. Undefined when none is answered. */
 function answersTo(message: Message, open: string[]): Message | undefined {
   let answered = 0
   const content = message.content.filter((part) => {
@@ -74,10 +78,10 @@ const derivedId = (messageId: string, what: string): string =>
   toId('message', hash('sha256', `${messageId}/${what}`).slice(0, 32))
 
 /**
- * How a patched conversation is made to fit: first the results of older steps lose their content, oldest first, never
- * those that the model has not answered yet; then the oldest exchanges go, never the last one. Undefined when it fits,
- * or when nothing can be done about it; what cannot be made to fit is cut as far as it goes.
- * `fixedTokens` are those of system prompt and tools.
+ * Plans how to fit a patched conversation into the context. First the tool results of older steps lose their content,
+ * oldest first, except those that the model has not answered yet. Then the oldest exchanges are dropped, except the
+ * last one. Undefined when the conversation fits or nothing can be cut; one that cannot be made to fit is cut as far as
+ * possible. `fixedTokens` is the size of system prompt and tools.
  */
 export function planCompaction(
   messages: Message[],
@@ -106,7 +110,7 @@ export function planCompaction(
 
 const sequenceAt = (messages: Message[], index: number): number => messages[index]?.sequence ?? 0
 
-/** A step's results are cleared together: `index` is that of the first message behind the last step of them. */
+/** Plans which results to clear, whole steps at a time. `index` is that of the first message after the last one. */
 function planClearing(messages: Message[], costs: number[], needed: number) {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'agent')
   const after = [...costs]
@@ -126,7 +130,7 @@ function planClearing(messages: Message[], costs: number[], needed: number) {
   return { costs: after, saved, index }
 }
 
-/** The first exchange from which on the rest fits, or else the last one. */
+/** Finds the first exchange from which the rest fits, else the last exchange. Undefined when dropping saves nothing. */
 function planDropping(messages: Message[], costs: number[], { tokens, target }: { tokens: number; target: number }) {
   const [first] = messages
   if (first === undefined) return undefined
@@ -142,10 +146,10 @@ function planDropping(messages: Message[], costs: number[], { tokens, target }: 
   return best
 }
 
-/** The conversation as it was planned; of one that is cut already, the same, with or without the notice of it. */
+/** Cuts a conversation as planned. One that is already cut stays the same, whether or not it includes the notice. */
 export function applyCompaction(messages: Message[], { clearedBefore, droppedBefore }: Thresholds): Message[] {
   const cleared = indexOf(messages, clearedBefore)
-  // The notice has the sequence of the message that it stands before.
+  // The last match, because the notice has the sequence of the message that it precedes.
   const start = droppedBefore === 0 ? -1 : messages.findLastIndex(({ sequence }) => sequence === droppedBefore)
   const kept = messages.map((message, index) =>
     index < cleared && message.role === 'tool_result' ? clearResult(message) : message,
@@ -154,7 +158,7 @@ export function applyCompaction(messages: Message[], { clearedBefore, droppedBef
   return first === undefined ? kept : [leftOutNotice(first), ...kept.slice(start)]
 }
 
-/** A patched result has the sequence of its call's message, which stands before it and is the one meant. */
+/** Finds the first message with this sequence. A patched result has that of its call's message, which precedes it. */
 function indexOf(messages: Message[], sequence: number): number {
   return sequence === 0
     ? 0
@@ -164,7 +168,7 @@ function indexOf(messages: Message[], sequence: number): number {
       )
 }
 
-/** What is shorter than the notice stays. */
+/** Replaces the content of results with the notice, unless that saves nothing. */
 function clearResult(message: Message): Message {
   const cleared = { ...message, content: message.content.flatMap(clearPart) }
   return estimateMessageTokens(cleared) < estimateMessageTokens(message) ? cleared : message
@@ -177,7 +181,7 @@ function clearPart(part: ContentPart): ContentPart[] {
   return [{ type, tool_call_id, ...(failed ? { result: null, error: CLEARED_RESULT } : { result: CLEARED_RESULT }) }]
 }
 
-/** Stands before the first message that is kept, and tells nothing of those that are not: they need not be read again. */
+/** Creates the notice before the first kept message. It needs no data of the dropped ones: they are not read again. */
 const leftOutNotice = ({ id, sequence, created_at }: Message): Message => ({
   id: derivedId(id, 'left-out'),
   sequence,

@@ -6,8 +6,8 @@ import { applyCompaction, patchDanglingCalls, type Thresholds } from './compacti
 import { readConversation, readConversations, withoutImages } from './read.ts'
 
 /**
- * What the model calls among the rows were given: nothing is stored twice for it. It is read for the last of them when
- * the first is asked for; the others were given parts of it.
+ * Reconstructs the input of the model calls among the rows, so that nothing is stored twice for it. The conversation is
+ * read once, for the last call, when the first is asked for; the other calls were given parts of it.
  */
 export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
   const calls = rows.filter(({ type }) => type === 'llm.generation')
@@ -21,7 +21,7 @@ export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
     reading ??= readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
-    // A call was given one message at least. They go with their session.
+    // Every call was given at least one message. Without any, they were deleted with their session.
     if (messages.length === 0) throw notFound('Session')
     const thresholds = thresholdsOf(call)
     const given = thresholds === undefined ? messages : applyCompaction(messages, thresholds)
@@ -29,7 +29,7 @@ export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
   }
 }
 
-/** A message is written out once for all calls that were given it. */
+/** Returns a function that serializes each message once for all calls that were given it. */
 function rememberTexts(): (message: Message) => string {
   const texts = new WeakMap<Message, string>()
   return (message) => {
@@ -41,8 +41,8 @@ function rememberTexts(): (message: Message) => string {
   }
 }
 
-/** Written with the event, by the call that it tells of. */
+/** Reads the thresholds that the model call recorded with its event. */
 const thresholdsOf = ({ data }: Row): Thresholds | undefined => data.thresholds as Thresholds | undefined
 
-/** What is dropped are whole exchanges, and one begins with its turn's message. */
+/** Selects the part that a call was given. Exchanges are dropped whole, and each begins with its turn's message. */
 const partOf = (call: Row) => ({ before: call.sequence, since: thresholdsOf(call)?.droppedBefore ?? 0 })

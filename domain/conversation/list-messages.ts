@@ -9,15 +9,15 @@ import { isFull, type SizedRow } from '../page-by-size.ts'
 
 const MESSAGES_AT_ONCE = 20
 
-/** Not as a parameter: a prepared statement could not use the index of messages. */
+/** Inlined rather than passed as a parameter: with one, a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
 
 type Order = 'asc' | 'desc'
 type Row = StoredEvent & SizedRow
 
 /**
- * The messages of a session in pages that fit in memory, newest first unless `order` says otherwise. Throws `not_found`
- * when the session is deleted meanwhile.
+ * Reads the messages of a session in `order`, in pages that fit in memory. Throws `not_found` when the session is gone,
+ * even if it is deleted in the meantime.
  */
 export const readMessages = (
   deps: Deps,
@@ -53,6 +53,6 @@ async function readPage(
       LEFT JOIN LATERAL ${sizedEventsSql(messages, direction)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
   if (found.length === 0) throw notFound('Session')
-  // A session without such messages gives one row, without a message.
+  // A session without such messages yields one row with no message.
   return found.filter((row) => row.sequence !== null)
 }

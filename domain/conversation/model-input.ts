@@ -3,11 +3,11 @@ import type { ToolSpec } from '../llm/model.ts'
 import { estimateInputTokens } from '../llm/token-estimate.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
 
-/** What a model is given. */
+/** The input of a model call. */
 export type ModelInput = {
   messages: Message[]
   tools: ToolSpec[]
-  /** Where the conversation was cut, so that a later reader of llm.generation cuts it alike. */
+  /** The points at which the conversation was cut, so that later readers of `llm.generation` cut it the same way. */
   thresholds?: Thresholds
   compaction?: {
     compacted: boolean
@@ -17,7 +17,7 @@ export type ModelInput = {
   }
 }
 
-/** What a model's input is made of. */
+/** The data from which a model's input is built. */
 type Ingredients = {
   messages: Message[]
   systemPrompt: string
@@ -25,7 +25,7 @@ type Ingredients = {
   model: { contextTokens: number }
 }
 
-/** The conversation with a result for every call, made to fit into the model's context. */
+/** Builds the model's input: the conversation with a result for every call, cut to fit into the model's context. */
 export function buildModelInput(context: Ingredients): ModelInput {
   const startedAt = Date.now()
   const messages = patchDanglingCalls(context.messages)

@@ -5,33 +5,36 @@ import { presentMessage, type StoredEvent } from '../events/present.ts'
 
 type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
-/** A message and the place of its turn in the session. */
+/** A message with the position of its turn in the session. */
 type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; message: Message }
 
-/** The latest messages of a conversation, oldest first; null when it has none. `leftOutBytes`: of what was not read of them. */
+/**
+ * The latest messages of a conversation, oldest first; `rows` is null when there are none. `isWhole` tells whether they
+ * reach back to the beginning. `leftOutBytes` counts the bytes of their images that were not read.
+ */
 export type ConversationPage = { rows: Row[] | null; isWhole: boolean; leftOutBytes: number }
 
-/** As it is stored, so compressed: no page is too large for Postgres to put together, or for a process to hold. */
+/** Size limit of a page as stored, so compressed: Postgres can build every page, and a process can hold it. */
 const PAGE_BYTES = 512 * 1024
-/** Several times what any model takes; what is older is not even read. */
+/** Size limit of a conversation, several times what any model takes. Older messages are not even read. */
 const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024
 const END = 2 ** 31 - 1
 
-/** A place in a conversation: turns are in the order of their messages, and whole before the next begins. */
+/** A place in a conversation. Turns follow in the order of their messages, and each is complete before the next. */
 type Place = { inputSequence: number; sequence: number }
 
-/** Of a conversation: what was recorded before sequence `before`, of turns whose message is not older than `since`. */
+/** Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. */
 type Part = { before?: number | undefined; since?: number | undefined }
 
-/** What is read of a message's data, and how many bytes are not. */
+/** SQL for the data that is read of a message, and for the number of bytes that are not. */
 type Fields = { data: Prisma.Sql; leftOutBytes: Prisma.Sql }
 
 const WHOLE: Fields = { data: Prisma.sql`data`, leftOutBytes: Prisma.sql`0` }
 
-/** Of a message, or of a tool's result. */
+/** SQL for the content parts of a message or of a tool's result. */
 const CONTENT = Prisma.sql`coalesce(data #> '{message,content}', data -> 'result')`
 
-/** The same as withoutImages, so that Postgres need not send them. */
+/** Does in SQL what `withoutImages` does, so that Postgres does not have to send the images. */
 const WITHOUT_IMAGES: Fields = {
   data: Prisma.sql`CASE WHEN ${CONTENT} @? '$[*] ? (@.type == "image" && @.base64 > "")' THEN jsonb_set(
     data,
@@ -45,8 +48,8 @@ const WITHOUT_IMAGES: Fields = {
 }
 
 /**
- * A page of the conversation as a turn sees it, as one JSON value: earlier turns whole, then its own message and what
- * came of it. Messages that queue behind the turn are not in it. `from`: only what stands before this place.
+ * Returns SQL for a page of the conversation as a turn sees it, as one JSON value: earlier turns whole, then the turn's
+ * own message and events. Messages queued behind the turn are excluded. `from` restricts the page to what precedes it.
  */
 export const conversationSql = (
   turnId: string,
@@ -78,7 +81,10 @@ export const conversationSql = (
 const isBefore = ({ inputSequence, sequence }: Place): Prisma.Sql =>
   Prisma.sql`AND (earlier.input_sequence, e.sequence) < (${inputSequence}, ${sequence})`
 
-/** The conversation that a model call was given, without the bytes of images. What is longer than a process should hold begins later. */
+/**
+ * Reads the conversation that a model call was given, without the bytes of images. A conversation longer than a process
+ * should hold begins later.
+ */
 export async function readConversation(
   deps: Deps,
   sessionId: string,
@@ -89,7 +95,7 @@ export async function readConversation(
   return complete(deps, { sessionId, turnId, part, fields: WITHOUT_IMAGES }, latest)
 }
 
-/** The conversation that a model is given: reads on from the latest page, towards the beginning. */
+/** Completes the conversation that a model is given: reads from the latest page towards the beginning. */
 export const completeConversation = (
   deps: Deps,
   sessionId: string,
@@ -108,8 +114,9 @@ async function complete(deps: Deps, reading: Reading, latest: ConversationPage):
 }
 
 /**
- * The same for the model calls of one page of events, which are given nearly the same conversation: it is read once, for
- * the last of them, and each gets its part, without the bytes of images. Undefined when it is longer than a process should hold.
+ * Reads the conversation for all model calls of one page of events, which were given nearly the same one. It is read
+ * once, for the last turn; the returned function selects each call's part, without the bytes of images. Undefined when
+ * the conversation is longer than a process should hold.
  */
 export async function readConversations(
   deps: Deps,
@@ -156,7 +163,7 @@ async function readPage(deps: Deps, page: Prisma.Sql): Promise<ConversationPage>
   return rows[0]?.page ?? { rows: null, isWhole: true, leftOutBytes: 0 }
 }
 
-/** What does not begin with the beginning begins with somebody's message, at the latest with the turn's own. */
+/** Makes a conversation that lacks its beginning start with a user's message, at the latest with the turn's own. */
 function fromMessage(rows: Row[], turnId: string, input: ConversationPage): Row[] {
   const start = rows.findIndex(({ type }) => type === 'input.message')
   return start < 0 ? [...(input.rows ?? []), ...rows.filter((row) => row.turnId === turnId)] : rows.slice(start)
@@ -171,10 +178,13 @@ const inputSql = (turnId: string, { data }: Fields): Prisma.Sql =>
     FROM events WHERE turn_id = ${turnId}::uuid AND type = 'input.message'
   )`
 
-/** As large as it would be whole: what a model call was given is read, and no more. */
+/** Returns the size that the page has with its images, so that exactly what a model call was given is read again. */
 const sizeOf = ({ rows, leftOutBytes }: ConversationPage): number => JSON.stringify(rows ?? []).length + leftOutBytes
 
-/** The bytes of images are in the events of their own messages; with each model call again they would be most of a session. */
+/**
+ * Removes the bytes of images from a message. They are in the events of their own messages; repeated with each model
+ * call, they would make up most of a session.
+ */
 export const withoutImages = (message: Message): Message => ({
   ...message,
   content: message.content.map((part) => (part.type === 'image' && part.base64 ? { ...part, base64: null } : part)),

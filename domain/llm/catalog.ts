@@ -2,7 +2,7 @@ import type { Model } from './model.ts'
 import { openaiCompletions } from './providers/openai-completions.ts'
 import { llmsim } from './simulator/llmsim.ts'
 
-/** What the service was started with; an empty string is the same as nothing. */
+/** Model settings that the service was started with. An empty string counts as unset. */
 export type ModelEnvironment = {
   openaiApiKey?: string | undefined
   openaiBaseUrl?: string | undefined
@@ -25,10 +25,10 @@ export type CatalogModel = {
 
 const OPENAI_BASE_URL = 'https://api.openai.com/v1'
 const OPENAI_MODEL = 'gpt-5-mini'
-/** What any current model takes; which one serves is not known before it is asked. */
+/** Context size that any current model supports. Which model serves a request is not known in advance. */
 const CONTEXT_TOKENS = 128_000
 
-/** Ids are fixed and may be stored: a line may be added here, but never renumbered. */
+/** The simulated models. Their ids are fixed and may be stored: add lines, but never renumber them. */
 const SIMULATED_MODELS = [
   { id: '01933b5a-0000-7000-8000-000000000101', name: 'llmsim-default', displayName: 'Simulator: short answer' },
   { id: '01933b5a-0000-7000-8000-000000000102', name: 'llmsim-latency', displayName: 'Simulator: realistic pace' },
@@ -39,7 +39,7 @@ const SIMULATED_MODELS = [
   { id: '01933b5a-0000-7000-8000-000000000107', name: 'llmsim-script', displayName: 'Simulator: script' },
 ]
 
-/** Every model of this installation; exactly one is the default. */
+/** Lists the models of this installation, of which exactly one is the default. */
 export function listModels(environment: ModelEnvironment): CatalogModel[] {
   const openai = openaiModel(environment)
   const simulated = SIMULATED_MODELS.map((model) =>
@@ -79,7 +79,7 @@ function openaiModel(environment: ModelEnvironment): CatalogModel | undefined {
   const { openaiApiKey: apiKey, openaiBaseUrl } = environment
   if (!apiKey) return undefined
   const name = environment.openaiModel || OPENAI_MODEL
-  // Said outright, because the SDK would look for a missing URL in the process's environment.
+  // Set explicitly, because the SDK would read a missing URL from the process's environment.
   const baseUrl = openaiBaseUrl || OPENAI_BASE_URL
   const providerName = openaiBaseUrl ? 'OpenAI-compatible provider' : 'OpenAI'
   return {

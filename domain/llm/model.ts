@@ -1,25 +1,25 @@
 import type { Message, TokenUsage } from '../../contract/messages.ts'
 
-/** A tool as a model sees it; `parameters` is a JSON Schema object. */
+/** A tool as presented to a model. `parameters` is a JSON Schema object. */
 export type ToolSpec = { name: string; description: string; parameters: Record<string, unknown> }
 
-/** What one model call needs. `messages` are oldest first and hold no system message. */
+/** The input of one model call. `messages` are oldest first and contain no system message. */
 export type ModelRequest = {
   systemPrompt: string
   messages: Message[]
   tools: ToolSpec[]
   reasoningEffort?: string | undefined
-  /** How many model calls this session has made before this one; a retry of a call keeps its number. */
+  /** Number of model calls that the session made before this one. A retry of a call keeps its number. */
   callIndex: number
-  /** How often the provider has already failed this call. */
+  /** Number of times the provider has already failed this call. */
   failures: number
   signal: AbortSignal
 }
 
-/** `arguments` is the parsed object, or `argumentsError` says why the model's text was none. */
+/** A tool call of a model. `arguments` is the parsed object; `argumentsError` says why the model's text was not one. */
 export type ModelToolCall = { id: string; name: string; arguments: Record<string, unknown>; argumentsError?: string }
 
-/** A model's answer in the order it arrives. `finish` is always the last part. */
+/** A part of a model's answer. Parts come in the order in which they arrive; `finish` is always the last. */
 export type ModelPart =
   | { type: 'text'; delta: string }
   | { type: 'thinking'; delta: string }
@@ -27,12 +27,12 @@ export type ModelPart =
   | { type: 'tool_call'; call: ModelToolCall }
   | { type: 'finish'; usage: TokenUsage; finishReason: string; responseId?: string | undefined }
 
-/** Streams one answer. Throws `ModelError` for everything the provider does wrong. */
+/** Streams one answer. Throws `ModelError` for every failure of the provider. */
 export type Model = (request: ModelRequest) => AsyncIterable<ModelPart>
 
 /**
- * A provider's failure. `message` is fit for a user: no key, no URL with credentials, no stack.
- * `retryable`: 408, 409, 429, 5xx and broken connections. `retryAfterMs`: from the Retry-After header.
+ * A failure of the provider. `message` is safe to show to a user: no key, no URL with credentials, no stack.
+ * `retryable` is true for 408, 409, 429, 5xx and broken connections. `retryAfterMs` comes from the Retry-After header.
  */
 export class ModelError extends Error {
   override name = 'ModelError'

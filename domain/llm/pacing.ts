@@ -1,6 +1,6 @@
 import { sleep } from '../../lib/sleep.ts'
 
-/** Waits `delayMs`; throws the signal's reason as soon as it aborts. */
+/** Waits `delayMs`. Throws the signal's reason as soon as it aborts. */
 export async function delay(delayMs: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
   if (delayMs > 0) await sleep(delayMs, signal)
@@ -8,8 +8,8 @@ export async function delay(delayMs: number, signal: AbortSignal): Promise<void>
 }
 
 /**
- * Yields the tokens, `intervalMs` before each one. Due times count from the start, not from the token before, so that
- * late timers do not add up and a rate above 1,000 tokens a second needs one timer for many tokens.
+ * Yields the tokens, waiting `intervalMs` before each. Due times count from the start, not from the previous token, so
+ * that timer delays do not add up and a rate above 1,000 tokens a second needs one timer for many tokens.
  */
 export async function* paced(tokens: Iterable<string>, intervalMs: number, signal: AbortSignal): AsyncIterable<string> {
   signal.throwIfAborted()
@@ -23,7 +23,7 @@ export async function* paced(tokens: Iterable<string>, intervalMs: number, signa
   }
 }
 
-/** A word with the space before it, at most 16 characters of it; joined, the tokens are the text again. */
+/** Matches up to 16 characters of a word, with the space before it. The joined tokens are the original text. */
 const wordToken = /\s*\S{1,16}|\s+$/gu
 
 export function splitIntoTokens(text: string): string[] {

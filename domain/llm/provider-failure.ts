@@ -6,7 +6,7 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500
 }
 
-/** What a provider answered instead of a stream, as a sentence fit for a user. */
+/** Describes an error status that a provider sent instead of a stream, in a sentence fit for a user. */
 export function statusError(failure: {
   providerName: string
   status: number

@@ -2,22 +2,22 @@ import type { ContentPart, Message } from '../../contract/messages.ts'
 import type { ToolSpec } from './model.ts'
 
 /**
- * Text is counted in quarters of a token: four letters of English make one, two of Cyrillic or Greek, and each
- * character of Chinese or Japanese is about one. Good enough to size a context, not to bill.
+ * Quarters in a token. Text is counted in quarters: four English letters make a token, two Cyrillic or Greek ones, and
+ * each Chinese or Japanese character is about one. Accurate enough to size a context, not to bill.
  */
 const QUARTERS = 4
 
-/** Providers ask for 250 to 1,600 tokens an image, by its size, which is not known here. */
+/** Estimate for an image. Providers charge 250 to 1,600 tokens, depending on its size, which is not known here. */
 const IMAGE_TOKENS = 1000
 
-/** What a message costs beside its content: its role, its borders, the id that pairs a call with its result. */
+/** Overhead of a message besides its content: its role, its delimiters, the id that pairs a call with its result. */
 const MESSAGE_TOKENS = 4
 
 export function estimateTokens(text: string): number {
   return tokensOf(quartersOf(text))
 }
 
-/** The content of a model call, without what providers add to each message. */
+/** Estimates the content of a model call, without the overhead that providers add to each message. */
 export function estimateInputTokens(systemPrompt: string, messages: Message[], tools: ToolSpec[] = []): number {
   let quarters = quartersOf(systemPrompt)
   for (const message of messages) {
@@ -29,7 +29,7 @@ export function estimateInputTokens(systemPrompt: string, messages: Message[], t
   return tokensOf(quarters)
 }
 
-/** One message with what providers add to it. */
+/** Estimates one message, including the overhead that providers add to it. */
 export function estimateMessageTokens(message: Message): number {
   let quarters = 0
   for (const part of message.content) quarters += partQuarters(part)

@@ -1,6 +1,6 @@
 type ToolArguments = { arguments: Record<string, unknown>; argumentsError?: string }
 
-/** A model's text for a call's arguments. No text at all is how several providers say "no arguments". */
+/** Parses a model's text for a call's arguments. Several providers send an empty text for "no arguments". */
 export function parseToolArguments(text: string): ToolArguments {
   if (text.trim() === '') return { arguments: {} }
   try {

@@ -6,24 +6,24 @@ import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 import { actStep, callStep, callSteps, stepSql } from '../events/steps.ts'
 
-/** A call that the model made in one of a turn's steps, as the record has it. */
+/** A recorded tool call that the model made in one of a turn's steps. */
 export type Call = {
-  /** Its place among the calls of the step, which is how workflows name it: a model's id may be anything. */
+  /** Index among the calls of the step. Workflows identify the call by it, because a model's id may be anything. */
   position: number
   id: string
   name: string
   displayName: string | null
   arguments: Record<string, unknown>
   policy: ToolPolicy
-  /** That of its tool.started, or of the act when it has none. */
+  /** Exec id of the call's `tool.started`, or of `act.started` when the call has not started. */
   execId: string
   state: 'open' | 'started' | 'completed'
 }
 
-/** A call as its step plans it, before anything of it has run. */
+/** A call as planned by its step, before it has run. */
 export type PlannedCall = Omit<Call, 'execId'>
 
-/** The calls of one reason step. `execId` is that of act.started. */
+/** The calls of one reason step. `execId` is that of `act.started`. */
 export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[] }
 
 type Row = {
@@ -32,12 +32,12 @@ type Row = {
   startedAt: Date
   summaries: { id: string; name: string; display_name: string | null; policy: ToolPolicy }[]
   content: { type: string; arguments?: Record<string, unknown> }[]
-  /** By step; what a started call's own run is called. */
+  /** Exec ids of the started calls, by step. */
   started: Record<string, string>
   completed: string[]
 }
 
-/** The calls of a step, or of the turn's latest step that has any; undefined when there are none. */
+/** Reads the calls of a step, by default of the turn's latest step that has any. Undefined when there are none. */
 export async function readAct(
   db: Prisma.TransactionClient,
   turnId: string,
@@ -62,7 +62,7 @@ export async function readAct(
   return row && { iteration: row.iteration, execId: row.execId, startedAt: row.startedAt, calls: toCalls(row) }
 }
 
-/** act.started and the message name the same calls in the same order. */
+/** Pairs the calls of `act.started` with those of the message, which lists the same calls in the same order. */
 function toCalls({ iteration, execId, summaries, content, started, completed }: Row): Call[] {
   const parts = content.filter((part) => part.type === 'tool_call')
   return summaries.map(({ id, name, display_name, policy }, position) => {
@@ -73,7 +73,7 @@ function toCalls({ iteration, execId, summaries, content, started, completed }: 
   })
 }
 
-/** The calls that the service runs now; `asks`: others wait for the client first. */
+/** The calls that the service runs now. `asks` is true when other calls wait for the client first. */
 export type ActPlan = { runs: PlannedTool[]; asks: boolean }
 
 export const planAct = (toolset: Toolset, calls: PlannedCall[]): ActPlan => ({
@@ -86,7 +86,7 @@ export function planRuns(toolset: Toolset, calls: PlannedCall[]): PlannedTool[] 
     policy === 'auto' ? state !== 'completed' : policy === 'requires_approval' && state === 'started'
   return calls.filter(isDue).map(({ position, name }) => {
     const tool = toolset.get(name)?.tool
-    // Gone since the model called it; the run will find that out and tell the model.
+    // The tool was removed after the model called it. The run reports that to the model.
     if (tool === undefined) return { position, tool: 'unknown', timeoutMs: 0 }
     return { position, tool: tool.name, timeoutMs: tool.timeoutMs }
   })
@@ -94,7 +94,7 @@ export function planRuns(toolset: Toolset, calls: PlannedCall[]): PlannedTool[] 
 
 export const awaitsClient = ({ policy, state }: PlannedCall): boolean => policy !== 'auto' && state === 'open'
 
-/** A call as events and answers have it. */
+/** Presents a call as events and API responses contain it. */
 export const presentCall = ({ id, name, arguments: args }: Pick<Call, 'id' | 'name' | 'arguments'>) => ({
   id,
   name,
@@ -103,7 +103,7 @@ export const presentCall = ({ id, name, arguments: args }: Pick<Call, 'id' | 'na
 
 export type CallResult = {
   status: 'success' | 'error' | 'timeout' | 'cancelled'
-  /** The result's parts; only a success has them. */
+  /** Content parts of the result, present only on success. */
   parts?: ContentPart[]
   error?: string
   durationMs?: number
@@ -136,7 +136,7 @@ export const callCompleted = (iteration: number, execId: string, call: CallName,
 
 export type ActOutcome = Pick<Act, 'iteration' | 'execId' | 'startedAt'> & { successes: number; failures: number }
 
-/** How the calls of a step went; undefined when the step had none. */
+/** Counts the successes and failures among the calls of a step. Undefined when the step had no calls. */
 export async function readActOutcome(
   db: Prisma.TransactionClient,
   turnId: string,
@@ -165,7 +165,7 @@ export const actCompleted = (act: ActOutcome): NewEvent => ({
   },
 })
 
-/** Results for the calls of a turn that have none and will have none. */
+/** Returns a `cancelled` result for each call of the turn's latest act that has none and will get none. */
 export async function endOpenCalls(db: Prisma.TransactionClient, turnId: string, error: string): Promise<NewEvent[]> {
   const act = await readAct(db, turnId)
   if (act === undefined) return []

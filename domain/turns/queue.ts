@@ -3,20 +3,20 @@ import type { Deps } from '../deps.ts'
 import { startTurnSoon } from './start.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
-/** The turn at the head of a session's queue if it still has to be started; null when another one runs or none waits. */
+/** Returns the turn at the head of a session's queue. Null when it has already started, or when the queue is empty. */
 export async function nextTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | null> {
   const [next] = await db.$queryRaw<{ id: string | null }[]>`
     SELECT next_queued_turn(${sessionId}::uuid)::text AS id`
   return next?.id ?? null
 }
 
-/** Whoever ends a turn starts the next in the queue. */
+/** Starts the next turn in the queue, if any, after `ended`. */
 export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null): void {
   const { organizationId, sessionId, agentId } = ended
   if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId })
 }
 
-/** For a turn that an attempt ended which may have died before it could start the next. */
+/** Starts the next turn after one that an earlier attempt ended, as that attempt may have died before doing so. */
 export async function startNextOf(deps: Deps, ended: StartedTurn): Promise<void> {
   startNext(deps, ended, await nextTurn(deps.db, ended.sessionId))
 }

@@ -45,7 +45,7 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
   return presentTurn(row, await pendingCalls(deps, row))
 }
 
-/** Calls that a client has to answer; only a waiting turn has any, and a session has at most one of those. */
+/** Reads the calls that the client has to answer. Only a waiting turn has any, and a session has at most one such. */
 async function pendingCalls(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
   if (status !== 'waiting') return []
   const act = await readAct(deps.db, id)

@@ -2,7 +2,7 @@ import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
-/** For callers that must not wait for Temporal: a turn whose start fails here is started by the sweeper. */
+/** Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. */
 export function startTurnSoon(deps: Deps, turn: StartedTurn): void {
   deps.workflows.startTurn(turn).catch((error: Error) => {
     deps.log.warn(

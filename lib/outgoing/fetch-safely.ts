@@ -10,20 +10,20 @@ export type OutgoingRequest = {
   method?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** Of the body as it is read, so after it is unpacked; what is over is cut off. Default 5 MiB. */
+  /** Size limit of the body after decompression; the rest is cut off. Default 5 MiB. */
   maxBytes?: number
-  /** Default 5. */
+  /** Limit on the redirects that are followed. Default 5. */
   maxRedirects?: number
-  /** For everything, redirects and body too. Default 30 s. */
+  /** Time limit of the whole request, including redirects and body. Default 30 s. */
   timeoutMs?: number
 }
 
-/** `url` is where the redirects ended; `contentType` is the header as it came, or ''. */
+/** An answer. `url` is the last one after redirects; `contentType` is the unchanged header, or ''. */
 export type OutgoingAnswer = { status: number; url: string; contentType: string; body: Buffer; truncated: boolean }
 
 /**
- * Fetches an address that a stranger may have written. Throws OutgoingError; when `signal` aborts, its reason.
- * Headers are sent to whatever host a redirect names, so they must hold no secret.
+ * Fetches a URL from an untrusted source. Throws `OutgoingError`, or the signal's reason when `signal` aborts. Headers
+ * are also sent to any host that a redirect names, so they must not contain secrets.
  */
 export async function fetchSafely(
   options: GuardOptions,
@@ -34,7 +34,7 @@ export async function fetchSafely(
   signal?.throwIfAborted()
   const timeout = AbortSignal.timeout(timeoutMs)
   const limited = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-  // One for each request: nothing is left open, and no connection is shared between tenants.
+  // One agent per request: nothing is left open, and no connection is shared between tenants.
   const agent = createGuardedAgent(options)
   try {
     return await follow(options, parseUrl(url), { ...request, signal: limited }, agent)
@@ -121,7 +121,7 @@ async function readBody(answer: Response, maxBytes: number): Promise<{ body: Buf
   return { body: Buffer.concat(chunks).subarray(0, maxBytes), truncated: length > maxBytes }
 }
 
-/** fetch hides what happened in the cause of a TypeError. */
+/** Converts an error of `fetch`, which hides the actual failure in the cause of a TypeError. */
 function connectionError(host: string, error: unknown): unknown {
   const cause = error instanceof TypeError ? error.cause : undefined
   if (cause instanceof OutgoingError) return cause

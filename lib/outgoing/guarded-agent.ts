@@ -4,21 +4,21 @@ import { Agent } from 'undici'
 import { isPublicAddress } from './address.ts'
 import { privateAddress } from './outgoing-error.ts'
 
-/** All addresses of a host, as the system knows them. */
+/** Resolves a host name to all of its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>
 
 export type GuardOptions = {
   allowPrivateNetwork: boolean
-  /** For tests of what a name server may answer. */
+  /** Replaces the system's resolver in tests of what a name server may answer. */
   resolve?: Resolve
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Connections that reach public addresses only. Names are checked where they are resolved for the connection itself, so
- * that no second answer of a name server can differ from the one that was checked. An address in the URL is not
- * resolved: whoever uses this checks it before (`addressOf`).
+ * Creates an agent that connects to public addresses only. Names are checked when they are resolved for the connection
+ * itself, so that no second answer of a name server can differ from the one checked. An address in the URL is not
+ * resolved: callers must check it first, see `addressOf`.
  */
 export const createGuardedAgent = (options: GuardOptions): Agent =>
   new Agent({ connect: { lookup: guardedLookup(options), timeout: CONNECT_TIMEOUT_MS } })
@@ -29,7 +29,7 @@ const guardedLookup =
     const resolve = guard.resolve ?? resolveBySystem
     resolve(host).then(
       (all) => {
-        // Those that may not be called are left out, so that a host with both is reached.
+        // Drop the private addresses, so that a host with both kinds is still reached.
         const addresses = guard.allowPrivateNetwork ? all : all.filter(({ address }) => isPublicAddress(address))
         const [first] = addresses
         if (first === undefined) callback(privateAddress(host), '')

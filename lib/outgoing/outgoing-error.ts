@@ -7,7 +7,7 @@ export type OutgoingReason =
   | 'too_many_redirects'
   | 'timeout'
 
-/** A request that was not made or had no usable answer. The message is a sentence fit for a user and for a model. */
+/** Error of a request that was not made or had no usable answer. The message is fit for a user and for a model. */
 export class OutgoingError extends Error {
   override name = 'OutgoingError'
   readonly reason: OutgoingReason

@@ -3,42 +3,42 @@ import { type ResourceLimits, Worker } from 'node:worker_threads'
 import type { ThreadMessage } from './worker.ts'
 
 export type Ran<Answer> = {
-  /** In the order in which the thread gave them; one that did not get done may have given some. */
+  /** Answers in the order in which the thread sent them. A job that was not completed may have sent some. */
   answers: Answer[]
-  /** late: its time was over. broken: the thread died, mostly of memory. busy: it was not begun. */
+  /** `late`: the time was over. `broken`: the thread died, mostly out of memory. `busy`: the job was not begun. */
   end: 'done' | 'late' | 'broken' | 'busy'
 }
 
 export type ThreadPool<Job, Answer> = {
   /**
-   * Runs a job in a thread; `timeLimitMs` is CPU time of the thread, so that a busy machine costs nobody an answer.
-   * When `signal` aborts, rejects with its reason. Rejects too when no thread can be started.
+   * Runs a job in a thread. `timeLimitMs` is CPU time of the thread, so that a busy machine fails no job early. Rejects
+   * with the signal's reason when `signal` aborts, and when no thread can be started.
    */
   run(job: Job, timeLimitMs: number, signal?: AbortSignal): Promise<Ran<Answer>>
-  /** Ends the threads that are idle, and each other one when its job has ended. */
+  /** Ends the idle threads now, and every other one when its job has ended. */
   close(): Promise<void>
 }
 
 export type ThreadPoolOptions = {
-  /** A program that calls serveJobs. */
+  /** The threads' program, which calls `serveJobs`. */
   file: URL
   maxThreads: number
-  /** How long a job may wait for a thread. */
+  /** Time that a job may wait for a thread. */
   waitMs: number
   resourceLimits: ResourceLimits
 }
 
-/** So many jobs are held in memory before more are turned away. */
+/** Number of jobs that may wait in memory before further ones are refused. */
 const MAX_WAITING = 500
-/** A thread is worth 10 to 50 MB; to start one takes a tenth of a second. */
+/** Time for which an idle thread is kept. A thread takes 10 to 50 MB; starting one takes a tenth of a second. */
 const IDLE_MS = 30_000
-/** A job that is not given the machine is ended after this many times its time limit. */
+/** Multiple of its CPU time limit that a job may take in wall-clock time, as on a busy machine. */
 const MOST_WAITING = 3
-/** A thread that does not even answer for so long has not enough memory to get anything done. */
+/** Time after which a thread that does not answer is taken to be out of memory. */
 const UNANSWERED_MS = 3000
 const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })
 
-/** Threads for work that may take time and memory: started when needed, and ended when a job does not get done. */
+/** Creates a pool of threads for expensive work. A thread is started when needed, and ended when its job fails. */
 export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): ThreadPool<Job, Answer> {
   const slots = createSlots(options)
   const idle = createIdleThreads()
@@ -56,7 +56,7 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
         const worker = idle.take() ?? (await start())
         const ran = await runOn<Job, Answer>(worker, job, timeLimitMs, signal)
         if (ran.end === 'done') idle.keep(worker)
-        // One that collects garbage without end ends when it is done with that; its caller is not kept waiting.
+        // A thread stuck in garbage collection ends only after that. The caller does not wait for it.
         else left = worker.terminate()
         signal.throwIfAborted()
         return ran
@@ -68,7 +68,7 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
   }
 }
 
-/** They hold no process up. */
+/** Keeps idle threads for reuse. They do not keep the process alive. */
 function createIdleThreads() {
   const idle = new Map<Worker, NodeJS.Timeout>()
   let isClosed = false
@@ -99,19 +99,19 @@ function createIdleThreads() {
   }
 }
 
-/** As many at once as there may be threads; the others wait in the order of arrival. */
+/** Limits the jobs that run at once to the number of threads. Others wait in the order of arrival. */
 function createSlots({ maxThreads, waitMs }: ThreadPoolOptions) {
   let taken = 0
   const waiting = new Set<() => void>()
   return {
-    /** False when there was no room in time. When `signal` aborts, rejects with its reason. */
+    /** Waits for a slot. False when none is free in time. When `signal` aborts, rejects with its reason. */
     async enter(signal: AbortSignal): Promise<boolean> {
       signal.throwIfAborted()
       if (taken >= maxThreads) return waiting.size < MAX_WAITING && waitIn(waiting, waitMs, signal)
       taken++
       return true
     },
-    /** Hands the slot over: were it free for a moment, a newcomer would get in before those who wait. */
+    /** Hands the slot to the next waiting job. If it were free for a moment, a new job could overtake those waiting. */
     leave(): void {
       const [next] = waiting
       if (next === undefined) taken--
@@ -120,7 +120,7 @@ function createSlots({ maxThreads, waitMs }: ThreadPoolOptions) {
   }
 }
 
-/** Resolves with true when it is called from the queue, with false when that takes too long. */
+/** Waits in the queue. Resolves with true when its turn comes, with false when that takes longer than `waitMs`. */
 function waitIn(queue: Set<() => void>, waitMs: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -146,16 +146,16 @@ function waitIn(queue: Set<() => void>, waitMs: number, signal: AbortSignal): Pr
   })
 }
 
-/** A thread says first that it has loaded its program. */
+/** Waits for the thread's first message, which reports that it has loaded its program. */
 const ready = (worker: Worker): Promise<void> =>
   new Promise((resolve, reject) => {
     worker.once('message', () => resolve())
-    // Stays: what a job does to its thread is told by its exit, and an error that nobody hears ends the process.
+    // The listener stays: a job that breaks its thread is noticed by the exit, but an unhandled error ends the process.
     worker.on('error', reject)
     worker.once('exit', () => reject(new Error('a thread ended as it started')))
   })
 
-/** When it does not get done, the thread is ended. */
+/** Runs a job on a thread, and ends the thread when the job is not completed. */
 async function runOn<Job, Answer>(
   worker: Worker,
   job: Job,
@@ -177,7 +177,7 @@ async function runOn<Job, Answer>(
   try {
     await Promise.race([limit.begun, over.promise])
     if (!signal.aborted && post(worker, job)) await over.promise
-    // What it said until then still arrives, even that it is done.
+    // Messages that the thread sent earlier still arrive, even the one that reports the end of the job.
     if (ran.end !== 'done') await Promise.race([worker.terminate(), unanswered()])
     return ran
   } finally {
@@ -187,7 +187,7 @@ async function runOn<Job, Answer>(
   }
 }
 
-/** Calls `onOver` when the thread has used so much CPU time, or has waited for the machine for much longer. */
+/** Calls `onOver` when the thread has used `limitMs` of CPU time, or after a multiple of that in wall-clock time. */
 function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
   let isCleared = false
   let startMs = 0
@@ -215,7 +215,10 @@ function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
   }
 }
 
-/** Answered in the middle of a job too. A thread that has ended needs no more time, one that does not answer gets none. */
+/**
+ * Reads the CPU time of a thread in ms, even in the middle of a job. Infinity for a thread that has ended, which needs
+ * no more time, and for one that does not answer, which gets none.
+ */
 async function cpuMs(worker: Worker): Promise<number> {
   try {
     const usage = await Promise.race([worker.cpuUsage(), unanswered()])
@@ -225,7 +228,7 @@ async function cpuMs(worker: Worker): Promise<number> {
   }
 }
 
-/** False for what is nested too deeply to be copied. */
+/** Sends a job to a thread. False when the job is nested too deeply to be copied. */
 function post(worker: Worker, job: unknown): boolean {
   try {
     worker.postMessage(job)

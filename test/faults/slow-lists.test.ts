@@ -106,10 +106,9 @@ describe('clients that do not read a list', () => {
   it('hold little more than one agent each', async () => {
     const { organizationId } = ANYBODY
     const ids = Array.from({ length: LARGE }, newUuid)
-    const tools = [{ type: 'client_side', name: 'one', description: noise(LARGE_BYTES), parameters: {} }]
-    for (const id of ids) {
-      await deps.db.agent.create({ data: { id, organizationId, name: 'Large agent', systemPrompt: 'Help.', tools } })
-    }
+    const systemPrompt = noise(LARGE_BYTES)
+    for (const id of ids)
+      await deps.db.agent.create({ data: { id, organizationId, name: 'Large agent', systemPrompt } })
     const { bytes, answers } = await bytesOfUnread('/v1/agents?search=LARGE%20AGENT')
     const listed = await readFirst(answers)
     expect(new Set(listed.map((agent) => agent.id))).toEqual(new Set(ids.map((id) => toId('agent', id))))

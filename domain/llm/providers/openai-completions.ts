@@ -9,14 +9,14 @@ export type OpenaiCompletionsOptions = {
   baseUrl: string
   apiKey: string
   model: string
-  /** How the provider is called in the text of errors. */
+  /** The provider's name in error messages. */
   providerName?: string
 }
 
 /**
- * A model behind the Chat Completions protocol, at OpenAI or any server that speaks it. Uses the AI SDK provider's own
- * `doStream`, not `streamText`: that one adds retries, a loop over steps and console output, which the caller does in
- * its own way, and it hides the provider's own finish reason, without which a stream that was cut off looks complete.
+ * Creates a model for the Chat Completions protocol, at OpenAI or any compatible server. Uses the AI SDK provider's own
+ * `doStream`, not `streamText`. The latter adds retries, a loop over steps and console output, which the caller handles
+ * itself. It also hides the provider's own finish reason, without which a stream that was cut off looks complete.
  */
 export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
   const { baseUrl, apiKey, model, providerName = 'OpenAI' } = options
@@ -41,7 +41,7 @@ async function* streamAnswer(chat: ChatModel, call: ChatCall, provider: Provider
   for await (const part of stream) {
     if (part.type === 'error') throw toStreamedError(part.error, provider)
     if (part.type === 'response-metadata') responseId = part.id
-    // Held back until the finish: the SDK also reports the half of a call that a cut-off stream left behind.
+    // Held back until the finish: the SDK also reports a partial call that a cut-off stream left behind.
     if (part.type === 'tool-call') calls.push(toToolCall(part))
     if (part.type === 'finish') {
       const finish = toFinish(part, provider)
@@ -60,7 +60,7 @@ function toCall(request: ModelRequest): ChatCall {
     prompt: toPrompt(systemPrompt, messages),
     tools: toTools(tools),
     abortSignal: signal,
-    // The only way to the thinking of compatible servers, see toThinking.
+    // The only access to the thinking of compatible servers, see toThinking.
     includeRawChunks: true,
     ...(reasoningEffort === undefined ? {} : { providerOptions: { openai: { reasoningEffort } } }),
   }
@@ -84,9 +84,9 @@ const RawChunk = z.object({
 })
 
 /**
- * OpenAI never streams thinking over this protocol, so the SDK drops the fields in which other servers do:
- * `reasoning_content` (DeepSeek, vLLM, llama.cpp) or `reasoning` (OpenRouter, Ollama). The SDK holds everything back
- * until the first text or call, so thinking arrives together, just before it.
+ * Reads the thinking of a raw chunk. OpenAI never streams thinking over this protocol, so the SDK drops the fields that
+ * other servers use: `reasoning_content` (DeepSeek, vLLM, llama.cpp) or `reasoning` (OpenRouter, Ollama). The SDK holds
+ * everything back until the first text or call, so all thinking arrives at once, just before it.
  */
 function toThinking(rawChunk: unknown): string {
   const parsed = RawChunk.safeParse(rawChunk)
@@ -101,7 +101,7 @@ function toToolCall(part: Extract<ChatPart, { type: 'tool-call' }>): ModelToolCa
 type FinishPart = Extract<ModelPart, { type: 'finish' }>
 
 function toFinish(part: Extract<ChatPart, { type: 'finish' }>, provider: Provider): FinishPart {
-  // The SDK ends every stream with a finish; only one that the provider itself finished has its reason.
+  // The SDK ends every stream with a finish part. Only a stream that the provider finished has a raw reason.
   if (part.finishReason.raw === undefined) throw cutOff(provider)
   const { inputTokens, outputTokens } = part.usage
   return {

@@ -6,13 +6,13 @@ import { isRetryableStatus, shorten, statusError } from '../provider-failure.ts'
 export type Provider = { providerName: string; apiKey: string }
 
 /**
- * Whatever the SDK threw, as the failure the caller decides by. The SDK's error is not kept as its cause: it holds the
- * whole conversation and the URL, and loggers and Temporal write causes down.
+ * Converts anything that the SDK throws into a `ModelError`. The SDK's error is not kept as its cause: it contains the
+ * whole conversation and the URL, and loggers and Temporal record causes.
  */
 export function toModelError(error: unknown, provider: Provider): ModelError {
   if (error instanceof ModelError) return error
   const { providerName } = provider
-  // A connection that breaks in mid-stream carries the 200 its headers had, so a status alone says nothing.
+  // The error of a connection that breaks mid-stream carries the 200 of its headers, so only a status from 400 counts.
   if (APICallError.isInstance(error) && error.statusCode !== undefined && error.statusCode >= 400) {
     return statusError({
       providerName,
@@ -25,7 +25,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     const message = `${providerName} cannot be asked this: ${shorten(error.message)}`
     return new ModelError(message, { retryable: false })
   }
-  // An API error without a status above, and anything else of the runtime's own, comes from the connection.
+  // An API error without such a status, and any error of the runtime's own, comes from the connection.
   if (APICallError.isInstance(error) || !AISDKError.isInstance(error)) return connectionError(error, providerName)
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
@@ -37,8 +37,8 @@ const StreamedError = z.object({
 })
 
 /**
- * The content of an error part: a chunk that could not be read, or an error object sent after the 200. That one seldom
- * has a status; without one the provider broke down while it was answering, which a second attempt can mend.
+ * Converts the content of an error part: a chunk that could not be parsed, or an error object sent after the 200. Such
+ * an object seldom has a status. Without one, the provider failed while it was answering, so a retry may succeed.
  */
 export function toStreamedError(error: unknown, provider: Provider): ModelError {
   const parsed = StreamedError.safeParse(error)
@@ -52,7 +52,7 @@ export function toStreamedError(error: unknown, provider: Provider): ModelError 
   })
 }
 
-/** Names the system's error code only: the SDK's messages hold addresses. */
+/** Reports a connection failure with the system's error code only: the SDK's messages contain addresses. */
 function connectionError(error: unknown, providerName: string): ModelError {
   const code = findCode(error)
   const message = `The connection to ${providerName} failed${code === undefined ? '' : ` (${code})`}.`
@@ -69,13 +69,13 @@ function findCode(error: unknown): string | undefined {
   return undefined
 }
 
-/** Some servers repeat the key or the address they were called with in what they say about it. */
+/** Removes the API key and URL credentials, which some servers repeat in their error messages. */
 function redact(message: string, { apiKey }: Provider): string {
   const withoutKey = apiKey === '' ? message : message.replaceAll(apiKey, '[key]')
   return withoutKey.replaceAll(/\/\/[^\s/@]+@/g, '//')
 }
 
-/** `retry-after-ms` is OpenAI's; `Retry-After` is seconds or an HTTP date (RFC 9110, 10.2.3). */
+/** Reads the delay in ms from `retry-after-ms` (OpenAI) or `Retry-After`, seconds or HTTP date (RFC 9110, 10.2.3). */
 export function readRetryAfter(headers: Record<string, string>): number | undefined {
   const exactMs = readNumber(headers['retry-after-ms'])
   if (exactMs !== undefined) return exactMs
@@ -83,7 +83,7 @@ export function readRetryAfter(headers: Record<string, string>): number | undefi
   if (header === undefined) return undefined
   const seconds = readNumber(header)
   if (seconds !== undefined) return seconds * 1000
-  // A date has letters; without them, Date.parse takes things like "-1" for one.
+  // Without this check for letters, Date.parse would accept values such as "-1" as a date.
   const date = /[a-z]/i.test(header) ? Date.parse(header) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now())
 }

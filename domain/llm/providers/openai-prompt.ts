@@ -2,7 +2,7 @@ import type { createOpenAI } from '@ai-sdk/openai'
 import type { ContentPart, Message } from '../../../contract/messages.ts'
 import type { ToolSpec } from '../model.ts'
 
-/** The SDK's types, read off its chat model: the package they are declared in is not a dependency of ours. */
+/** The SDK's types, derived from its chat model: the package that declares them is not a dependency of this service. */
 export type ChatModel = ReturnType<ReturnType<typeof createOpenAI>['chat']>
 export type ChatCall = Parameters<ChatModel['doStream']>[0]
 export type ChatPart =
@@ -29,19 +29,22 @@ export function toPrompt(systemPrompt: string, messages: Message[]): PromptMessa
   return prompt
 }
 
-/** A tool message holds text only, and nothing may stand between the results of one step: images follow the last. */
+/**
+ * Appends the images of tool results as a user message. Tool messages contain only text, and nothing may stand between
+ * the results of one step, so the images follow the last result.
+ */
 function flushImages(prompt: PromptMessage[], images: UserPart[]): void {
   if (images.length === 0) return
   prompt.push({ role: 'user', content: [{ type: 'text', text: 'Images of the tool results:' }, ...images.splice(0)] })
 }
 
-/** None for a message that says nothing, such as an answer cut off before its first token: servers refuse those. */
+/** Converts a message. Omits an empty one, such as an answer cut off before its first token: servers refuse those. */
 function toPromptMessages(message: Message): PromptMessage[] {
   switch (message.role) {
     case 'user':
       return [{ role: 'user', content: message.content.flatMap(toUserParts) }]
     case 'agent': {
-      // Thinking is left out: Chat Completions has no field to take it back.
+      // Thinking is left out: Chat Completions has no field for it in requests.
       const content = message.content.flatMap(toAssistantParts)
       return content.length === 0 ? [] : [{ role: 'assistant', content }]
     }
@@ -72,7 +75,7 @@ function toToolParts(part: ContentPart): ToolPart[] {
   const failed = part.error !== undefined && part.error !== null
   const value = failed ? { error: part.error } : (part.result ?? null)
   const output = { type: 'text' as const, value: typeof value === 'string' ? value : JSON.stringify(value) }
-  // The wire format has no tool name in a result, so the SDK does not send this one.
+  // The wire format has no tool name in a result, so the SDK does not send it.
   return [{ type: 'tool-result', toolCallId: part.tool_call_id, toolName: '', output }]
 }
 
@@ -81,7 +84,7 @@ function isImage(part: ContentPart): part is PartOf<'image'> | PartOf<'image_fil
 }
 
 function toImagePart(part: PartOf<'image'> | PartOf<'image_file'>): UserPart {
-  // The caller puts a stored image's bytes in its place; one that is gone is at least mentioned.
+  // The caller replaces a stored image by its bytes. An image that is gone is at least mentioned.
   if (part.type === 'image_file') return { type: 'text', text: `[image ${part.filename ?? part.image_id}]` }
   const mediaType = part.media_type ?? 'image/*'
   if (part.base64) return { type: 'file', mediaType, data: { type: 'data', data: part.base64 } }
@@ -96,7 +99,7 @@ export function toTools(tools: ToolSpec[]): FunctionTool[] {
     type: 'function',
     name,
     description,
-    // JSON Schema is passed through as it is; the SDK's type for it says more than ours knows.
+    // The JSON Schema is passed through unchanged. The SDK's type for it is narrower than this service's.
     inputSchema: parameters as FunctionTool['inputSchema'],
   }))
 }

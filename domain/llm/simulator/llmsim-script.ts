@@ -19,7 +19,7 @@ const ScriptToolCall = z.strictObject(
   {
     id: text.min(1, { error: 'must not be empty' }).optional(),
     name: text.min(1, { error: 'must not be empty' }),
-    // A string stands for what the model wrote, so that arguments that are not JSON can be simulated.
+    // A string is the text that the model wrote, so that arguments that are not JSON can be simulated.
     arguments: z.union([z.record(z.string(), z.unknown()), z.string()], { error: 'must be an object or a string' }),
   },
   { error: objectExpected },
@@ -33,15 +33,15 @@ const ScriptFailure = z.strictObject(
       .max(599, { error: 'must be from 400 to 599' }),
     message: text.min(1, { error: 'must not be empty' }),
     retry_after_ms: milliseconds.optional(),
-    /** How many attempts fail before the step answers; without it every attempt fails. */
+    /** Number of attempts that fail before the step answers. By default every attempt fails. */
     times: z.int({ error: 'must be a whole number' }).min(1, { error: 'must be at least 1' }).optional(),
-    /** The answer breaks off half-way: `thinking` and `text` arrive, then the failure. */
+    /** Makes the answer break off: `thinking` and `text` arrive before the failure. */
     after_text: z.boolean({ error: 'must be true or false' }).optional(),
   },
   { error: objectExpected },
 )
 
-/** One model call: `thinking` first, then `text`, then the calls. `delay_ms` passes before anything, a failure too. */
+/** One model call: `thinking`, then `text`, then the tool calls. `delay_ms` passes first, also before a failure. */
 export const ScriptStep = z.strictObject(
   {
     text: text.optional(),
@@ -68,7 +68,7 @@ function objectExpected(issue: { code?: string | undefined; keys?: unknown }): s
   return `has a field that is not known: ${issue.keys.join(', ')}`
 }
 
-/** The steps of the first block marked `llmsim`, or undefined without one. Throws when the block is malformed. */
+/** Parses the first code block marked `llmsim`. Undefined when there is none. Throws when the block is malformed. */
 export function parseScript(systemPrompt: string): ScriptStep[] | undefined {
   const block = findBlock(systemPrompt)
   if (block === undefined) return undefined
@@ -77,7 +77,7 @@ export function parseScript(systemPrompt: string): ScriptStep[] | undefined {
   throw new Error(describeIssue(parsed.error.issues[0]))
 }
 
-/** A sentence about what is wrong with the prompt's script; undefined when it has none or a good one. */
+/** Returns a sentence about the error in the prompt's script. Undefined when the script is valid or missing. */
 export function checkScript(systemPrompt: string): string | undefined {
   try {
     parseScript(systemPrompt)
@@ -104,7 +104,7 @@ function parseJson(block: string): unknown {
   }
 }
 
-/** Steps are counted from 1, as a reader does; places in a list of calls from 0, as in the JSON path. */
+/** Describes an issue. Steps are counted from 1, as readers do, and list items from 0, as in JSON paths. */
 function describeIssue(issue: z.core.$ZodIssue | undefined): string {
   const [step, ...path] = issue?.path ?? []
   const problem = issue?.message ?? 'is malformed'
@@ -113,7 +113,7 @@ function describeIssue(issue: z.core.$ZodIssue | undefined): string {
   return `The llmsim script's step ${step + 1} is malformed: ${z.core.toDotPath(path)} ${problem}.`
 }
 
-/** Answers as the system prompt's script says; the session's n-th model call takes the n-th step. */
+/** Answers according to the script in the system prompt. The session's n-th model call takes the n-th step. */
 export async function* streamScript(request: ModelRequest): AsyncIterable<ModelPart> {
   const step = findStep(request)
   await delay(step.delay_ms ?? 0, request.signal)
@@ -136,7 +136,7 @@ function findStep(request: ModelRequest): ScriptStep {
   try {
     return parseScript(request.systemPrompt)?.[request.callIndex] ?? { text: END_OF_SCRIPT }
   } catch (error) {
-    // Agents are checked when they are written, but a prompt is also put together from other texts.
+    // Agents are validated when they are written, but a prompt is also composed of other texts.
     throw new ModelError(error instanceof Error ? error.message : String(error), { status: 400, retryable: false })
   }
 }
@@ -147,7 +147,7 @@ function currentFailure(step: ScriptStep, failures: number): ModelError | undefi
   return statusError({ providerName: 'llmsim', status, reason: message, retryAfterMs: retry_after_ms })
 }
 
-/** Ids that a script leaves out are the same on every attempt and occur once in a session. */
+/** Converts a step's tool calls. Ids that the script omits are the same on every attempt and unique in the session. */
 function toToolCalls(step: ScriptStep, callIndex: number): ModelToolCall[] {
   return (step.tool_calls ?? []).map((call, position) => ({
     id: call.id ?? `call_${callIndex}_${position}`,

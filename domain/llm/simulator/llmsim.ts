@@ -6,7 +6,7 @@ import { streamScript } from './llmsim-script.ts'
 
 const MAX_LOREM_TOKENS = 100_000
 const LOREM_INTERVAL_MS = 5
-/** What a hosted model of middle size takes on a good day. */
+/** Latency of a medium-sized hosted model under good conditions. */
 const LATENCY = { delayMs: 400, intervalMs: 20 }
 
 const DEFAULT_ANSWER = splitIntoTokens(
@@ -24,8 +24,9 @@ const LOREM =
 type Answer = { tokens: Iterable<string>; outputTokens: number; delayMs?: number; intervalMs?: number }
 
 /**
- * The simulated models, in process and without a network: `llmsim-default`, `llmsim-latency`, `llmsim-echo`,
- * `llmsim-script` and `llmsim-lorem-<n>` for n from 1 to 100,000, with any suffix (`llmsim-lorem-200-long`).
+ * Returns a simulated model, which runs in process and without a network: `llmsim-default`, `llmsim-latency`,
+ * `llmsim-echo`, `llmsim-script`, or `llmsim-lorem-<n>` for n from 1 to 100,000, with any suffix
+ * (`llmsim-lorem-200-long`). Undefined for any other name.
  */
 export function llmsim(modelName: string): Model | undefined {
   switch (modelName) {

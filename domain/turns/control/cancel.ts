@@ -14,16 +14,16 @@ import { nextTurn } from '../queue.ts'
 import { startTurnSoon } from '../start.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
-/** A turn that a transaction has cancelled; what is left to do once that is committed. */
+/** A cancelled turn, with the data to notify its workflow once the transaction is committed. */
 export type Cancelled = { turnId: string; wasRunning: boolean; at: Date }
 
 const USER_REASON = 'cancelled by the user'
 const OPERATOR_REASON = 'cancelled in Temporal'
 
 /**
- * Cancels what runs, waits or queues in a session, or only the turn that is named. The record says so when this
- * returns, with or without a worker: nothing can be appended to the turns any more, and whoever works for them stops
- * when the news reaches it. Throws `not_found` for a session or turn that the caller does not have.
+ * Cancels all running, waiting and queued turns of a session, or only `turnId`. The cancellation is recorded when this
+ * returns, with or without a worker: nothing can be appended to those turns afterwards, and their workflows and
+ * activities stop when they are notified. Throws `not_found` for a session or turn that the caller does not have.
  */
 export async function cancelTurns(
   deps: Deps,
@@ -39,7 +39,7 @@ export async function cancelTurns(
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
 }
 
-/** For the workflow itself, when somebody cancelled it in Temporal. Does nothing when its turn has ended. */
+/** Cancels the turn of a workflow that was cancelled in Temporal. Does nothing when the turn has ended. */
 export async function cancelOwnTurn(deps: Deps, turn: TurnInput): Promise<void> {
   await cancelAndGoOn(deps, turn, turn.turnId, OPERATOR_REASON)
 }
@@ -48,7 +48,7 @@ async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: s
   return (await deps.db.turn.count({ where: { ...where, id } })) > 0
 }
 
-/** Returns how many turns were cancelled; undefined when there is no such session. */
+/** Cancels turns and starts the next one in the queue. Returns how many were cancelled, undefined without a session. */
 async function cancelAndGoOn(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
@@ -57,7 +57,7 @@ async function cancelAndGoOn(
 ): Promise<number | undefined> {
   const done = await withLockedSession(deps, where, async (session) => {
     const cancelled = await cancelUnfinished(session, { turnId, reason, afterwards: 'idles' })
-    // A turn that was not cancelled may be the next one now.
+    // A turn that was not cancelled may now be at the head of the queue.
     const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
   })
@@ -67,14 +67,17 @@ async function cancelAndGoOn(
   return done.cancelled.length
 }
 
-/** After the commit: the workflows learn that their turns are over. A queued turn had none, or one that will see it. */
+/**
+ * Notifies the workflows of cancelled turns; call it after the commit. A queued turn is skipped: it has no workflow, or
+ * one that will find the cancellation in the record.
+ */
 export function tellCancelled(deps: Deps, cancelled: Cancelled[]): void {
   for (const { turnId, wasRunning, at } of cancelled) {
     if (wasRunning) notifyWorkflow(deps, { turnId, hasEnded: true, noticeDueAt: at })
   }
 }
 
-/** Why turns are cancelled, and what becomes of the session when that was its last one. */
+/** The reason for cancelling turns, and whether the session becomes idle when no turn is left. */
 type Cancellation = { reason: string; afterwards: 'idles' | 'goes_on' }
 
 type Unfinished = {
@@ -88,8 +91,8 @@ type Unfinished = {
 }
 
 /**
- * Ends the session's unfinished turns as cancelled, oldest first, each with what was streamed of its answer and with
- * results for its open calls. The session `idles` afterwards when nothing follows.
+ * Ends the session's unfinished turns, or only `turnId`, as cancelled, oldest first. Each one keeps the part of its
+ * answer that was streamed, and its open calls get results. With `idles` the session becomes idle when no turn follows.
  */
 export async function cancelUnfinished(
   session: LockedSession,
@@ -116,7 +119,7 @@ async function cancelling(
 ): Promise<NewEvent[]> {
   const usage = presentUsage(turn)
   const turn_id = toId('turn', turn.id)
-  // One that has not begun has nothing open.
+  // A queued turn has no partial answer and no open calls.
   const open = turn.status === 'queued' ? [] : await closeOpen(session, turn.id)
   const cancelled: NewEvent = { type: 'turn.cancelled', data: { turn_id, reason, usage } }
   if (afterwards === 'goes_on') return [...open, cancelled]
@@ -128,7 +131,7 @@ const closeOpen = async (session: LockedSession, turnId: string): Promise<NewEve
   ...(await endOpenCalls(session.db, turnId, 'The turn was cancelled.')),
 ]
 
-/** What clients have seen of an answer that was cut off becomes a message, so that it is not lost to the conversation. */
+/** Turns the streamed part of an interrupted answer into a message, so that the conversation does not lose it. */
 async function interrupted({ db, id: sessionId }: LockedSession, turnId: string): Promise<NewEvent[]> {
   const [row] = await db.$queryRaw<Interrupted[]>`
     SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model, reason.data -> 'metadata' AS "modelMetadata",

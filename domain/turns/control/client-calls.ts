@@ -22,7 +22,7 @@ import {
 import { loadTurnAlone } from '../run/turn-context.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
-/** Asks the client for the calls that are its to answer; the turn waits from then on. May be repeated. */
+/** Requests the client's answers to the calls that wait for it; from then on the turn waits. Idempotent. */
 export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> {
   const act = await readAct(deps.db, turn.turnId, iteration)
   if (act === undefined) return { outcome: 'ended' }
@@ -40,11 +40,11 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
   return settleCalls(deps, turn, iteration)
 }
 
-/** Looks whether all answers are there. May be repeated. */
+/** Checks whether all of the client's answers are in. Idempotent. */
 export const settleCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'wait')
 
-/** Makes errors of the answers that are missing when their time is over; the turn goes on with them. May be repeated. */
+/** Records a timeout for each missing answer when the waiting time is over; the turn then continues. Idempotent. */
 export const settleOverdueCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'give_up')
 
@@ -80,9 +80,10 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
 }
 
 /**
- * Takes results for calls that a waiting turn asked its client for; the turn goes on when the last one is in. All or
- * none of a request's results are taken. Throws `conflict` when the session does not wait, `invalid` for a result
- * that answers no pending call.
+ * Records results for calls that a waiting turn requested from its client. The turn continues when the last one is in.
+ * All or none of a request's results are accepted. Throws `not_found` for a session that the caller does not have,
+ * `conflict` when the session does not wait, `invalid` for a malformed approval and for a result that answers no
+ * pending call or answers one twice.
  */
 export async function submitToolResults(
   deps: Deps,
@@ -128,12 +129,15 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   }
   const error = errorOf(result)
   const isApproval = call.policy === 'requires_approval' && error === undefined
-  // Approved: that it has started is how the record says so.
+  // An approval is recorded as `tool.started`.
   if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
   return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
 }
 
-/** Some clients send an empty error beside each result; alone it is the message of an error that has none. */
+/**
+ * Returns the error of a submitted result, undefined for a success. Some clients send an empty error with each result,
+ * so an empty one counts only when there is no result; it then gets a default message.
+ */
 function errorOf({ result, error }: SubmittedResult): string | undefined {
   if (error === '' && result === undefined) return 'The client reported an error and gave no reason.'
   return error || undefined

@@ -17,8 +17,8 @@ const SENTENCES: Record<TurnErrorCode, string> = {
 }
 
 /**
- * The last step of a turn that cannot have its answer. `iteration` is its model call; the sentence that this left in
- * the record goes to the user. May be repeated; events that are there already are left out.
+ * Ends a turn as failed. `iteration` is its latest model call. With `llm_error`, the error that this call recorded is
+ * the one shown to the user. Idempotent: events that are already recorded are skipped.
  */
 export async function failTurn(
   deps: Deps,
@@ -46,7 +46,7 @@ export async function failTurn(
   return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
 }
 
-/** An earlier attempt may have failed the turn, or somebody else ended it. */
+/** Reads how the turn ended when it was not failed here: an earlier attempt failed it, or it ended in another way. */
 async function readOutcome(deps: Deps, { turnId }: TurnInput): Promise<FailOutcome> {
   const [row] = await deps.db.$queryRaw<{ status: string }[]>`
     SELECT status::text FROM turns WHERE id = ${turnId}::uuid`

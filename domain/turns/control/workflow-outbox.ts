@@ -1,12 +1,12 @@
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 
-/** A turn whose workflow does not know yet what the record says; `noticeDueAt` is the database's time of it. */
+/** A notice owed to a turn's workflow about a change in the record. `noticeDueAt` is the change's database time. */
 export type Notice = { turnId: string; hasEnded: boolean; noticeDueAt: Date }
 
 /**
- * Tells a turn's workflow that it has been cancelled, or that the results it waits for are there. Not waited for: the
- * record is what counts, and what fails here the sweeper makes good.
+ * Notifies a turn's workflow that the turn was cancelled, or that the results it waits for are in. Returns without
+ * waiting: the record is authoritative, and the sweeper repeats a notice that fails.
  */
 export function notifyWorkflow(deps: Deps, notice: Notice): void {
   tellTurn(deps, notice).catch((error: Error) => {
@@ -19,7 +19,7 @@ export function notifyWorkflow(deps: Deps, notice: Notice): void {
 
 async function tellTurn(deps: Deps, { turnId, hasEnded, noticeDueAt }: Notice): Promise<void> {
   await (hasEnded ? deps.workflows.cancelTurn(turnId) : deps.workflows.resumeTurn(turnId))
-  // A later notice is not this one's to clear.
+  // A later notice is still due and must not be cleared.
   await deps.db.turn.updateMany({
     where: { id: turnId, noticeDueAt: { lte: noticeDueAt } },
     data: { noticeDueAt: null },

@@ -8,13 +8,13 @@ import type { ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { TurnContext } from './turn-context.ts'
 
-/** As many as a provider allows in one answer; the rest of a longer list is refused. */
+/** Limit on the calls that are run from one answer: as many as a provider allows. Further calls are refused. */
 const MAX_CALLS = 128
 const MAX_NAMES_SHOWN = 50
 
 /**
- * Decides for each call of an answer who runs it. A call that cannot be run has its result at once, an error for the
- * model to read; the others are planned.
+ * Plans the calls of an answer and returns the events that begin the act. A call that cannot be run gets its result at
+ * once: an error for the model to read.
  */
 export async function beginAct(
   deps: Deps,
@@ -41,7 +41,7 @@ export async function beginAct(
   return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
 }
 
-/** For each call why it cannot be run, in words that help the model to do better. */
+/** Returns per call why it cannot be run, in words that help the model to correct it. Undefined for a runnable call. */
 async function findProblems(
   deps: Deps,
   toolset: Toolset,
@@ -66,7 +66,7 @@ function noSuchTool(toolset: Toolset, name: string): string {
   return `There is no tool "${name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
 }
 
-/** The results of calls that are made with the turn's last model call: nobody would read others. */
+/** Returns cancelled results for calls made with the turn's last model call: no later one would read real results. */
 export function refuseCalls(context: TurnContext, iteration: number, toolCalls: ModelToolCall[]): NewEvent[] {
   const error = `The turn has reached its limit of ${iteration} model calls.`
   return toolCalls.map((call) => {

@@ -6,7 +6,7 @@ import { ModelError, type ModelPart, type ModelToolCall } from '../../llm/model.
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
 
-/** A whole answer; `rest` holds the events of text that was not yet written when the model finished. */
+/** A complete answer. `rest` holds the events for text that was not yet written when the model finished. */
 export type Answer = {
   text: string
   thinking: string
@@ -22,14 +22,14 @@ export type Answer = {
 const BATCH_MS = 100
 
 /**
- * Runs the model call and writes its text and thinking as it comes, in batches. Rejects with `ModelError` for the
- * provider's failures, with the signal's reason when aborted, and with whatever `write` rejects with.
+ * Runs the model call and writes its text and thinking in batches as they arrive. Rejects with `ModelError` for the
+ * provider's failures, with the signal's reason when aborted, and with the error of a failed `write`.
  */
 export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) => Promise<void>): Promise<Answer> {
   const broken = new AbortController()
   const turn_id = toId('turn', call.context.turnId)
   const thinkingDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
-    // Recorded once, whatever is sent: a repeated one is left out.
+    // Recorded once per step: the repeat that a later attempt sends is skipped.
     ...(delta === accumulated
       ? [{ type: 'reason.thinking.started' as const, data: { turn_id, model: call.context.model.name } }]
       : []),
@@ -97,11 +97,14 @@ function collect(answer: Answer, part: ModelPart): void {
   }
 }
 
-/** No provider means that many; what an answer has beyond them is as good as not said. */
+/** Limit on the calls that are kept of one answer. No provider means to send that many; further calls are dropped. */
 const MAX_RECORDED_CALLS = 1000
 const MAX_TOOL_NAME = 128
 
-/** Ids are unique in their answer and fit for a header; arguments and names are what Postgres can store. */
+/**
+ * Makes a tool call recordable. Its id becomes unique in the answer and fit for a header; its name and arguments become
+ * text that Postgres can store.
+ */
 function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCall {
   const isTaken = (id: string) => earlier.some((other) => other.id === id)
   const id =
@@ -114,7 +117,7 @@ function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCal
   }
 }
 
-/** The model's parts, with limits on how long it may say nothing, how long it may talk, and how much it may say. */
+/** Streams the model's parts, with limits on its silence, on its total time and on the size of its answer. */
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
   const { context, attempt, deps } = call
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
@@ -138,9 +141,9 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   }
 }
 
-/** Less than the activity's own time, so that the failure is counted and told. */
+/** Time limit of one model call. Shorter than the activity's own, so that the failure is counted and reported. */
 const MAX_CALL_MS = 25 * 60_000
-/** Far above what a model can say in one answer, and what one event can hold. */
+/** Size limit of one answer. Far above what a model can produce, and small enough for one event. */
 const MAX_ANSWER_CHARACTERS = 8 * 1024 * 1024
 
 function createLimits(idleMs: number) {
@@ -172,7 +175,7 @@ function sizeOf(part: ModelPart): number {
   return part.type === 'tool_call' ? JSON.stringify(part.call.arguments).length : 0
 }
 
-/** Makes streamed text storable, and puts a pair together again that a provider has cut in two. */
+/** Makes streamed text storable, and rejoins a surrogate pair that a provider has split between two parts. */
 function createTextRepair(): (part: ModelPart) => ModelPart[] {
   let held: { type: 'text' | 'thinking'; half: string } | undefined
   return (part) => {

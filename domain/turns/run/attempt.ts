@@ -2,9 +2,9 @@ import type { TurnInput } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
 import { type Appended, appendEvents, type NewEvent } from '../../events/append.ts'
 
-/** One run of one step of a turn. */
+/** One attempt at a step of a turn. */
 export type Attempt = {
-  /** Orders the attempts of a step: the server time at which Temporal scheduled this one. */
+  /** Orders the attempts of a step: the server time in ms at which Temporal scheduled this one. */
   fence: number
   signal: AbortSignal
 }
@@ -12,7 +12,10 @@ export type Attempt = {
 type Granted = Extract<Appended, { outcome: 'appended' }>
 type LostRight = Exclude<Appended['outcome'], 'appended'>
 
-/** The attempt may not write: a newer one has begun, the turn is over, or it is not its turn yet. */
+/**
+ * Error of an attempt that may not write: a newer attempt has begun, the turn is over, an earlier turn is unfinished,
+ * or the session is gone.
+ */
 export class RightLost extends Error {
   override name = 'RightLost'
   readonly outcome: LostRight
@@ -22,7 +25,7 @@ export class RightLost extends Error {
   }
 }
 
-/** Appends as this attempt of the step. Throws RightLost. */
+/** Appends events as this attempt of the step. Throws `RightLost` when the attempt may not write. */
 export async function appendAs(
   deps: Deps,
   turn: TurnInput,
@@ -37,8 +40,9 @@ export async function appendAs(
 }
 
 /**
- * Runs a step of a turn; its signal also aborts when the turn is ended by somebody else, which Redis tells at once and
- * Temporal by the next heartbeat. Resolves with 'ended' when nothing more may be written.
+ * Runs a step of a turn. Its signal also aborts when the turn is ended elsewhere, which Redis reports at once and
+ * Temporal with the next heartbeat. Resolves with 'ended' when nothing more may be written. Throws when a newer attempt
+ * has taken the step.
  */
 export async function whileTurnRuns<T>(
   deps: Deps,
@@ -52,8 +56,8 @@ export async function whileTurnRuns<T>(
     return await work({ ...attempt, signal: AbortSignal.any([attempt.signal, ended.signal]) })
   } catch (error) {
     if (!(error instanceof RightLost)) throw error
-    // Temporal discards what a superseded attempt says. Should it not, because a clock went back and this is the newest
-    // attempt after all, then it has to be tried again: only a turn that is over may be reported as such.
+    // Temporal discards the result of a superseded attempt. If it does not, because a clock went back and this is the
+    // newest attempt after all, the step has to be retried: only a turn that is over may be reported as ended.
     if (error.outcome === 'fenced') throw new Error('a newer attempt has taken the step')
     return 'ended'
   } finally {
@@ -61,8 +65,8 @@ export async function whileTurnRuns<T>(
   }
 }
 
-/** An attempt that ends without a word has taken its worker with it; a step that does so each time is given up. */
+/** Limit on attempts that end without reporting anything, as when their worker dies. Then the step is given up. */
 const MAX_CLAIMS = 20
 
-/** `failures`: attempts that ended with a recorded failure. */
+/** Returns whether to give the step up. `failures` counts the attempts that ended with a recorded failure. */
 export const hasTooManyClaims = (claims: number, failures = 0): boolean => claims - failures > MAX_CLAIMS

@@ -1,17 +1,17 @@
-/** What a delta event needs beyond its own text: all of the message so far. */
+/** New text of a delta event, with the whole text so far, itself included. */
 export type Delta = { delta: string; accumulated: string }
 
 export type DeltaWriter = {
   push(text: string): void
-  /** Waits for what is under way and hands over what was not written yet; nothing is written after it. */
+  /** Waits for the write in progress and returns the text not yet written, if any. Nothing is written afterwards. */
   finish(): Promise<Delta | undefined>
 }
 
 /**
- * Batches streamed text: the first piece is written at once, with whatever else comes in the same turn of the event
- * loop, then one write each `batchMs`, one at a time, so that the order holds and a slow database makes larger
- * batches, not a queue. `onError` is told of the first failed
- * write; nothing is written after it.
+ * Writes streamed text in batches. The first piece is written at once, together with whatever arrives in the same
+ * iteration of the event loop; later writes are at least `batchMs` apart. Only one write runs at a time, so that the
+ * order holds and a slow database causes larger batches, not a queue. `onError` gets the error of the first failed
+ * write; nothing is written after that.
  */
 export function createDeltaWriter(
   batchMs: number,

@@ -29,8 +29,9 @@ export type Reasoned =
 const MAX_MODEL_CALLS = 5
 
 /**
- * One model call of a turn, with its events; the first also begins the turn, and the one that answers ends it, in the
- * transaction that records the answer. May be run again after any interruption, also while the old run lives.
+ * Makes one model call of a turn and records its events. The first call also begins the turn. The call that answers
+ * also ends it, in the transaction that records the answer. Safe to run again after any interruption, even while the
+ * earlier run is still alive.
  */
 export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
   const step = reasonStep(iteration)
@@ -46,7 +47,7 @@ export async function reason(deps: Deps, turn: TurnInput, iteration: number, att
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }
 
-/** An earlier attempt recorded the end of the step but died before it could report. */
+/** Returns the outcome of a step that an earlier attempt completed in the record but died before reporting. */
 async function recorded(deps: Deps, context: TurnContext, iteration: number): Promise<Reasoned> {
   if (context.status === 'completed') {
     await startNextOf(deps, context)
@@ -92,20 +93,20 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Mod
   return { outcome: 'act', model: context.model.name, ...plan }
 }
 
-/** What the step before began ends where this one begins. */
+/** Returns `act.completed` for the calls of the step before, which end where this step begins. Empty without calls. */
 async function previousAct({ deps, context, iteration }: ModelCall): Promise<NewEvent[]> {
   const act = await readActOutcome(deps.db, context.turnId, iteration - 1)
   return act === undefined ? [] : [actCompleted(act)]
 }
 
-/** The step's own events, as against those of the whole turn. */
+/** Marks events as the step's own, as opposed to those of the whole turn. */
 const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
   events.map((event) => ({ ...event, step, execId }))
 
 const append = ({ deps, context, step, attempt }: ModelCall, events: NewEvent[]) =>
   appendAs(deps, context, step, attempt, events)
 
-/** Counts the failure in the record, where the next attempt finds it; the last one is told to the user. */
+/** Counts the failure in the record, where the next attempt finds it. The last failure is shown to the user. */
 async function recordFailure(call: ModelCall, error: ModelError): Promise<Reasoned> {
   const { deps, context, step, attempt } = call
   const failures = context.attempts.failures + 1

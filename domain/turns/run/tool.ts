@@ -10,15 +10,15 @@ import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
-/** More than a model can use; a tool with more to say has to say it in parts. */
+/** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
 const MAX_RESULT_BYTES = 512 * 1024
-/** A tool that does not heed its signal is left alone this long after its time is over. */
+/** Time for which a tool that ignores its aborted signal is still waited for. */
 const UNHEEDED_MS = 1000
-/** Within what the workflow grants a tool beyond its time. */
+/** Time for which recording a result is retried. Fits into the 30 s that the workflow adds to a tool's own time. */
 const RECORD_MS = 20_000
 const RECORD_AGAIN_MS = 500
 
-/** Runs one call of a reason step and records its result; whatever the tool does, the turn goes on. */
+/** Runs one call of a reason step and records its result. Whatever the tool does, the turn continues. */
 export async function runTool(
   deps: Deps,
   turn: TurnInput,
@@ -42,7 +42,10 @@ export async function runTool(
   return ran === 'ended' ? { outcome: 'ended' } : ran
 }
 
-/** A database that is away for a moment does not make the tool run again. Repeated, the event is recorded once. */
+/**
+ * Records a result, and retries while the database is unavailable, so that a short outage does not make the tool run
+ * again. A repeated event is recorded once.
+ */
 async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: Attempt, result: NewEvent) {
   const until = Date.now() + RECORD_MS
   for (;;) {
@@ -50,13 +53,13 @@ async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: 
       return await appendAs(deps, turn, step, attempt, [result])
     } catch (error) {
       if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
-      deps.log.warn({ err: error, turn: toId('turn', turn.turnId) }, 'result of a tool not recorded; trying again')
+      deps.log.warn({ err: error, turn: toId('turn', turn.turnId) }, 'tool result not recorded; retrying')
       await sleep(RECORD_AGAIN_MS, attempt.signal)
     }
   }
 }
 
-/** For a call whose runs have all failed for reasons of the service's own. */
+/** Records an error for a call whose runs have all failed because of errors in the service. */
 export async function failTool(deps: Deps, turn: TurnInput, iteration: number, position: number): Promise<void> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined || call.isCompleted) return
@@ -102,15 +105,15 @@ async function resultOf(
 }
 
 /**
- * The result, or a timeout's when the tool takes longer than it may. Rejects when `signal` aborts: then the call has
- * no result here. A tool that heeds no signal is not waited for either way.
+ * Returns the tool's result, or a `timeout` result when it exceeds its time limit. Rejects when `signal` aborts: the
+ * call then gets no result here. In both cases a tool that ignores its signal is abandoned after `UNHEEDED_MS`.
  */
 async function withTimeLimit(
   tool: Tool,
   signal: AbortSignal,
   run: (limited: AbortSignal) => Promise<CallResult>,
 ): Promise<CallResult> {
-  // An abort that came before would not be heard below.
+  // The listener below would miss an abort that has already happened.
   signal.throwIfAborted()
   const late = new AbortController()
   const limited = AbortSignal.any([signal, late.signal])
@@ -158,7 +161,7 @@ type Row = Configuration & {
   completed: string[]
 }
 
-/** Undefined when the session is gone, and the call with it. */
+/** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
 async function loadCall(
   deps: Deps,
   { organizationId, sessionId, turnId }: TurnInput,

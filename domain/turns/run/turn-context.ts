@@ -12,7 +12,7 @@ import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../../llm/catalog.ts'
 
-/** What a step of a turn works with. */
+/** The data that a step of a turn works with. */
 export type TurnContext = TurnInput & {
   status: TurnStatus
   iterations: number
@@ -21,17 +21,20 @@ export type TurnContext = TurnInput & {
   harnessId: string
   agentId: string | null
   modelId: string | null
-  /** With what the capabilities add to it. */
+  /** The agent's prompt with the additions of the capabilities. */
   systemPrompt: string
   toolset: Toolset
   model: CatalogModel
   reasoningEffort: string | undefined
   messages: Message[]
-  /** The text that the turn answers, cut for a summary. */
+  /** Text of the message that the turn answers, truncated for summaries. */
   inputContent: string
-  /** Model calls of the session before this turn. */
+  /** Number of model calls that the session made before this turn. */
   earlierCalls: number
-  /** What earlier attempts of the step left: failed answers, the waits between them, and whether one recorded its end. */
+  /**
+   * State left by earlier attempts of the step: how many answers failed, the waits between them in ms, the last error,
+   * and the success recorded in `reason.completed`, null while there is none.
+   */
   attempts: { failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
 }
 
@@ -56,7 +59,7 @@ type Row = Configuration & {
   conversation: ConversationPage | null
 }
 
-/** What agent and session say of the tools; a session without an agent has only its own. */
+/** Prompt, capabilities and tools as agent and session configure them. Without an agent, its fields are null. */
 export type Configuration = {
   systemPrompt: string | null
   agentCapabilities: AgentCapabilityConfig[] | null
@@ -78,11 +81,14 @@ export function configure(deps: Deps, row: Configuration): { systemPrompt: strin
   }
 }
 
-/** Null when the turn's session is gone. */
+/** Loads the data of a step, with the conversation. Null when the turn's session is gone. */
 export const loadTurn = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
   load(deps, turn, step, conversationSql(turn.turnId))
 
-/** Without the conversation, for a turn that only has to be ended: it works however long the conversation is. */
+/**
+ * Loads the data of a step that calls no model: without the conversation, so that it works however long that is. Null
+ * when the turn's session is gone.
+ */
 export const loadTurnAlone = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
   load(deps, turn, step, Prisma.sql`NULL`)
 
@@ -122,7 +128,7 @@ async function load(deps: Deps, turn: TurnInput, step: string, conversation: Pri
   }
 }
 
-/** Message, session, agent, default: an id that is gone falls through to the next. */
+/** Chooses the model of message, session or agent, else the default. An id that no longer exists is skipped. */
 function chooseModel(deps: Deps, ids: (string | null | undefined)[]): CatalogModel {
   for (const id of ids) {
     const model = id ? findModel(deps.models, id) : undefined

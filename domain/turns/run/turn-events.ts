@@ -3,7 +3,7 @@ import type { NewEvent } from '../../events/append.ts'
 import { toId } from '../../ids.ts'
 import type { TurnContext } from './turn-context.ts'
 
-/** How every turn begins. Recorded once: a repeated turnStartedEvents is left out, session.started also in later turns. */
+/** Returns the events that begin a turn. Repeats are skipped; `session.started` is recorded once per session. */
 export function turnStartedEvents(context: TurnContext): NewEvent[] {
   const turn_id = toId('turn', context.turnId)
   const input_message_id = toId('message', context.turnId)
@@ -16,7 +16,10 @@ export function turnStartedEvents(context: TurnContext): NewEvent[] {
   ]
 }
 
-/** How a turn ends that has its answer; `usage` is that of its last step. session.idled waits for the queue to empty. */
+/**
+ * Returns the events that end an answered turn. `usage` is that of its last step. `session.idled` is recorded only when
+ * the queue is empty.
+ */
 export function turnEndedEvents(context: TurnContext, iterations: number, usage: TokenUsage): NewEvent[] {
   const summary = {
     turn_id: toId('turn', context.turnId),

@@ -4,7 +4,7 @@ import { type Notice, notifyWorkflow } from '../control/workflow-outbox.ts'
 const GRACE_MS = 2000
 const MOST_AT_ONCE = 100
 
-/** Tells again what was not told: Temporal was away, or the process died after the commit. */
+/** Repeats lost notices to workflows: Temporal was unavailable, or the process died after the commit. */
 export async function repeatLostNotices(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "turnId", finished_at IS NOT NULL AS "hasEnded", notice_due_at AS "noticeDueAt" FROM turns

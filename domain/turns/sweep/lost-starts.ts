@@ -6,9 +6,10 @@ type Sweep = { graceMs: number; repeatMs: number; limit: number }
 const DEFAULT_SWEEP: Sweep = { graceMs: 2000, repeatMs: 10_000, limit: 200 }
 
 /**
- * Starts the turns whose own start was lost: Temporal was away when the message was posted, or the process died
- * between the transaction and the start, or between a turn's end and the start of the next.
- * Call it again and again; `swept` remembers when each turn was tried, so that a busy worker is not asked each time.
+ * Starts turns whose own start was lost: Temporal was unavailable when the message was posted, or the process died
+ * between the transaction and the start, or between a turn's end and the start of the next. Returns how many it tried.
+ * Meant to be called periodically; `swept` keeps the time at which each turn was tried, so that a busy worker is not
+ * asked each time.
  */
 export async function startLostTurns(
   deps: Deps,

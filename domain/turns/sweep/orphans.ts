@@ -8,14 +8,14 @@ const AT_ONCE = 10
 
 type Begun = StartedTurn & { iterations: number }
 
-/** A turn that has begun less than `graceMs` ago is not looked at. */
+/** Options of the check. A turn that began less than `graceMs` ago is skipped. */
 type Reconciliation = { graceMs: number }
 const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
- * Ends turns as failed that have begun and whose workflow is gone: somebody terminated it, or Temporal lost it. Looks
- * at one page of them after `cursor`; returns where to go on, null at the end. Temporal closes a workflow only after
- * the record has its turn's end, so one that is closed while the turn is unfinished will not come back.
+ * Fails turns that have begun and whose workflow is gone, because it was terminated or Temporal lost it. Checks one
+ * page of turns after `cursor` and returns the next cursor, null at the end. A workflow closes only after its turn's
+ * end is in the record, so one that is closed while the turn is unfinished will not come back.
  */
 export async function failOrphans(
   deps: Deps,
@@ -35,14 +35,17 @@ export async function failOrphans(
   return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
 }
 
-/** One that cannot be looked at must not keep the others from it; its own time comes again. */
+/** Fails a turn if its workflow is gone. An error is logged, so that the other turns are still checked. */
 async function failOrphan(deps: Deps, turn: Begun): Promise<void> {
   const id = toId('turn', turn.turnId)
   try {
     if (await deps.workflows.isTurnRunning(turn.turnId)) return
-    deps.log.warn({ turn: id }, 'the workflow of an unfinished turn is gone; the turn fails')
+    deps.log.warn({ turn: id }, 'workflow of an unfinished turn is gone; failing the turn')
     await failTurn(deps, turn, Math.max(1, turn.iterations), 'internal_error')
   } catch (error) {
-    deps.log.warn({ turn: id, err: (error as Error).message }, 'turn not compared with Temporal; it will be')
+    deps.log.warn(
+      { turn: id, err: (error as Error).message },
+      'turn not compared with Temporal; the next sweep will retry',
+    )
   }
 }
