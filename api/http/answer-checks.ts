@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
 import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/endpoint.ts'
-import { Event } from '../../contract/events.ts'
+import { Event, eventOfType } from '../../contract/events.ts'
 import { ContractViolation, statusOf } from './errors.ts'
 
 export type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
@@ -50,8 +50,9 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
   const fail = (status: number, problem: string) => new ContractViolation(`${operation} answered ${status}: ${problem}`)
   const hold = (status: number, schema: z.ZodType | undefined, value: unknown, what: string) => {
     if (schema === undefined) throw fail(status, `${what} is declared nowhere`)
-    const parsed = schema.safeParse(value)
-    if (!parsed.success) throw fail(status, `${what} is not what the contract says: ${parsed.error.message}`)
+    const exact = schema === Event ? eventOfType((value as { type?: unknown }).type) : schema
+    const parsed = exact.safeParse(value)
+    if (!parsed.success) throw fail(status, `${what} is not what the contract says: ${summaryOf(parsed.error)}`)
   }
   const checkError = (status: number, sentence: unknown) => {
     if (status === 500 || declaredErrors(endpoint).includes(status)) return
@@ -102,6 +103,10 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
     },
   }
 }
+
+const MAX_SUMMARY_CHARACTERS = 600
+
+const summaryOf = (error: z.ZodError): string => z.prettifyError(error).slice(0, MAX_SUMMARY_CHARACTERS)
 
 /** `image/*` allows every type of image. */
 const isOfType = (type: string, declared: string): boolean => type.startsWith(declared.replace(/\*.*$/, ''))

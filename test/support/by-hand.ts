@@ -2,7 +2,7 @@ import type { WireEvent } from '../../contract/events.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/append.ts'
-import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toId } from '../../domain/ids.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { toUuid } from './ids.ts'
@@ -34,9 +34,11 @@ export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
     message: { content: [{ type: 'text', text }] },
   })
 
-/** Appends what has to be appended: anything else fails the test. */
+/** Appends events, each with its turn's id, as the contract has most of them; any refusal fails the test. */
 export async function append(deps: Deps, writer: Writer, events: NewEvent[]): Promise<WireEvent[]> {
-  const appended = await appendEvents(deps, writer, events)
+  const turn_id = toId('turn', writer.turnId)
+  const complete = events.map((event) => ({ ...event, data: { turn_id, ...event.data } }))
+  const appended = await appendEvents(deps, writer, complete)
   if (appended.outcome !== 'appended') throw new Error(appended.outcome)
   return appended.events
 }
