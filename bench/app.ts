@@ -6,7 +6,7 @@ export type RunningApp = { stop(): Promise<void> }
 
 const READY_MS = 60_000
 
-/** The service as `npm start` runs it: API and worker in one process. */
+/** Starts the service as `npm start` does: API and worker in one process. */
 export async function spawnApp(
   services: RunningServices,
   port: number,

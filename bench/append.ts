@@ -14,12 +14,12 @@ const MOST_RATIO = 2.5
 const STEP = 'reason:1'
 const TEXT = 'some twenty tokens of an answer, as they come in a tenth of a second of a model that writes at its pace. '
 
-/** Appends a batch of a turn's events, by its place in the turn. */
+/** Appends a batch of a turn's events. */
 type Append = (session: BenchSession, events: NewEvent[], attempt: { step: string; fence: number }) => Promise<void>
 
 /**
- * Times the four appends of a plain turn, 2,000 in all, beside statements that only number and insert the same events,
- * turn by turn, so that both see the same machine. Prints both and the goal.
+ * Times the four appends of a plain turn, 2,000 in all, and statements that only number and insert the same events.
+ * Alternates between the two, turn by turn, so that both see the same machine. Prints both and the goal.
  */
 export async function benchAppend(services: RunningServices): Promise<boolean> {
   const { databaseUrl, redisUrl, temporalAddress } = services

@@ -11,8 +11,9 @@ const MOST_RATIO = 2
 type Caller = { name: string; url: string; headers: Record<string, string> }
 
 /**
- * Times the reading of one session in mode none, and by access token and by API key in mode full, request by request in
- * turn, so that all see the same machine. Prints each and the goal: twice the time of mode none at most.
+ * Times reading one session in mode none, and with an access token and an API key in mode full. Alternates between
+ * them, request by request, so that all see the same machine. Prints each and the goal: at most twice the time of mode
+ * none.
  */
 export async function benchAuth(services: RunningServices, [open, full]: [number, number]): Promise<boolean> {
   const apps: RunningApp[] = []

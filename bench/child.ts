@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** A process of the bench that answers each message with one; its first says that it is ready. */
+/** Child process that answers each message with one message; its first message says that it is ready. */
 export type Child = { pid: number; ask<Answer>(question: unknown): Promise<Answer>; stop(): Promise<void> }
 
 export type ChildOptions = { args?: string[]; execArgv?: string[]; env?: Record<string, string> }
 
-/** `file` is relative to bench/. On 'stop' it is expected to end. */
+/** Starts a child process; `file` is relative to bench/. It must end on the message 'stop'. */
 export async function startChild(file: string, options: ChildOptions = {}): Promise<Child> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), options.args, {
     execArgv: ['--disable-warning=ExperimentalWarning', ...(options.execArgv ?? [])],
@@ -18,7 +18,7 @@ export async function startChild(file: string, options: ChildOptions = {}): Prom
     ask: async <Answer>(question: unknown) => {
       const answer = nextMessage(child)
       child.send(question as object)
-      // Both ends are files of the bench.
+      // Both ends belong to the bench.
       return (await answer) as Answer
     },
     stop: () =>
@@ -39,7 +39,7 @@ const nextMessage = (child: ChildProcess): Promise<unknown> =>
     })
   })
 
-/** The other end: answers questions until it is told to stop. */
+/** Answers the parent's messages until it sends 'stop'. */
 export function serveParent(
   ready: unknown,
   answer: (question: unknown) => Promise<unknown>,

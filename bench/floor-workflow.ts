@@ -2,7 +2,7 @@ import { proxyActivities } from '@temporalio/workflow'
 
 const { answer } = proxyActivities<{ answer(id: string): Promise<void> }>({ startToCloseTimeout: '1 minute' })
 
-/** The least that a durable turn can be: start, one workflow task, one activity, one workflow task. */
+/** Minimal durable turn: start, one workflow task, one activity, one workflow task. */
 export async function floor(id: string): Promise<void> {
   await answer(id)
 }

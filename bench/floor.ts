@@ -5,8 +5,9 @@ import { serveParent } from './child.ts'
 import { runLanes, type Turn } from './statistics.ts'
 
 /**
- * Runs bare workflows on the Temporal under test, with worker and client in one process and eager start, as the
- * service has them; the client learns of the end by the workflow's result. Reads `[count, inFlight]` jobs from its parent and answers each with a Result.
+ * Runs bare workflows on the Temporal under test, with worker and client in one process and eager start, like the
+ * service. The client learns of the end from the workflow's result. Reads `[count, inFlight]` jobs from its parent and
+ * answers each with a Result.
  */
 async function main(address: string): Promise<void> {
   Runtime.install({

@@ -27,8 +27,8 @@ const PLACES: Place[] = [
 ]
 
 /**
- * Times pages of the list of sessions in two installations on one Postgres, one with a hundred times the sessions of the
- * other, request by request in turn, so that both see the same machine. Prints both and the goals.
+ * Times pages of the list of sessions in two installations on one Postgres, one with a hundred times the sessions of
+ * the other. Alternates between them, request by request, so that both see the same machine. Prints both and the goals.
  */
 export async function benchLists(services: RunningServices, ports: [number, number]): Promise<boolean> {
   const installations: Installation[] = []
@@ -82,7 +82,10 @@ async function createDatabase(url: string, name: string): Promise<string> {
   return own.toString()
 }
 
-/** Half over a month, half in the last hour, and every second one of one agent; written past the service. */
+/**
+ * Inserts sessions without the service: half of them spread over a month, half over the last hour, and every second one
+ * with one agent. Returns the agent's id.
+ */
 const fill = (url: string, sessions: number): Promise<string> =>
   execute(url, async (client) => {
     const { rows } = await client.query(
@@ -99,7 +102,7 @@ const fill = (url: string, sessions: number): Promise<string> =>
       FROM generate_series(1, $3::int) AS n`,
       [DEFAULT_ORGANIZATION_UUID, agentId, sessions],
     )
-    // As autovacuum does within a minute.
+    // Autovacuum would do so within a minute.
     await client.query('ANALYZE')
     return `agent_${agentId}`
   })

@@ -9,7 +9,10 @@ import { benchLists } from './lists.ts'
 import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
-/** `npm run bench [-- turns | sse | lists | auth | append]`: brings up its own services and the service, measures, prints, and cleans up. */
+/**
+ * `npm run bench [-- turns | sse | lists | auth | append]`: starts its own services and the service, measures, prints,
+ * and cleans up.
+ */
 const [subject = 'turns'] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
 const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0, port = 0, otherPort = 0] = await freePorts(6)

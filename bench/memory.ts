@@ -1,10 +1,13 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** In bytes, of this process. `live`: what is reachable, in JavaScript and in buffers; `resident`: what the machine gives it. */
+/**
+ * Memory of this process in bytes. `live` is reachable, in JavaScript and in buffers; `resident` is what the system has
+ * assigned.
+ */
 export type Memory = { live: number; resident: number }
 
-/** Collects garbage first, so that two readings differ by what is kept. */
+/** Measures memory after collecting garbage, so that two readings differ by what is kept. */
 export async function measureMemory(): Promise<Memory> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')

@@ -5,7 +5,7 @@ import { buildPlatform } from '../platform/wiring/build.ts'
 import { serveParent } from './child.ts'
 import { measureMemory } from './memory.ts'
 
-/** One API process of the service, as `npm run start:api` runs it, that tells what memory and CPU it takes. */
+/** API process of the service, as `npm run start:api` runs it, that reports the memory and CPU it takes. */
 const config = readConfig()
 const log = createLog('warn', 'bench')
 const platform = await buildPlatform(config, log)

@@ -1,13 +1,16 @@
 import { connect, type Socket } from 'node:net'
 
-/** Open streams of one place; `received` counts the events that came on all of them. */
+/** Set of open streams; `received` counts the events that came on all of them. */
 export type Clients = { received(): number; until(count: number, timeoutMs: number): Promise<void>; close(): void }
 
 const OPENED_AT_ONCE = 50
 const MARK = Buffer.from('\nid: ')
 const CONNECTED = Buffer.from('event: connected\n')
 
-/** Opens one stream for each path, on sockets of their own, and counts what comes; parsing would measure the client. */
+/**
+ * Opens one stream for each path, on a socket of its own, and counts events. Does not parse them, which would measure
+ * the client.
+ */
 export async function openClients(
   port: number,
   paths: string[],
@@ -51,11 +54,11 @@ function countMarks(chunk: Buffer): number {
   return marks
 }
 
-/** Resolves when the stream has said `connected`. */
+/** Opens a stream. Resolves when it has received `connected`. */
 function open(port: number, path: string, count: (chunk: Buffer) => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
-    // A mark may be cut in two by the network.
+    // The network may split a mark between two chunks.
     let rest = Buffer.alloc(0)
     socket.on('error', reject)
     socket.on('data', (chunk: Buffer) => {

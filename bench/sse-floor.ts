@@ -9,9 +9,9 @@ import { serveParent } from './child.ts'
 import { measureMemory } from './memory.ts'
 
 /**
- * The least that a relay does: one blocking XREAD on the service's own Redis streams, and each entry written to the
- * sockets of its session. No HTTP but the head, no cursor, no limits, no back-pressure. A path that ends with /events
- * gets the rows of the session as they are stored, by a bare client of Postgres.
+ * Minimal relay: one blocking XREAD on the service's own Redis streams, and each entry written to the sockets of its
+ * session. No HTTP but the head, no cursor, no limits, no back-pressure. A path that ends with /events returns the
+ * session's rows as they are stored, read by a bare Postgres client.
  */
 const { PORT, REDIS_URL, REDIS_PREFIX, DATABASE_URL } = readConfig()
 const ROWS = 1000

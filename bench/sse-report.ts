@@ -3,13 +3,14 @@ import { goal, print } from './report.ts'
 type Times = { p50: number; p99: number }
 
 /**
- * Bytes are of one stream, CPU of one delivered event. `clientMs`: from an append's begin to the client; `relayMs`: from its
- * end. `busy`: the share of one core that the process had. Where it is far below 1 the load was slower than the relay.
+ * Results of a relay. Bytes are per stream, CPU per delivered event. `clientMs` is from the start of an append to the
+ * client, `relayMs` from its end. `busy` is the share of one core that the process used; far below 1 means that the
+ * load was slower than the relay.
  */
 export type Relayed = {
   liveBytes: number
   residentBytes: number
-  /** Of the first streams of a new process; of those that have carried the load. */
+  /** Resident memory of the first streams of a new process, and of streams that have carried the load. */
   firstResidentBytes: number
   usedResidentBytes: number
   appendMs: Times
@@ -23,7 +24,7 @@ export type Rate = { perSecond: number; megabytesPerSecond: number }
 export type Measured = { relayed: Relayed; replayed: Rate }
 export type Others = { listed: Rate; withoutCalls: Rate }
 
-/** Prints what was measured and the goals; true when all are met. */
+/** Prints the results and the goals; returns true when all are met. */
 export function reportSse(floor: Measured, service: Measured, others: Others): boolean {
   const row = (name: string, unit: string, of: (relayed: Relayed) => number, digits = 1) =>
     print(

@@ -1,7 +1,7 @@
 import type { Deps } from '../domain/deps.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../domain/ids.ts'
 
-/** A session with a turn that runs, without the events that led to it; ids are uuids. */
+/** Session with a running turn, without the events that led to it; ids are uuids. */
 export type BenchSession = { id: string; turnId: string; execId: string }
 
 const HARNESS = '01933b5a-0000-7000-8000-000000000601'
@@ -25,13 +25,16 @@ export async function insertSessions(deps: Deps, count: number): Promise<BenchSe
   return sessions
 }
 
-/** The events of a plain turn, with ten deltas. `text` is what a delta carries. */
+/** Number of events of a plain turn, ten of which are deltas. */
 const EVENTS_PER_TURN = 20
 const DELTAS = 10
-/** Of the conversation that a model call was given: as a model with a small context has it. */
+/** Number of turns that a model call was given, as for a model with a small context. */
 const TURNS_IN_CONTEXT = 25
 
-/** A session of so many events in whole plain turns, written past the service: an hour of appends would say nothing more. */
+/**
+ * Inserts a session of `events` events in whole plain turns, without the service: an hour of appends would show nothing
+ * more. `text` is what a delta carries. Returns the session's id.
+ */
 export async function insertLongSession(deps: Deps, events: number, text: string): Promise<string> {
   const [session] = await insertSessions(deps, 1)
   if (session === undefined) throw new Error('no session')

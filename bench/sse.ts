@@ -18,20 +18,21 @@ const SESSIONS = 1000
 const STREAMS_PER_SESSION = 2
 const STREAMS = SESSIONS * STREAMS_PER_SESSION
 const EVENTS_PER_SECOND = 1000
-/** A step that ends, or tools that run at once, record some events together. */
+/** Number of events recorded together, as when a step ends or tools run at once. */
 const EVENTS_PER_APPEND = 5
 const PACED_EVENTS = 10_000
 const WARM_UP_EVENTS = 5000
 const RATE_MS = 5000
-/** Entries on their way at once: fewer than the relay's streams keep. */
+/** Number of entries in flight: fewer than the relay's streams keep. */
 const WINDOW = 500
 const LONG_SESSION = 100_000
 const DEADLINE_MS = 60_000
 const TEXT = 'some twenty tokens of an answer, as they come in a tenth of a second of a model that writes at its pace. '
 
 /**
- * One API process with 2,000 open streams beside a bare relay that reads the same Redis streams: memory of a stream,
- * time from append to client, events a second; and how fast a long session is replayed. Prints all and the goals.
+ * Measures one API process with 2,000 open streams, and a bare relay that reads the same Redis streams: memory of a
+ * stream, time from append to client, and events a second. Also measures how fast a long session is replayed. Prints
+ * all results and the goals.
  */
 export async function benchSse(services: RunningServices, port: number): Promise<boolean> {
   const environment = {
@@ -80,7 +81,7 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
     const paths = sessions.flatMap(({ id }) => Array<string>(STREAMS_PER_SESSION).fill(pathOf(id, 'sse')))
     return openClients(port, paths, onText)
   }
-  // What the first streams take is the process growing to its size; what a stream takes is told by the next ones.
+  // The first streams also show the process growing to its size; the next ones show what a stream takes.
   const empty = await child.ask<Memory>('memory')
   const first = await openOn(await insertSessions(platform.deps, SESSIONS))
   const before = await child.ask<Memory>('memory')
@@ -113,7 +114,7 @@ async function measureRelay(platform: Platform, child: Child, port: number): Pro
 const timesOf = (samples: number[]) => ({ p50: percentile(samples, 0.5), p99: percentile(samples, 0.99) })
 const now = (): number => performance.timeOrigin + performance.now()
 
-/** Appends to the record, as a worker does, at a steady pace; each event carries the number of its append. */
+/** Appends events to the database at a steady pace, as a worker does; each carries the number of its append. */
 async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients: Clients, events: number) {
   const before = clients.received()
   const appending: Promise<{ begunAt: number; doneAt: number }>[] = []
@@ -138,7 +139,7 @@ async function appendPaced({ deps }: Platform, sessions: BenchSession[], clients
   return done
 }
 
-/** Rings for events without recording them, as fast as they are delivered: what is measured is the relay alone. */
+/** Publishes events without recording them, as fast as they are delivered, to measure the relay alone. */
 async function publishAll({ deps }: Platform, child: Child, sessions: BenchSession[], clients: Clients) {
   const recorded = (WARM_UP_EVENTS + PACED_EVENTS) / sessions.length
   const before = clients.received()
@@ -175,7 +176,7 @@ function createEvent(deps: Platform['deps'], { id, turnId }: BenchSession, seque
   }
 }
 
-/** `mark` stands in the answer once for each event. */
+/** Measures how fast a session's events are read; `mark` occurs in the answer once for each event. */
 async function measureReplay(port: number, path: string, events: number, mark: string): Promise<Rate> {
   const startedAt = performance.now()
   const bytes = await readUntil(port, path, events, Buffer.from(mark))
@@ -183,7 +184,7 @@ async function measureReplay(port: number, path: string, events: number, mark: s
   return { perSecond: (events * 1000) / elapsedMs, megabytesPerSecond: bytes / elapsedMs / 1000 }
 }
 
-/** Reads an answer until so many events have come; returns how many bytes that were. */
+/** Reads an answer until it has that many events; returns the number of bytes read. */
 function readUntil(port: number, path: string, events: number, mark: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = get({ port, path, agent: false }, (answer) => {

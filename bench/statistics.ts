@@ -1,4 +1,4 @@
-/** The value below which `share` (0 to 1) of the sorted samples lie. */
+/** Returns the value below which `share` (0 to 1) of the samples lies. */
 export function percentile(samples: number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN

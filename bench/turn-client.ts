@@ -1,12 +1,12 @@
 import { Agent, request } from 'node:http'
 import type { Turn } from './statistics.ts'
 
-/** Sessions are changed before their history costs more than a turn does. */
+/** Number of turns after which a lane changes its session, before the history costs more than a turn does. */
 const TURNS_PER_SESSION = 10
 
 type Lane = { sessionId: string; turns: number; on: (type: string, at: number) => void; close(): void }
 
-/** One client per lane: it posts a message and watches the session's stream, as a user's browser does. */
+/** Creates one client per lane. It posts a message and reads the session's stream, as a user's browser does. */
 export function createTurnClient(baseUrl: string) {
   const lanes = new Map<number, Lane>()
 

@@ -11,8 +11,8 @@ const ROUNDS: [count: number, inFlight: number][] = [
 const WARM_UP = 150
 
 /**
- * Times turns of the service (llmsim-default, POST to first delta and to session.idled) beside bare workflows on
- * the same Temporal, in turn, so that both see the same machine. Prints both and the goals.
+ * Times turns of the service (llmsim-default, POST to first delta and to session.idled) and bare workflows on the same
+ * Temporal. Alternates between the two, so that both see the same machine. Prints both and the goals.
  */
 export async function benchTurns(baseUrl: string, temporalAddress: string): Promise<boolean> {
   const floor = await startChild('./floor.ts', { args: [temporalAddress] })

@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { Connection } from '@temporalio/client'
 
 const TIMEOUT_MS = 8000
-/** A poll that finds nothing to do returns after a minute at the latest. */
+/** Age up to which a poll counts. A poll that finds nothing to do returns after a minute at the latest. */
 const RECENT_MS = 120_000
 const ACTIVITY_TASK_QUEUE = 2
 

@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 100
 
 export type AppProcess = {
   exited: Promise<string>
-  /** SIGTERM, and SIGKILL when the app has not ended in time. */
+  /** Sends SIGTERM, and SIGKILL if the app has not ended in time. */
   stop(): Promise<void>
   kill(): void
 }
@@ -22,7 +22,7 @@ export async function startApp(env: Record<string, string>): Promise<AppProcess>
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'main.ts'], {
     cwd: ROOT,
     env: { ...process.env, ...env },
-    // Ctrl-C must not reach the app past its launcher, which stops it before the services it needs.
+    // Ctrl-C must reach only the launcher, which stops the app before the services that it needs.
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],
   })

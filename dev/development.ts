@@ -31,7 +31,7 @@ export function readApiPort(): number {
   return readPort('PORT', 9300)
 }
 
-/** Of the OpenID provider that `npm run start:full` brings along. */
+/** Reads the port of the OpenID provider that `npm run start:full` starts. */
 export function readIdentityProviderPort(): number {
   return readPort('IDENTITY_PROVIDER_PORT', 9305)
 }
@@ -62,7 +62,10 @@ export async function checkPorts(ports: Port[]): Promise<void> {
   }
 }
 
-/** One launcher at a time may use the development data: a second one would stop the services of the first. */
+/**
+ * Claims the development data for this launcher; a second one would stop the services of the first. Throws when another
+ * launcher has claimed it.
+ */
 export async function claimDataFolder(): Promise<{ release(): Promise<void> }> {
   await mkdir(DATA_FOLDER, { recursive: true })
   const owner = await findRecordedProcess(LAUNCHER_PID_FILE, 'scripts/')
@@ -70,7 +73,7 @@ export async function claimDataFolder(): Promise<{ release(): Promise<void> }> {
     throw new Error(`The services already run here, under process ${owner}. Stop it first (Ctrl-C, or kill ${owner}).`)
   }
   await rm(LAUNCHER_PID_FILE, { force: true })
-  // "wx" fails for the slower one of two that start at the same moment.
+  // "wx" fails for the slower of two launchers that start at the same moment.
   await writeFile(LAUNCHER_PID_FILE, '', { flag: 'wx' })
   await writePidFile(LAUNCHER_PID_FILE, process.pid)
   const release = async () => {
@@ -92,7 +95,7 @@ export function startDevelopmentServices(
   return startServices({ dataDir: DATA_FOLDER, ports, env: process.env, log: print, onServiceDied })
 }
 
-/** The variables under which the service and its tools find what was started. */
+/** Returns the environment variables by which the service and its tools find the started services. */
 export function serviceEnvironment(services: RunningServices): Record<string, string> {
   return {
     DATABASE_URL: services.databaseUrl,

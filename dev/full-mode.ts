@@ -1,4 +1,4 @@
-/** What `npm run start:full` adds to `npm start`: sign-in, with an OpenID provider on this machine. */
+/** Sign-in for `npm run start:full`, with an OpenID provider on this machine. */
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -10,7 +10,7 @@ import { print, printError } from './terminal.ts'
 
 export type FullMode = {
   environment: Record<string, string>
-  /** For the terminal: where and how one signs in. */
+  /** Lines for the terminal that say where and how to sign in. */
   description: string[]
   stop(): Promise<void>
 }
@@ -24,7 +24,7 @@ const PROBE_TIMEOUT_MS = 3000
 const Secrets = z.object({ jwtSecret: z.string(), adminPassword: z.string(), clientSecret: z.string() })
 type Secrets = z.infer<typeof Secrets>
 
-/** Made once, so that tokens outlive a restart. */
+/** Reads the secrets. Creates them the first time, so that tokens outlive a restart. */
 async function readSecrets(): Promise<Secrets> {
   const text = await readFile(SECRETS_FILE, 'utf8').catch(() => undefined)
   if (text !== undefined) return Secrets.parse(JSON.parse(text))
@@ -37,12 +37,15 @@ async function readSecrets(): Promise<Secrets> {
   return made
 }
 
-/** What the user has set stays; empty counts as not set, as for the service. */
+/**
+ * Fills in defaults for variables that the user has not set. An empty variable counts as not set, as it does for the
+ * service.
+ */
 function fillIn(defaults: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, process.env[name] || value]))
 }
 
-/** With a provider of the user's own there is none here. */
+/** Returns false when the user has configured a provider, so that none is started here. */
 const needsProvider = (): boolean => !process.env.AUTH_IDPA_ISSUER && !process.env.AUTH_IDPA_CLIENT_ID
 
 export const listFullModePorts = () =>
@@ -50,7 +53,7 @@ export const listFullModePorts = () =>
     ? [{ variable: 'IDENTITY_PROVIDER_PORT', purpose: 'the identity provider', port: readIdentityProviderPort() }]
     : []
 
-/** Stops what an earlier run left behind when it was killed, so that its port is free again. */
+/** Stops the provider that an earlier run left behind when it was killed, so that its port is free again. */
 export async function stopEarlierProvider(): Promise<void> {
   await stopRecordedProcess(path.join(PROVIDER_FOLDER, `${NAME}.pid`), NAME, 'SIGTERM')
 }
@@ -85,7 +88,7 @@ async function startProvider(environment: Record<string, string>, redirectUri: s
 
 function describe(environment: Record<string, string>, prefix: string): string[] {
   const { AUTH_ADMIN_EMAIL: email, AUTH_BASE_URL: baseUrl } = environment
-  // A password of the user's own is not for the terminal.
+  // A password that the user has set is not printed.
   const password = process.env.AUTH_ADMIN_PASSWORD ? '…' : environment.AUTH_ADMIN_PASSWORD
   const login = `${baseUrl}${prefix}/v1/auth/login`
   const body = JSON.stringify({ email, password })

@@ -1,6 +1,7 @@
 /**
- * An OpenID provider on this machine, for trying sign-in and for its tests: any name and any password will do. The name is
- * the e-mail address, or what stands before @example.com; that of a name that begins with "unverified" is not verified.
+ * OpenID provider on this machine, for trying sign-in and for its tests. Accepts any name and any password. The name is
+ * the e-mail address, or its part before @example.com. The address of a name that begins with "unverified" is not
+ * verified.
  */
 import { randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair } from 'jose'
@@ -9,7 +10,7 @@ import { print, printError } from './terminal.ts'
 
 const HOST = '127.0.0.1'
 
-/** What stands in the way of production does not matter here; the provider says it on the console at every start. */
+/** Silences the provider, which warns at every start about settings unfit for production; they do not matter here. */
 console.info = () => {}
 console.warn = () => {}
 
@@ -41,7 +42,7 @@ async function configure(): Promise<Configuration> {
     ],
     pkce: { required: () => true },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
-    // As most providers do; "userinfo" has them at that endpoint only.
+    // Most providers put the claims into the ID token; with "userinfo" only that endpoint has them.
     conformIdTokenClaims: process.env.IDENTITY_PROVIDER_CLAIMS === 'userinfo',
     findAccount: async (_ctx, login) => ({ accountId: login, claims: async () => claimsOf(login) }),
     jwks: {

@@ -1,12 +1,12 @@
 import { print, printError } from './terminal.ts'
 
-/** Terminals and npm may both deliver one Ctrl-C; two signals this close together are one request. */
+/** Time within which two signals count as one request: terminals and npm may both deliver one Ctrl-C. */
 const SAME_REQUEST_MS = 1000
 
 export type StopRequest = {
   /** Resolves at the first SIGINT, SIGTERM or SIGHUP. */
   received: Promise<'stop'>
-  /** Resolves at the second one: whoever asks again will not wait. */
+  /** Resolves at the second signal, which asks to stop without waiting. */
   forced: Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** What a launcher tells its user. The service itself logs; it never prints. */
+/** Prints a launcher's message to its user. The service itself logs and never prints. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }

@@ -6,7 +6,7 @@ export type Counts = {
   skipped: number
 }
 
-/** A test file with its time, and the part of it that is in none of its tests: loading, starting, stopping. */
+/** A test file with its total time, and the time that is part of none of its tests: loading, starting, stopping. */
 export interface FileTime {
   file: string
   totalMs: number
@@ -33,7 +33,10 @@ function readList(from: unknown, name: string): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Reads jest's JSON report. A suite that could not be run is a failure, and so is an exit code that nothing explains. */
+/**
+ * Reads the counts from jest's JSON report. A suite that could not be run counts as a failure, and so does an
+ * unexplained exit code.
+ */
 export function readCounts(report: Report, exitCode: number): Counts {
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 }
   const failed = readNumber(report, 'numFailedTests') + readNumber(report, 'numRuntimeErrorTestSuites')
@@ -44,7 +47,7 @@ export function readCounts(report: Report, exitCode: number): Counts {
   }
 }
 
-/** Slowest first. */
+/** Reads the times of the test files, slowest first. */
 export function readFileTimes(report: Report): FileTime[] {
   const times = readList(report, 'testResults').map((result) => {
     const totalMs = readNumber(result, 'endTime') - readNumber(result, 'startTime')
@@ -57,7 +60,10 @@ export function readFileTimes(report: Report): FileTime[] {
 
 const SLOWEST = 15
 
-/** A line for each of the slowest files, and one for all files together; nothing for a few files. */
+/**
+ * Formats a line for each of the slowest files and one for all files together. Returns '' when there are fewer than
+ * five files.
+ */
 export function formatSlowest(times: FileTime[], root: string): string {
   if (times.length < 5) return ''
   const line = (name: string, { totalMs, fixedMs }: Omit<FileTime, 'file'>) =>

@@ -12,17 +12,17 @@ const READY_TIMEOUT_MS = 120_000
 export interface TestServices {
   /** Answers `GET /<flavour>` with the addresses of the service of that flavour, which the first such request starts. */
   url: string
-  /** Resolves with a sentence for each service that ended otherwise than it should. */
+  /** Stops the services. Resolves with a sentence for each one that did not end as expected. */
   stop(): Promise<string[]>
 }
 
 interface StartedService {
-  /** A line of JSON, as the service tells where it is. */
+  /** Line of JSON with the addresses, as the service printed it. */
   addresses: string
   stop(): Promise<void>
 }
 
-/** The services that the test files of a run share: one process for each flavour, owned by this process. */
+/** Creates the services that the test files of a run share: one process for each flavour, owned by this process. */
 export async function createTestServices(env: NodeJS.ProcessEnv): Promise<TestServices> {
   const problems: string[] = []
   const services = new Map<string, Promise<StartedService>>()
@@ -79,7 +79,10 @@ async function startService(
   return { addresses: await firstLine(child, flavour), stop }
 }
 
-/** What follows the first line is for whoever watches the run. */
+/**
+ * Resolves with the first line of output, which has the addresses. Prints later lines, except those with addresses, for
+ * the person who watches the run.
+ */
 function firstLine(child: ChildProcess, flavour: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (why: string) => reject(new Error(`the shared service "${flavour}" ${why}`))

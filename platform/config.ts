@@ -3,7 +3,7 @@ import { AuthMode, Password } from '../contract/auth.ts'
 import { normalizeEmail } from '../lib/email.ts'
 import { isLoopback } from '../lib/loopback.ts'
 
-/** Of a timer: Node.js takes no more than 2^31 ms. */
+/** Seconds of a timer, which Node.js limits to 2^31 ms. */
 const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)
 const longSeconds = (fallback: number) => z.coerce.number().positive().default(fallback)
 const wholeSeconds = (fallback: number) =>
@@ -28,15 +28,15 @@ const commaSeparated = z
       .map((item) => item.trim())
       .filter(Boolean),
   )
-/** With nothing in it everybody could come, which nobody means who has set it. */
+/** List of domains that must not be empty if it is set: an empty list would let everybody in. */
 const domains = commaSeparated
   .transform((items) => items.map((item) => item.replace(/^@/, '').toLowerCase()))
   .pipe(z.array(z.string().regex(z.regexes.domain, { error: 'must be domains such as example.com' })).min(1))
 
-/** What is sent there is worth a login, so in the clear it stays on this machine. */
+/** Address that login secrets are sent to, so plain http is allowed only on this machine. */
 const safeUrl = z.url({ protocol: /^https?$/ }).refine(isSafe, { error: 'must begin with https://, but for localhost' })
 
-/** Defaults point at what `npm start` and `npm run services` bring up. */
+/** The environment variables. Defaults match what `npm start` and `npm run services` start. */
 const Variables = z.object({
   DATABASE_URL: text('postgres://postgres:postgres@127.0.0.1:9301/agent_sessions'),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(500).default(20),
@@ -91,7 +91,7 @@ const Variables = z.object({
   SSE_MAX_STREAMS_PER_ORGANIZATION: z.coerce.number().int().min(1).max(10_000).default(1000),
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
   MAX_TURN_ITERATIONS: z.coerce.number().int().min(1).max(1000).default(100),
-  /** In seconds. */
+  /** Timeout in seconds. */
   CLIENT_TOOL_TIMEOUT: longSeconds(24 * 60 * 60),
   DELTA_RETENTION_SECS: longSeconds(60 * 60),
   IDEMPOTENCY_KEY_RETENTION_SECS: longSeconds(24 * 60 * 60),
@@ -101,10 +101,10 @@ const Variables = z.object({
   DEFAULT_OPENAI_MODEL: optionalText,
 })
 
-/** The names of all that can be configured. */
+/** Names of all variables that can be configured. */
 export const configVariables: string[] = Object.keys(Variables.shape)
 
-/** What a mode cannot do without, each with the reason. */
+/** The variables, checked for those that the authentication mode requires; each issue gives the reason. */
 const Environment = Variables.superRefine((config, issues) => {
   const need = (variable: keyof typeof config, why: string) => {
     if (config[variable] === undefined)
@@ -125,7 +125,7 @@ const Environment = Variables.superRefine((config, issues) => {
 
 export type Config = z.infer<typeof Environment>
 
-/** A start that cannot work, told in one sentence for each variable. */
+/** Error for an invalid environment, with one line for each variable. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }

@@ -1,9 +1,12 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 
-/** Of a row that Postgres refuses, it quotes the values there: hashes of passwords, prompts. */
+/** Fields in which Postgres quotes the values of a row that it rejects, such as password hashes and prompts. */
 const QUOTES = ['err.detail', 'err.where', 'err.meta.driverAdapterError.cause.detail', 'err.cause.detail']
 
-/** JSON lines, on standard output by default. Nothing here knows bodies, so no message text, key or token can get in. */
+/**
+ * Creates a logger that writes JSON lines, by default to standard output. It never gets bodies, so no message text, key
+ * or token can appear.
+ */
 export const createLog = (level: string, name: string, destination?: DestinationStream): Logger =>
   pino(
     {
@@ -16,7 +19,10 @@ export const createLog = (level: string, name: string, destination?: Destination
     destination,
   )
 
-/** Prisma prints all arguments of a call that it does not understand, and then, in the last line, what is wrong with it. */
+/**
+ * Serializes an error. Prisma's validation errors quote all arguments of the call; only their last line, the reason, is
+ * kept.
+ */
 function describeError(error: Error): object {
   const described = pino.stdSerializers.err(error)
   if (error?.name !== 'PrismaClientValidationError') return described

@@ -15,15 +15,15 @@ const filters = { externalTables: [], externalEnums: [] }
 const lockfile = { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' }
 
 /**
- * Applies the migrations of prisma/migrations that the database lacks, with Prisma's own bookkeeping, in process:
- * what `prisma migrate deploy` does, without its native engine. Several processes may call it at once.
- * Returns the names of the migrations it applied.
+ * Applies the migrations of prisma/migrations that the database lacks, with Prisma's own bookkeeping. Does the work of
+ * `prisma migrate deploy` in process, without its native engine. Several processes may call it at once. Returns the
+ * names of the migrations it applied.
  */
 export async function applyMigrations(databaseUrl: string): Promise<string[]> {
   const migrationsList = await readMigrations()
   const wanted = migrationsList.migrationDirectories.map(({ path }) => path)
   return withPool(databaseUrl, async (pool) => {
-    // The usual start has nothing to do and needs no engine, which takes a second to load.
+    // Usually there is nothing to do, and then the engine, which takes a second to load, is not needed.
     if (isSubset(wanted, await appliedMigrations(pool))) return []
     await forgetInterrupted(pool)
     return withSchemaEngine(pool, async (engine) => {
@@ -44,22 +44,25 @@ async function appliedMigrations(pool: pg.Pool): Promise<string[]> {
   return rows.map((row) => String(row.name))
 }
 
-/** The engine's own; while this connection has it, nobody else is migrating. */
+/** Key of the engine's own advisory lock. While this connection holds it, no other process migrates. */
 const MIGRATION_LOCK = 72707369
 
-/** A process that died in the middle of a migration has done nothing of it: the next one need not ask anybody. */
+/**
+ * Removes the records of unfinished migrations. A migration is one transaction, so one whose process died has changed
+ * nothing and can run again without intervention.
+ */
 async function forgetInterrupted(pool: pg.Pool): Promise<void> {
   await pool.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
   const { rows } = await pool.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
   if (rows[0]?.there === true) await pool.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
 }
 
-/** What `diffMigration` says when there is no difference. */
+/** Result of `diffMigration` when there is no difference. */
 export const EMPTY_MIGRATION = '-- This is an empty migration.\n'
 
 /**
- * The SQL that brings the newest migration to prisma/schema.prisma; a comment says so when they agree. It needs an
- * empty database, in which it runs the migrations to see what they make.
+ * Returns the SQL that brings the newest migration to prisma/schema.prisma, or EMPTY_MIGRATION when they agree. Needs
+ * an empty database, in which it runs the migrations to see their result.
  */
 export const diffMigration = (emptyDatabaseUrl: string): Promise<string> =>
   withPool(emptyDatabaseUrl, (pool) =>
@@ -76,7 +79,10 @@ export const diffMigration = (emptyDatabaseUrl: string): Promise<string> =>
     }),
   )
 
-/** Closed before anything else happens: the engine's advisory lock lives as long as its connection. */
+/**
+ * Runs `work` with a pool of one connection, and closes it before anything else happens: the engine's advisory lock
+ * lives as long as its connection.
+ */
 export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
@@ -100,8 +106,8 @@ async function withSchemaEngine<T>(pool: pg.Pool, work: (engine: SchemaEngine) =
 }
 
 /**
- * The adapter cuts a script at every semicolon, also in comments and function bodies. Postgres takes it whole, and
- * then as one transaction.
+ * Creates an adapter that sends scripts whole; Postgres then runs each as one transaction. Prisma's adapter splits them
+ * at every semicolon, also in comments and function bodies.
  */
 function wholeScripts(pool: pg.Pool): PrismaPg {
   const factory = new PrismaPg(pool)
@@ -113,12 +119,12 @@ function wholeScripts(pool: pg.Pool): PrismaPg {
     tellLetters(adapter, charColumns)
     return adapter
   }
-  // The adapter's own would make a database and then, with a connection string, work in the one it came from.
+  // The adapter's own method creates a database but, when given a connection string, connects to the original one.
   factory.connectToShadowDb = factory.connect
   return factory
 }
 
-/** In the script's transaction, so that a migration is never done and not noted. */
+/** Marks the migration as finished in the script's own transaction, so that none is applied without being recorded. */
 const NOTE_MIGRATION = `DO $$ BEGIN
   IF to_regclass('_prisma_migrations') IS NOT NULL THEN
     UPDATE _prisma_migrations SET finished_at = now() WHERE finished_at IS NULL;
@@ -132,8 +138,8 @@ const DEADLOCK_DETECTED = '40P01'
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
- * Runs a script as one transaction. Others may be at work on the tables: whoever waits for them makes everybody else
- * wait behind it, so it gives up soon, lets them through, and tries again.
+ * Runs a script as one transaction. While it waits for a lock on a table, everybody else waits behind it. So it gives
+ * up after `lockTimeoutMs`, lets them through, and tries again.
  */
 export async function runScript(pool: pg.Pool, script: string, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -152,8 +158,8 @@ const LETTER_OID = 18
 const TEXT_OID = 25
 
 /**
- * The adapter does not know Postgres's type "char", one letter, that the catalog's own columns have. They are passed
- * off as text; returns what tells the columns of the last query that were.
+ * Passes columns of Postgres's one-letter type "char", which the catalog uses, off as text, because the adapter does
+ * not know the type. Returns a function that names those columns of the last query.
  */
 function disguiseLetters(pool: pg.Pool): () => string[] {
   let charColumns: string[] = []

@@ -8,13 +8,16 @@ import type { Config } from './config.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
-/** Every statement has ended by then, with an answer or by its own limit. */
+/** Longest silence on a connection. By then every statement has ended, with an answer or by its own limit. */
 const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
 const MAX_NAMED_STATEMENTS = 200
 
 export type Postgres = { db: PrismaClient; close(): Promise<void> }
 
-/** The pool is made here because Prisma would leave its connections open for some seconds after it is told to close. */
+/**
+ * Connects to Postgres. The pool is created here because Prisma leaves the connections of its own open for some seconds
+ * after closing.
+ */
 export function connectPostgres(
   config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>,
   log: Logger,
@@ -27,14 +30,14 @@ export function connectPostgres(
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
-    // The adapter takes times for UTC, whatever zone they come in. The pool waits for it.
+    // The adapter interprets times as UTC, whatever their zone. The pool waits for this query.
     onConnect: (client) => {
-      // Typed without what every client has.
+      // The type lacks members that every client has.
       hangUpWhenSilent(client as pg.PoolClient, silentMs)
       return client.query("SET TIME ZONE 'UTC'")
     },
   })
-  // A pooled connection that breaks while idle has nobody else to tell.
+  // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => log.warn({ err: error.message }, 'postgres connection lost'))
   const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
   const close = async () => {
@@ -45,19 +48,19 @@ export function connectPostgres(
 }
 
 /**
- * A connection to a host that died without a word answers no more and breaks no sooner than the operating system gives up,
- * minutes or hours later. The limits above are kept by Postgres, so they end nothing here. One that nobody uses is closed
- * by the pool long before this.
+ * Closes a connection on which Postgres does not answer. When a host dies silently, the connection breaks only when the
+ * operating system gives up, minutes or hours later. Postgres enforces the limits above, so they do not help here. The
+ * pool closes idle connections long before this.
  */
 function hangUpWhenSilent({ connection }: pg.PoolClient, silentMs: number): void {
-  // Typed as any stream that somebody may have given it.
+  // Typed as any stream, because a caller may supply one.
   const stream = connection.stream as Socket
   stream.setTimeout(silentMs, () => stream.destroy(new Error('Postgres has not answered in time')))
 }
 
 /**
- * A statement with a name is parsed and planned once for each connection. The service has a fixed set of statements,
- * so the first ones are the frequent ones; the limit is for lists whose SQL depends on their length.
+ * Names statements, so that each connection parses and plans them only once. The service has a fixed set of statements,
+ * so the first ones are the frequent ones. The limit is for lists whose SQL depends on their length.
  */
 function nameStatements(): (query: { sql: string }) => string {
   const names = new Map<string, string>()
@@ -70,7 +73,7 @@ function nameStatements(): (query: { sql: string }) => string {
   }
 }
 
-/** A key that all processes of a deployment share: the first one makes it, the record keeps it. */
+/** Returns a key that all processes of a deployment share. The first one creates it, and the database keeps it. */
 export async function sharedKey(db: PrismaClient, name: string): Promise<Uint8Array> {
   await db.serviceKey.createMany({ data: [{ name, value: randomBytes(32) }], skipDuplicates: true })
   const { value } = await db.serviceKey.findUniqueOrThrow({ where: { name } })

@@ -12,7 +12,7 @@ import type { Retention } from '../domain/deps.ts'
 import { sleep } from '../lib/sleep.ts'
 import { RETENTION_WORKFLOW } from '../workflows/messages.ts'
 
-/** `ask` has a time limit. */
+/** Dependencies of keepRetentionSchedule. `ask` has a time limit. */
 export type ScheduleKeeping = {
   ask: (work: (client: ScheduleClient) => Promise<void>) => Promise<void>
   taskQueue: string
@@ -24,13 +24,13 @@ type Schedule = ScheduleOptions<ScheduleOptionsStartWorkflowAction<Workflow>>
 
 const SHORTEST_SECS = 1
 const LONGEST_SECS = 300
-/** A run that was missed is made good by the next one. Temporal takes no shorter time. */
+/** Catch-up window, the shortest that Temporal accepts. A missed run is made up for by the next one. */
 const CATCHUP_MS = 10_000
 const AGAIN_MS = 5000
 
 /**
- * Sees to it that Temporal has the schedule of retention as this process wants it, however many processes do so at
- * once; tries until it has, or the signal aborts. Never rejects.
+ * Creates or updates the retention schedule in Temporal; several processes may do so at once. Retries until it succeeds
+ * or the signal aborts. Never rejects.
  */
 export async function keepRetentionSchedule(
   { ask, taskQueue, log, signal }: ScheduleKeeping,
@@ -42,14 +42,14 @@ export async function keepRetentionSchedule(
     try {
       return await ask((client) => keepSchedule(client, schedule))
     } catch (error) {
-      if (!hasLogged) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; it is tried again')
+      if (!hasLogged) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; retrying')
       hasLogged = true
       await sleep(AGAIN_MS, signal)
     }
   }
 }
 
-/** As often as the shortest period needs, within reason. */
+/** Builds the schedule. It runs as often as the retention period requires, within SHORTEST_SECS and LONGEST_SECS. */
 function retentionSchedule(taskQueue: string, { deltasMs }: Pick<Retention, 'deltasMs'>): Schedule {
   const everySecs = Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
   const id = `${taskQueue}-retention`
@@ -68,7 +68,7 @@ async function keepSchedule(client: ScheduleClient, wanted: Schedule): Promise<v
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
     const handle = client.getHandle(wanted.scheduleId)
     if (isAs(wanted, await handle.describe())) return
-    // One that an operator has paused stays so.
+    // A schedule that an operator has paused stays paused.
     await handle.update(({ state }) => ({ ...wanted, state }))
   }
 }

@@ -4,11 +4,16 @@ import type { Logger } from 'pino'
 import { toId } from '../contract/ids.ts'
 import type { StartedTurn } from '../domain/turns/turn-workflows.ts'
 
-/** What turns are found by in Temporal. */
+/** Search attributes by which turns are found in Temporal. */
 export type TurnAttributes = {
-  /** Those that Temporal is known to take by now, never waiting for more. */
+  /**
+   * Returns the attributes that Temporal is known to accept by now, without waiting for more; undefined when there are
+   * none.
+   */
   of(turn: StartedTurn): TypedSearchAttributes | undefined
-  /** Temporal refused a start because of them: none are given until they have been looked up again. */
+  /**
+   * Notes that Temporal refused a start because of the attributes. None are used until they have been looked up again.
+   */
   refused(error: Error): void
 }
 
@@ -21,9 +26,9 @@ const TIMEOUT_MS = 5000
 const AGAIN_MS = 10_000
 
 /**
- * Registers the attributes at once, in the background. Where that is not permitted an administrator can do it; until
- * they are there turns start without, and each some seconds a start has them looked up again. `track` is told of what is
- * asked of the connection.
+ * Registers the attributes at once, in the background. Where that is not permitted, an administrator can do it. Until
+ * they exist, turns start without them, and every ten seconds at most a start triggers another look-up. `track`
+ * receives each call on the connection.
  */
 export function registerTurnAttributes(
   connection: Connection,
@@ -71,7 +76,7 @@ async function register(connection: Connection, namespace: string, use: (names: 
   const { customAttributes } = await connection.withDeadline(deadline, () =>
     operatorService.listSearchAttributes({ namespace }),
   )
-  // A deployment may have something of its own under one of the names.
+  // A deployment may use one of the names for an attribute of its own.
   use(NAMES.filter((name) => customAttributes[name] === KEYWORD))
   const missing = NAMES.filter((name) => customAttributes[name] === undefined)
   if (missing.length === 0) return

@@ -4,18 +4,20 @@ import { withPool } from './migrate.ts'
 
 const functionsUrl = new URL('../prisma/functions/', import.meta.url)
 
-/** A function or a trigger of the database. `file` is the function's name, under which both stand. */
+/** A function or a trigger of the database. `file` is the function's name; the file of that name defines both. */
 type DatabaseObject = { file: string; identity: string; definition: string }
 
-/** How the functions that the migrations make differ from the files of prisma/functions. */
+/** Differences between the functions that the migrations create and the files of prisma/functions. */
 export type FunctionChanges = {
-  /** Files whose function the migrations do not make, or not as the file has it; with the text of the file. */
+  /**
+   * Files whose function the migrations do not create, or create differently; `sql` is the text below the file's head.
+   */
   written: { file: string; isNew: boolean; sql: string }[]
-  /** What the migrations make and no file has: `ROUTINE name(types)` or `TRIGGER name ON table`. */
+  /** Objects that the migrations create but no file has: `ROUTINE name(types)` or `TRIGGER name ON table`. */
   removed: { file: string; identity: string }[]
 }
 
-/** Compares a migrated database with the files of prisma/functions. Leaves the database as it was. */
+/** Compares a migrated database with the files of prisma/functions. Leaves the database unchanged. */
 export const compareFunctions = (migratedDatabaseUrl: string): Promise<FunctionChanges> =>
   withPool(migratedDatabaseUrl, async (pool) => {
     const files = await readFunctionFiles()
@@ -35,7 +37,7 @@ export const compareFunctions = (migratedDatabaseUrl: string): Promise<FunctionC
     }
   })
 
-/** Says of each difference what to do about it. */
+/** Describes each difference and what to do about it. */
 export const explainChanges = ({ written, removed }: FunctionChanges): string[] => [
   ...written.map(({ file, isNew }) =>
     isNew
@@ -48,14 +50,14 @@ export const explainChanges = ({ written, removed }: FunctionChanges): string[] 
   ),
 ]
 
-/** The part of a migration that brings the functions to what the files have; empty when they agree. */
+/** Returns the part of a migration that brings the functions in line with the files; empty when they agree. */
 export const toMigration = ({ written, removed }: FunctionChanges): string =>
   [
     ...removed.map(({ identity }) => `DROP ${identity};\n`),
     ...written.map(({ file, sql }) => `-- Copied from prisma/functions/${file}.sql, which has the manual.\n${sql}`),
   ].join('\n')
 
-/** The files by the name of their function, each without the manual at its head. */
+/** Reads the files, named by their function, each without the manual at its head. */
 async function readFunctionFiles(): Promise<{ file: string; sql: string }[]> {
   const names = (await readdir(functionsUrl)).filter((name) => name.endsWith('.sql')).sort()
   return Promise.all(
@@ -66,7 +68,10 @@ async function readFunctionFiles(): Promise<{ file: string; sql: string }[]> {
   )
 }
 
-/** What the files make where nothing is left of what was there, so that changed parameters or results do not matter. */
+/**
+ * Reads what the files create after all existing routines are dropped, so that changed parameters or results do not
+ * matter. Rolls everything back.
+ */
 async function readObjectsOf(
   pool: pg.Pool,
   before: DatabaseObject[],
@@ -75,7 +80,7 @@ async function readObjectsOf(
   const routines = before.filter(({ identity }) => identity.startsWith('ROUTINE '))
   try {
     await pool.query('BEGIN')
-    // One function may call another that comes later.
+    // A function may call another that is created later.
     await pool.query('SET LOCAL check_function_bodies = off')
     for (const { identity } of routines) await pool.query(`DROP ${identity} CASCADE`)
     for (const { sql } of files) await pool.query(sql)

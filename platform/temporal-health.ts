@@ -4,8 +4,9 @@ import type { Executions, TemporalHealth, TemporalHealthReader } from '../domain
 import { TURN_WORKFLOW } from '../workflows/messages.ts'
 
 /**
- * Temporal keeps whoever has polled for five minutes, and knows of each when its last poll began. A poll lasts up to
- * 60 s; a worker that died less than this ago still counts, as Temporal cannot tell either.
+ * Age of the last poll up to which a worker counts. Temporal lists pollers for five minutes, each with the start of its
+ * last poll, which lasts up to 60 s. A worker that died within this time still counts, because Temporal cannot tell
+ * either.
  */
 const POLLED_WITHIN_MS = 75_000
 const HOUR_MS = 3_600_000
@@ -16,7 +17,7 @@ const ACTIVITY = 2
 const NORMAL = 1
 const ENHANCED = 1
 
-/** Every call to Temporal: on the connection of the moment, and with the time limit. */
+/** Runs a call to Temporal on the current connection, with the time limit. */
 export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
 
 type Place = { namespace: string; taskQueue: string }
@@ -26,7 +27,7 @@ export function createHealthReader(ask: Ask, place: Place, log: Logger): Tempora
   const scheduled = 'TemporalScheduledById IS NOT NULL'
   const askOrNull = <T>(what: string, work: (client: Client) => Promise<T>): Promise<T | null> =>
     ask(work).catch((error: Error) => {
-      log.debug({ what, err: error.message }, 'Temporal did not say')
+      log.debug({ what, err: error.message }, 'Temporal query failed')
       return null
     })
   return async () => {
@@ -45,8 +46,9 @@ export function createHealthReader(ask: Ask, place: Place, log: Logger): Tempora
 }
 
 /**
- * In the enhanced mode, which is deprecated, because only that tells of all pollers: the other one lists those of one
- * of the queue's partitions, of which a server has four by default. A server without it answers for workflow tasks.
+ * Describes the task queue in the enhanced mode. The mode is deprecated, but only it reports all pollers: the other one
+ * lists those of one partition, of which a server has four by default. A server without the mode answers for workflow
+ * tasks.
  */
 async function describeQueue(
   { workflowService }: Client,
@@ -83,7 +85,10 @@ function sumBacklogs(queues: { stats?: QueueStats | null }[]): TemporalHealth['b
   return sum
 }
 
-/** Names of Temporal's statuses. A workflow that goes on in a new run has not ended. */
+/**
+ * Names of Temporal's statuses. ContinuedAsNew is not among them, because a workflow that continues in a new run has
+ * not ended.
+ */
 const RUNNING = ['Running', 'Paused']
 const FAILED = ['Failed', 'TimedOut', 'Terminated']
 const ENDED = [...FAILED, 'Completed', 'Canceled']

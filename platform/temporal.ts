@@ -24,13 +24,16 @@ import { registerTurnAttributes, type TurnAttributes } from './search-attributes
 import { type Ask, createHealthReader } from './temporal-health.ts'
 
 const CALL_TIMEOUT_MS = 5000
-/** The library's own is two minutes: so long a Temporal that is back would not be found. */
+/**
+ * Limit of the reconnect delay. With the library's default of two minutes, a Temporal that is back would go unnoticed
+ * for that long.
+ */
 const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
-/** How long a dead worker holds up the first step of a turn that it had taken. */
+/** Workflow task timeout: the time for which a dead worker delays the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
-/** Starts under way at once; more than that means Temporal is away, and the sweeper takes over. */
+/** Limit of concurrent starts. More than that means that Temporal is away, and the sweep takes over. */
 const MAX_STARTS = 500
-/** Of gRPC's status codes. */
+/** A gRPC status code. */
 const INVALID_ARGUMENT = 3
 
 export type Temporal = TurnControl & {
@@ -38,14 +41,16 @@ export type Temporal = TurnControl & {
   readHealth: TemporalHealthReader
   /** Resolves when Temporal answers; rejects within `timeoutMs` otherwise. */
   ping(timeoutMs: number): Promise<void>
-  /** From now on turns start on this connection; with a worker on it in this process, they start eagerly. */
+  /**
+   * Starts turns on this connection from now on, eagerly if a worker in this process uses it. Undefined switches back.
+   */
   useWorkerConnection(connection: NativeConnection | undefined): void
-  /** Has what is kept for a time only deleted from now on, also when this process has ended; in the background. */
+  /** Schedules retention in the background. Temporal then runs it even after this process has ended. */
   scheduleRetention(retention: Pick<Retention, 'deltasMs'>): void
   close(): Promise<void>
 }
 
-/** Waits for nothing: the API takes messages also while Temporal is away. */
+/** Connects to Temporal without waiting for it: the API accepts messages even while Temporal is away. */
 export function connectTemporal(
   config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TASK_QUEUE'>,
   log: Logger,
@@ -80,14 +85,14 @@ export function connectTemporal(
     },
     close: async () => {
       closing.abort()
-      // The library tries a failed call again after a pause, and on a closed connection that would end the process.
+      // The library retries a failed call after a pause, and on a closed connection that would end the process.
       await allSettled()
       await connection.close()
     },
   }
 }
 
-/** Knows what is asked of Temporal and has no answer yet. */
+/** Keeps track of the calls to Temporal that have not settled yet. */
 function createTracker() {
   const underWay = new Set<Promise<unknown>>()
   return {
@@ -118,7 +123,7 @@ function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: C
     try {
       await startWith(client, turn, searchAttributes)
     } catch (error) {
-      // One of Temporal's servers may not know the attributes yet, or somebody has removed them.
+      // One of Temporal's servers may not know the attributes yet, or they have been removed.
       if (searchAttributes === undefined || !isRefused(error)) throw error
       attributes.refused(error)
       await startWith(client, turn, undefined)
@@ -150,10 +155,13 @@ function createControl(ask: Ask): TurnControl {
   }
 }
 
-/** One that an operator has paused goes on some day. */
+/** Statuses of a workflow that has not ended. A workflow that an operator has paused can be resumed. */
 const OPEN = ['RUNNING', 'PAUSED']
 
-/** The ids alone are the input: whatever else a caller's object holds must not get into a payload. */
+/**
+ * Builds the start options. The input consists of the ids alone, so that nothing else in a caller's object gets into a
+ * payload.
+ */
 function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn) {
   return {
     workflowId: toId('turn', turnId),

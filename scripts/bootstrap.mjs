@@ -37,7 +37,10 @@ function readPackages(file) {
   return packages
 }
 
-/** npm records what it has installed in node_modules/.package-lock.json, as the last step of an installation. */
+/**
+ * Compares package-lock.json with node_modules/.package-lock.json, which npm writes as the last step of an
+ * installation.
+ */
 function isInstalled() {
   if (!fs.existsSync(NODE)) return false
   const installed = readPackages(path.join(ROOT, 'node_modules', '.package-lock.json'))
@@ -100,7 +103,7 @@ function isAlive(pid) {
 }
 
 function tryLock() {
-  // Written aside and then linked, so that nobody ever reads a lock without its owner.
+  // Written aside and then linked, so that a lock always names its owner.
   const draft = `${LOCK}.${process.pid}`
   fs.mkdirSync(path.dirname(LOCK), { recursive: true })
   fs.writeFileSync(draft, String(process.pid))
@@ -114,7 +117,7 @@ function tryLock() {
   }
 }
 
-/** Two runs of one clone must not install at the same time. */
+/** Takes the lock that keeps two runs of one clone from installing at the same time. */
 async function lock() {
   let told = false
   while (!tryLock()) {
@@ -131,11 +134,11 @@ async function lock() {
   })
 }
 
-/** Turns the check of commit messages on in a git clone that has no hooks of its own; a worktree has its clone's. */
+/** Enables the commit-msg hook in a git clone that has no hooks of its own; a worktree uses those of its clone. */
 function useHooks() {
   if (!fs.statSync(path.join(ROOT, '.git'), { throwIfNoEntry: false })?.isDirectory()) return
   const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
-  // 1: there is no such setting, in this clone or for all of the user's. Without git there is no status at all.
+  // Status 1: not set, neither in this clone nor globally for the user. Without git there is no status.
   if (git('config', '--get', 'core.hooksPath').status === 1) git('config', 'core.hooksPath', '.githooks')
 }
 

@@ -1,5 +1,6 @@
-// What a commit message has to be. Git's commit-msg hook: node scripts/commit-message.mjs <file>; of commits that are
-// there: node scripts/commit-message.mjs --since <revision>, for a review; it checks nothing older than that.
+// Checks commit messages. As git's commit-msg hook: node scripts/commit-message.mjs <file>
+// For existing commits: node scripts/commit-message.mjs --since <revision>, which checks only commits after the
+// revision.
 // Runs on any Node, with nothing installed.
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -9,10 +10,10 @@ const MAX_SUBJECT_CHARACTERS = 72
 const MAX_BODY_CHARACTERS = 100
 const TYPES = ['feat', 'fix', 'refactor', 'perf', 'test', 'docs', 'build', 'ci', 'style', 'chore', 'revert']
 const SUBJECT = new RegExp(`^(${TYPES.join('|')})(\\([a-z0-9-]+\\))?!?: (.+)$`)
-/** Of git itself, which writes these subjects. */
+/** Subjects that git itself writes. */
 const OWN = /^(Merge |Revert "|fixup! |squash! |amend! )/
 
-/** A sentence for each thing that is wrong with a message; comments of git's editor do not count. */
+/** Returns a sentence for each problem of a message. Ignores the comments of git's editor. */
 export function checkMessage(text) {
   const lines = text.split('\n').filter((line) => !line.startsWith('#'))
   const [subject = '', second = ''] = lines

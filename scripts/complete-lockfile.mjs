@@ -2,15 +2,15 @@
  * node scripts/complete-lockfile.mjs package-lock.json
  *
  * Adds the optional packages for other systems that npm leaves out of a lock file when the registry in use does not
- * list them; `npm ci` on any system refuses a lock file without them. What they need is in their parents' entries:
- * the name, which tells system and processor, and the version.
+ * list them. `npm ci` on any system refuses a lock file without them. Their entries are derived from their parents':
+ * from the name, which tells system and processor, and the version.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'openharmony', 'sunos', 'win32']
 const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
 
-/** Node's look-up: in the parent's own node_modules, then in each one above. */
+/** Looks a package up as Node does: in the parent's own node_modules, then in each one above. */
 function findInstalled(packages, parent, name) {
   for (let folder = parent; ; ) {
     const entry = packages[`${folder === '' ? '' : `${folder}/`}node_modules/${name}`]

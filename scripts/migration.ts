@@ -1,6 +1,6 @@
 /**
  * npm run migration -- <name>: writes prisma/migrations/<time>_<name>, which brings the newest migration to
- * prisma/schema.prisma and prisma/functions. Runs a Postgres of its own, to see what the migrations make.
+ * prisma/schema.prisma and prisma/functions. Runs a Postgres of its own, to see what the migrations create.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * npm run record-histories [-- name…]: plays turns of every kind, or those that are named, against services of its own and
- * keeps their Temporal histories in test/unit/workflows/histories, for test/unit/workflows/replay.test.ts. Those of a release,
- * `first-release-…`, stay as they are.
+ * npm run record-histories [-- name…]: runs turns of every kind, or those that are named, against services of its own
+ * and writes their Temporal histories to test/unit/workflows/histories, for test/unit/workflows/replay.test.ts. The
+ * histories of a release, `first-release-…`, are left unchanged.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -18,15 +18,15 @@ import { startService } from '../test/support/service.ts'
 import { withClient } from '../test/support/temporal.ts'
 import { type Scenario, scenarios } from '../test/unit/workflows/scenarios.ts'
 
-/** Low enough for a turn of some steps to continue as new, which keeps that history short. */
+/** Limit low enough for a turn of several steps to continue as new, which keeps that history short. */
 const CONTINUE_AFTER = 'limit.historyCount.suggestContinueAsNew=40'
 const TEMPLATE_DATABASE = 'agent_sessions_histories'
 
 const folder = path.join(ROOT, 'test', 'unit', 'workflows', 'histories')
-// Named as the tests' folders are: what a killed run leaves is removed by the next npm test.
+// Named like the tests' folders, so that the next npm test removes what a killed run leaves.
 const dataDir = path.join(ROOT, '.data', `test-${process.pid}`)
 
-/** All runs of a workflow, the first one first. */
+/** Returns the histories of all runs of a workflow, the first one first. */
 async function fetchRuns(client: Client, workflowId: string): Promise<string[]> {
   const runs: string[] = []
   let runId: string | undefined

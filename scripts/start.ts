@@ -16,11 +16,13 @@ import { settlesWithin } from '../dev/services/process.ts'
 import { listenForStop, runLauncher, type StopRequest } from '../dev/stop-request.ts'
 import { print, printError } from '../dev/terminal.ts'
 
-/** Services that are still starting when Ctrl-C comes get this long to be ready to be stopped in order. */
+/** Time for services that are still starting at Ctrl-C to become ready, so that they can be stopped in order. */
 const START_GRACE_MS = 10_000
 
 const isFull = process.argv.includes('--full')
-/** Cookies of a sign-in are of one name for this machine, that of AUTH_BASE_URL. */
+/**
+ * Address of the API. With sign-in its host is that of AUTH_BASE_URL, because the cookies are valid for that name only.
+ */
 const api = `http://${isFull ? 'localhost' : '127.0.0.1'}:${readApiPort()}`
 
 function describeAddresses(temporalUiUrl: string | undefined, fullMode: FullMode | undefined): string {

@@ -15,7 +15,7 @@ type CommandOptions = {
   cwd?: string
   user?: { uid: number; gid: number }
   timeoutMs: number
-  /** Called every ten seconds, so that a long installation is seen to be alive. */
+  /** Called every ten seconds, to show that a long installation is still running. */
   onProgress?: (elapsedSeconds: number) => void
 }
 
@@ -41,7 +41,7 @@ export function findOnPath(name: string): Promise<string | undefined> {
   return findExecutable(name, (process.env.PATH ?? '').split(path.delimiter))
 }
 
-/** Runs a command to its end, or to the time limit. Never throws: a program that is missing is a failed command. */
+/** Runs a command to its end, or to the time limit. Never throws: a missing program is a failed command. */
 export function runCommand(command: string, args: string[], options: CommandOptions): Promise<CommandResult> {
   return new Promise((resolve) => {
     const startedAt = Date.now()

@@ -1,6 +1,6 @@
 /**
- * Lets @temporalio/testing download its development server into the folder given. It is a process of its own because
- * the download cannot be cancelled: whoever starts this sets a time limit.
+ * Downloads the development server of @temporalio/testing into the given folder. Runs as a process of its own because
+ * the download cannot be cancelled: the caller sets a time limit.
  */
 import { mkdir } from 'node:fs/promises'
 import { TestWorkflowEnvironment } from '@temporalio/testing'

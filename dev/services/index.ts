@@ -24,9 +24,9 @@ export type StartServicesOptions = {
   /** DATABASE_URL, REDIS_URL and TEMPORAL_ADDRESS given here are used as they are. */
   env: NodeJS.ProcessEnv
   log: Log
-  /** "none" turns the flushing of Postgres off: only for data that nobody will miss. */
+  /** Flushing to disk in Postgres; "none" turns it off, which is only for disposable data. */
   durability?: Durability
-  /** Called with a sentence when a service ends that nobody asked to end. */
+  /** Called with a sentence when a service ends unexpectedly. */
   onServiceDied?: (sentence: string) => void
 }
 
@@ -38,7 +38,7 @@ export type RunningServices = {
   stop(): Promise<void>
 }
 
-/** An address given by the environment is a service too: one that is not ours to start or stop. */
+/** A service to start, unless the environment gives its address; then it is not started or stopped here. */
 type Startable<S> = { name: string; given: string | undefined; start(): Promise<S> }
 
 function listServices({ dataDir, ports, env, log, durability }: StartServicesOptions) {
@@ -61,7 +61,10 @@ function listServices({ dataDir, ports, env, log, durability }: StartServicesOpt
   return { postgres, redis, temporal }
 }
 
-/** Stops what an earlier run on this folder left behind when it was killed, so that its ports are free again. */
+/**
+ * Stops the services that an earlier run on this folder left behind when it was killed, so that their ports are free
+ * again.
+ */
 export async function stopLeftovers(dataDir: string): Promise<void> {
   await Promise.all([
     stopRecordedProcess(path.join(dataDir, 'postgres', 'postgres.pid'), 'postgres', 'SIGINT'),
@@ -70,7 +73,9 @@ export async function stopLeftovers(dataDir: string): Promise<void> {
   ])
 }
 
-/** Starts what the environment does not give, all at once. When one fails to start, none is left running. */
+/**
+ * Starts the services that the environment does not give, all at once. When one fails to start, none is left running.
+ */
 export async function startServices(options: StartServicesOptions): Promise<RunningServices> {
   const { log, onServiceDied } = options
   const started: Service[] = []

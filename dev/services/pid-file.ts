@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { sleep } from '../../lib/sleep.ts'
 import { runCommand } from './command.ts'
 
-/** A process number alone is not enough: numbers are used again. The start time tells two owners apart. */
+/** Identity of a process. Numbers are reused, so the start time distinguishes two processes with the same number. */
 type ProcessIdentity = {
   pid: number
   startedAt: string
@@ -47,7 +47,7 @@ export async function writePidFile(file: string, pid: number): Promise<void> {
   await writeFile(file, `${pid}\n${identity?.startedAt ?? ''}\n`)
 }
 
-/** The number of the process that wrote the file, when it still runs and is the program expected. */
+/** Returns the number of the process recorded in the file, if it still runs and is the expected program. */
 export async function findRecordedProcess(file: string, program: string): Promise<number | undefined> {
   const [pidLine = '', startedAt = ''] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
   const pid = Number.parseInt(pidLine, 10)
@@ -66,7 +66,7 @@ export async function waitUntilGone(pid: number, timeoutMs: number): Promise<boo
   return false
 }
 
-/** Stops what an earlier run left behind when it was killed. */
+/** Stops the recorded process that an earlier run left behind when it was killed. Returns true if there was one. */
 export async function stopRecordedProcess(file: string, program: string, signal: NodeJS.Signals): Promise<boolean> {
   const pid = await findRecordedProcess(file, program)
   if (pid !== undefined) {

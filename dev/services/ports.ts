@@ -26,14 +26,14 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * Below those that systems give to connections: one that is free now might be a connection's when its server starts, or
- * starts again.
+ * Range of ports, below those that systems assign to connections. A connection could take one of those before the
+ * port's server starts, or starts again.
  */
 const FIRST = 10_000
 const LAST = 32_000
 const ATTEMPTS = 100
 
-/** Different free ports: all of them are held open until the last one is known. */
+/** Returns different free ports. Holds all of them open until the last one is known. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = new Map<number, Server>()
   for (let attempt = 0; servers.size < count; attempt++) {

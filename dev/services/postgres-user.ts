@@ -7,7 +7,7 @@ export type SystemUser = {
   gid: number
 }
 
-/** How to run a program as the user: the command, its arguments and the user to spawn it as. */
+/** A program to run as the user: the command, its arguments and the user to spawn it as. */
 export type UserCommand = {
   command: string
   args: string[]
@@ -21,7 +21,10 @@ const CAPABILITIES = [
   { name: 'dac_override', bit: 1n },
 ]
 
-/** Postgres refuses to run as root. A container's image has the user "nobody" even when it has no "postgres". */
+/**
+ * Finds the user for Postgres, which refuses to run as root; undefined when this process is not root. A container's
+ * image has the user "nobody" even when it has no "postgres".
+ */
 export async function findPostgresUser(dataFolder: string): Promise<SystemUser | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const owner = await stat(dataFolder).catch(() => undefined)
@@ -50,8 +53,8 @@ async function findHeldCapability(): Promise<string | undefined> {
 }
 
 /**
- * Root's home folder is closed to everybody else, and a repository may well lie in it. Then the other user is lent
- * the one capability that lets it pass through closed folders, rather than opening folders that are not ours.
+ * Prepares running programs as the user. Root's home folder is closed to other users, and a repository may well be in
+ * it. The user is then lent the one capability that passes through closed folders, so that no folder has to be opened.
  */
 export async function prepareRunAsUser(user: SystemUser | undefined, targets: string[]): Promise<RunAsUser> {
   if (user === undefined) return (command, args) => ({ command, args })
@@ -66,7 +69,7 @@ export async function prepareRunAsUser(user: SystemUser | undefined, targets: st
     )
   }
   const identity = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
-  // initdb asks access(2), which ignores capabilities of ordinary users unless this bit is set.
+  // initdb calls access(2), which ignores capabilities of ordinary users unless this bit is set.
   const securityBits = ['--securebits', '+no_setuid_fixup']
   const lent = [...securityBits, '--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`]
   return (command, args) => ({ command: setpriv, args: [...identity, ...lent, command, ...args] })

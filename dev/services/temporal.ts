@@ -10,8 +10,8 @@ export type TemporalService = Service & {
 const PROBE_TIMEOUT_MS = 3000
 
 /**
- * The server's own limit of 20 reads a second from each queue adds steps of 50 ms to every state transition, and it
- * tells of a task queue what it knew up to 5 s ago.
+ * Settings of the server. By default, its limit of 20 reads a second from each queue adds steps of 50 ms to every state
+ * transition, and what it reports of a task queue is up to 5 s old.
  */
 const DYNAMIC_CONFIG = [
   'history.transferProcessorMaxPollRPS=2000',
@@ -20,12 +20,12 @@ const DYNAMIC_CONFIG = [
   'matching.TaskQueueInfoByBuildIdTTL="500ms"',
 ]
 
-/** The default file mode of SQLite halves the throughput. */
+/** Settings of SQLite, whose default file mode halves the throughput. */
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL']
 
 type TemporalOptions = ServiceOptions & {
   uiPort: number
-  /** More of the server's settings, each as name=value. */
+  /** Additional settings of the server, each as name=value. */
   dynamicConfig?: string[]
 }
 

@@ -3,14 +3,15 @@ import type { Deps } from '../deps.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 
-/** The row of service_keys that says who was the administrator last. */
+/** Name of the row in service_keys that holds the id of the latest administrator. */
 const REMEMBERED = 'administrator'
 
 /**
- * Makes the configured administrator a user who owns the default organization. The environment says who that is: whoever
- * had the e-mail or the password before, and whoever was the administrator before, is out. May be repeated, also by
- * several processes at once. Without one in the environment nothing changes; and without passwords it is whoever signs in
- * at an identity provider with that e-mail, see appointAdministrator.
+ * Makes the configured administrator a user who owns the default organization. When the user with that e-mail does not
+ * have the configured password yet, sets it and ends all of the user's logins and API keys. A former administrator
+ * becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
+ * without an administrator's password in the environment, or where passwords are disabled: there, see
+ * appointAdministrator.
  */
 export async function prepareAdministrator(deps: Deps): Promise<void> {
   const { administrator, hasPasswords } = deps.auth
@@ -26,7 +27,10 @@ export async function prepareAdministrator(deps: Deps): Promise<void> {
   })
 }
 
-/** For a user whose e-mail an identity provider has just verified. May be repeated. */
+/**
+ * Makes a user the owner of the default organization if the e-mail is the configured administrator's. The e-mail must
+ * have just been verified by an identity provider. Applies only where passwords are disabled. May be repeated.
+ */
 export async function appointAdministrator(deps: Deps, { id, email }: { id: string; email: string }): Promise<void> {
   const { administrator, hasPasswords } = deps.auth
   if (hasPasswords || administrator?.email !== email) return
@@ -54,10 +58,13 @@ async function takeOver(tx: Prisma.TransactionClient, email: string, passwordHas
   return id
 }
 
-/** Remembers this one; the one before is a member like others, if it was another. */
+/**
+ * Stores the user as the administrator. The previous one, if it was another user, becomes an ordinary member without
+ * logins and API keys.
+ */
 async function dismissFormer(tx: Prisma.TransactionClient, userId: string): Promise<void> {
   const value = Buffer.from(userId)
-  // The row is held until the end, so of two processes one comes after the other.
+  // The row lock lasts until the transaction ends, so that concurrent processes take turns.
   await tx.serviceKey.createMany({ data: [{ name: REMEMBERED, value }], skipDuplicates: true })
   const [row] = await tx.$queryRaw<{ value: Uint8Array }[]>`
     SELECT value FROM service_keys WHERE name = ${REMEMBERED} FOR UPDATE`

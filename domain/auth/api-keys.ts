@@ -10,17 +10,17 @@ import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import type { All } from '../lists.ts'
 
-/** Of one user in one organization. */
+/** Number of keys that a user may have in one organization. */
 const MAX_API_KEYS = 100
 const SHOWN_CHARACTERS = 'ask_'.length + 8
 
 export const API_KEY = /^ask_[0-9a-f]{64}$/
 
-/** What is known by: the key itself is nowhere. */
+/** Hashes a key as the database stores it. The key itself is stored nowhere. */
 export const hashApiKey = (key: string): Uint8Array<ArrayBuffer> =>
   new Uint8Array(createHash('sha256').update(key).digest())
 
-/** The caller's in the organization, newest first. */
+/** Returns the caller's keys in the organization, newest first. */
 export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor): Promise<All<ApiKey>> {
   const rows = await deps.db.apiKey.findMany({
     where: { userId, organizationId },
@@ -30,12 +30,12 @@ export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor)
   return rows.map(presentApiKey)
 }
 
-/** A key that has been made, and what it is made of again when its request is repeated. */
+/** A created key, and the seed from which it is derived again when its request is repeated. */
 export type MadeApiKey = { apiKey: ApiKey; seed: string }
 
 /**
- * `loginId` is the login that asks for it; none in mode none. Throws `invalid`, also for one key too many, and
- * `unauthenticated` when the login has ended by now: what it leaves behind would outlive it.
+ * Creates a key. `loginId` is the login that asks for it, undefined in mode none. Throws `invalid`, also for a key
+ * beyond MAX_API_KEYS, and `unauthenticated` when that login has ended: the key would outlive it.
  */
 export async function createApiKey(
   deps: Deps,
@@ -63,7 +63,7 @@ export async function createApiKey(
 
 type NewApiKey = Omit<Prisma.ApiKeyCreateManyInput, 'id' | 'userId' | 'organizationId'>
 
-/** Undefined when the request has made its key meanwhile. Throws as createApiKey. */
+/** Inserts a key; undefined when another run of the request has already created it. Throws as createApiKey does. */
 const insertApiKey = (
   deps: Deps,
   { userId, organizationId }: Actor,
@@ -71,7 +71,7 @@ const insertApiKey = (
   data: NewApiKey,
 ): Promise<ApiKeyRow | undefined> =>
   deps.db.$transaction(async (tx) => {
-    // A user's are created one after the other, so that the limit holds.
+    // A user's keys are created one after the other, so that the limit holds.
     await tx.$queryRaw`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
     if (loginId !== undefined) {
@@ -89,25 +89,28 @@ const insertApiKey = (
     return row
   })
 
-/** The seed is random, and of a request that may be repeated it is kept as long as that: the key itself never is. */
+/**
+ * Derives a key from its random seed. The seed of a repeatable request is kept as long as the request may be repeated;
+ * the key itself never is.
+ */
 const keyOf = ({ auth }: Deps, seed: string): string =>
   `ask_${createHmac('sha256', auth.apiKeySecret).update(seed).digest('hex')}`
 
-/** The answer to the request that made it. Throws `conflict` where the secret has changed since. */
+/** Presents a key to the request that created it. Throws `conflict` when the secret has changed since. */
 export function presentMade(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedApiKey {
   const key = keyOf(deps, seed)
   if (key.startsWith(apiKey.key_prefix)) return { ...apiKey, key }
   throw conflict('This request made a key that cannot be shown again; revoke it and make another')
 }
 
-/** A request of before that cannot be repeated any more, so what its key was made of need not be kept. */
+/** Deletes the seeds of requests that are too old to be repeated. */
 export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void> {
   await deps.db.$executeRaw`
     UPDATE api_keys SET request_id = NULL
     WHERE request_id IS NOT NULL AND created_at < now() - make_interval(secs => ${olderThanMs / 1000})`
 }
 
-/** Throws `not_found`. */
+/** Revokes one of the caller's keys. Throws `not_found`. */
 export async function revokeApiKey(deps: Deps, { userId, organizationId }: Actor, id: ApiKeyId): Promise<void> {
   const { count } = await deps.db.apiKey.deleteMany({ where: { id, userId, organizationId } })
   if (count === 0) throw notFound('API key')

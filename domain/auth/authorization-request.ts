@@ -2,7 +2,10 @@ import * as openid from 'openid-client'
 import type { Secrets } from './callback.ts'
 import type { ClientOptions } from './identity-provider.ts'
 
-/** Where the browser goes, and what its answer is checked with: state, PKCE, and a nonce where the provider has one. */
+/**
+ * Builds the authorization URL and the secrets that verify its answer: state, PKCE verifier, and the nonce if there is
+ * one.
+ */
 export async function requestAuthorization(
   config: openid.Configuration,
   { redirectUri, scope, nonce }: Pick<ClientOptions, 'redirectUri'> & { scope: string; nonce?: string },

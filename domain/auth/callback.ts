@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { badGateway, DomainError, invalid, unauthenticated } from '../errors.ts'
 
-/** What a sign-in begins with and is checked with; a browser keeps it in between, sealed. */
+/** Values that a sign-in starts with and that verify its answer. The browser keeps them in between, sealed. */
 const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
 export type Secrets = z.infer<typeof Secrets>
 
-/** Is told why something failed, without a secret in it. */
+/** Receives the reason for a failure, without any secret in it. */
 export type Report = (failure: { host?: string; status?: number; reason?: string }) => void
 
 /**
- * Checks that the query is an answer; returns its state. Throws `invalid`, and `unauthenticated` when the provider says
- * that the user was not let in, or did not want to.
+ * Validates the query of an authorization response and returns its state. Throws `invalid` for a malformed query, and
+ * `unauthenticated` when the provider reports an error, for example because the user declined.
  */
 export function checkCallback(query: string): string {
   const parameters = new URLSearchParams(query)
@@ -25,7 +25,10 @@ export function checkCallback(query: string): string {
   return state
 }
 
-/** What was sealed for the answer with this state. Throws `unauthenticated` for the answer to another sign-in. */
+/**
+ * Returns the sealed secrets of the sign-in with this state. Throws `unauthenticated` when they belong to another
+ * sign-in.
+ */
 export function readSecrets(sealed: Record<string, unknown>, state: string): Secrets {
   const secrets = Secrets.safeParse(sealed)
   if (!secrets.success || secrets.data.state !== state) {
@@ -34,17 +37,17 @@ export function readSecrets(sealed: Record<string, unknown>, state: string): Sec
   return secrets.data
 }
 
-/** The code alone: whoever made the link has chosen the words. */
+/** Formats a well-formed error code. All other text is left out, because anybody could have put it into the link. */
 const describe = (error: string): string => (/^[a-z_]{1,50}$/.test(error) ? ` (${error})` : '')
 
 export const notVerified = () => unauthenticated("The identity provider's answer could not be verified; begin again")
 
-/** These are mistakes of whoever has set up the service, GitHub's words for them included. */
+/** Error codes for a misconfigured service, GitHub's own included. */
 const MISCONFIGURED = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials', 'redirect_uri_mismatch']
 
 /**
- * For what openid-client throws: `bad_gateway` where there was no answer or the provider does not know the service, else
- * `unauthenticated`. What was wrong is not told; there are tokens in it.
+ * Converts an error of openid-client: to `bad_gateway` when the provider did not answer or rejects the service itself,
+ * else to `unauthenticated`. Drops the error's message, which may contain tokens; `report` gets only its name and code.
  */
 export function explain(error: unknown, report: Report | undefined): DomainError {
   for (let cause = error, depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {

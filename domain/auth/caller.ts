@@ -6,18 +6,23 @@ import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
 import { API_KEY, hashApiKey } from './api-keys.ts'
 import { onlyEmail } from './settings.ts'
 
-/** By what a caller is known: a login's access token, or an API key. `id` is that of the login or the key. */
+/** The login or API key that identifies a caller; `id` is the id of the login or the key. */
 export type Credential = { id: string; organizationId: string; expiresAt: Date | undefined; scopes: string[] }
 
-/** `credential` is undefined where none is needed. */
+/** An identified caller. `credential` is undefined where none is needed. */
 export type Caller = { actor: Actor; credential: Credential | undefined }
 
-/** Which organization the caller asks for, by uuid; without `isStrict` another of the caller's will do. */
+/**
+ * The organization that a request asks for, by uuid. Without `isStrict`, another of the caller's organizations will do.
+ */
 export type Wanted = { organizationId: string | undefined; isStrict: boolean }
 
 type Membership = { organizationId: string | null; role: Role }
 
-/** Mode none: everybody is one and the same user. Throws `not_found` for an organization that is not that user's. */
+/**
+ * Returns the one user that all callers share in mode none. Throws `not_found` for an organization that is not that
+ * user's.
+ */
 export async function anonymousCaller(deps: Deps, wanted: Wanted): Promise<Caller> {
   if (wanted.organizationId === undefined || wanted.organizationId === DEFAULT_ORGANIZATION_UUID) return ANYBODY
   const members = await deps.db.$queryRaw<Membership[]>`
@@ -32,8 +37,9 @@ const ANYBODY: Caller = {
 }
 
 /**
- * Whom an access token or an API key stands for; undefined when it is worth nothing, for whatever reason. It is asked of
- * the record each time, so what has been revoked fails at once. Throws `not_found` for an organization of others.
+ * Returns the caller that an access token or an API key identifies, or undefined when it is invalid for any reason.
+ * Queries the database each time, so that a revocation takes effect at once. Throws `not_found` for an organization
+ * that the caller does not belong to.
  */
 export const identify = (deps: Deps, credential: string, wanted: Wanted): Promise<Caller | undefined> =>
   API_KEY.test(credential) ? identifyApiKey(deps, credential) : identifyLogin(deps, credential, wanted)
@@ -59,7 +65,10 @@ async function identifyLogin(deps: Deps, token: string, wanted: Wanted): Promise
   return { actor, credential: { id: loginId, organizationId: actor.organizationId, expiresAt, scopes: [] } }
 }
 
-/** Throws `not_found` when the membership is not in the organization that is wanted. */
+/**
+ * Converts a membership to an actor. Throws `not_found` when there is none, or when it is not in the required
+ * organization.
+ */
 function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Actor {
   const isOther = isStrict && organizationId !== undefined && member?.organizationId !== organizationId
   if (!member?.organizationId || isOther) throw notFound('Organization')
@@ -76,7 +85,7 @@ type KeyRow = {
   isUseDue: boolean
 }
 
-/** A key is of one organization, whatever else the request names. */
+/** Identifies the caller of an API key. A key belongs to one organization, so the requested one is ignored. */
 async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefined> {
   const only = onlyEmail(deps.auth)
   const [row] = await deps.db.$queryRaw<KeyRow[]>`
@@ -90,7 +99,7 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
       AND key.user_id <> ${ANONYMOUS_USER_UUID}::uuid
       AND (${only}::text IS NULL OR users.email = ${only}::text)`
   if (row === undefined) return undefined
-  // To the minute: a busy key would otherwise be written with each request.
+  // Updated at most once a minute: otherwise a busy key would cause a write on every request.
   if (row.isUseDue) {
     await deps.db.$executeRaw`
       UPDATE api_keys SET last_used_at = now()
@@ -103,11 +112,14 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
   }
 }
 
-/** A login may be at work in several organizations, and end in one of them only. */
+/** A credential in one organization: a login may be used in several and end in only one of them. */
 type Held = Pick<Credential, 'id' | 'organizationId'>
 export const heldKey = ({ id, organizationId }: Held): string => `${id} ${organizationId}`
 
-/** Those of the credentials that are worth nothing any more, by heldKey; for whoever was let in and stays. */
+/**
+ * Returns those credentials that are no longer valid, by heldKey. For long-lived connections, which are authenticated
+ * only when they open.
+ */
 export async function findEnded(deps: Deps, held: Held[]): Promise<Set<string>> {
   const rows = await deps.db.$queryRaw<Held[]>`
     SELECT given.id, given.organization_id AS "organizationId" FROM unnest(

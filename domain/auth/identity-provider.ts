@@ -1,20 +1,21 @@
 import type { Report, Secrets } from './callback.ts'
 
-/** What a sign-in begins and ends with; `secrets` is kept by the browser, sealed, in between. */
+/** An identity provider. The browser keeps `secrets`, sealed, between the start and the end of a sign-in. */
 export type IdentityProvider = {
-  /** Where the browser goes. Throws `bad_gateway` when the provider does not answer. */
+  /** Returns the address to redirect the browser to. Throws `bad_gateway` when the provider does not answer. */
   start(): Promise<{ location: string; secrets: Secrets }>
   /**
-   * Who has signed in, by the query that the browser came back with. Throws `invalid` for one that is none, `unauthenticated`
-   * for one that does not belong to `secrets` or that the provider does not stand by, `forbidden` for somebody who may not
-   * come in, and `bad_gateway`.
+   * Returns the identity of the user, from the query that the browser came back with. Throws `invalid` for a malformed
+   * query, `unauthenticated` for one that does not belong to `secrets` or that the provider does not confirm,
+   * `forbidden` for a user who may not sign in, and `bad_gateway` when the provider does not answer or rejects the
+   * service.
    */
   finish(query: string, secrets: Secrets): Promise<Identity>
 }
 
 /**
- * `email` has been verified by the provider. `subject` is what the provider knows the user by, for good, and which provider
- * that is: another one in its place has other users under the same names.
+ * A user as the provider knows them. `email` is verified. `subject` is the provider's permanent id of the user,
+ * preceded by the provider's address: another provider in its place has other users under the same ids.
  */
 export type Identity = { subject: string; email: string; name: string; avatarUrl: string | null }
 
@@ -22,8 +23,8 @@ export type ClientOptions = {
   clientId: string
   clientSecret: string
   redirectUri: string
-  /** For each call to the provider, its whole answer included. Default 10 s. */
+  /** Time limit for each call to the provider, including its whole answer. Default 10 s. */
   timeoutMs?: number
-  /** Is told why something failed, without a secret in it. */
+  /** Receives the reason for a failure, without any secret in it. */
   report?: Report
 }

@@ -6,15 +6,18 @@ import type { Identity } from './identity-provider.ts'
 const MAX_EMAIL_BYTES = 254
 const MAX_NAME_BYTES = 2048
 const MAX_URL_CHARACTERS = 2048
-/** As long as OpenID Connect lets it be, and ASCII as there. */
+/** OpenID Connect's limits for a subject: ASCII, at most 255 characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
 
 const Email = z.email().max(MAX_EMAIL_BYTES)
 
-/** What a provider tells; nothing in it has been checked. `names` are tried in turn. */
+/** Unchecked claims from a provider; `names` are tried in order. */
 export type Claims = { issuer: string; subject: unknown; verifiedEmail: unknown; names: unknown[]; avatarUrl: unknown }
 
-/** Throws `unauthenticated` for somebody whom one could not tell from others, and `forbidden` for one without e-mail. */
+/**
+ * Validates a provider's claims. Throws `unauthenticated` for a subject that does not identify one user, and
+ * `forbidden` without a verified e-mail address.
+ */
 export function toIdentity({ issuer, subject, verifiedEmail, names, avatarUrl }: Claims): Identity {
   const email = Email.safeParse(verifiedEmail)
   if (!email.success) throw forbidden('The identity provider does not know a verified e-mail address of yours')
@@ -26,20 +29,20 @@ export function toIdentity({ issuer, subject, verifiedEmail, names, avatarUrl }:
 export const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1).toLowerCase()
 
 function toSubject(subject: unknown): string {
-  // A larger number has been rounded, maybe to somebody else's.
+  // A larger number has been rounded, possibly to another user's.
   const text = typeof subject === 'string' || Number.isSafeInteger(subject) ? String(subject) : ''
   if (!SUBJECT.test(text)) throw notVerified()
   return text
 }
 
-/** Without what Postgres or a terminal would stumble over; '' for what is no name. */
+/** Removes what Postgres or a terminal cannot handle and limits the length. Returns '' when there is no usable name. */
 function toName(name: unknown): string {
   if (typeof name !== 'string') return ''
   const text = name
     .toWellFormed()
     .replace(/\p{Cc}+/gu, ' ')
     .trim()
-  // A character that is cut in two is left out.
+  // With `stream`, a character that the limit cuts in two is left out.
   return new TextDecoder().decode(Buffer.from(text).subarray(0, MAX_NAME_BYTES), { stream: true })
 }
 

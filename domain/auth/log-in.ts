@@ -8,10 +8,13 @@ import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../ids.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 import { onlyEmail } from './settings.ts'
 
-/** The oldest login ends with one too many. */
+/** Number of logins that a user may have; one more ends the oldest. */
 const MAX_LOGINS = 100
 
-/** Every failure is alike, in words and in time. Throws `unauthenticated` and, when too many do so, `too_many`. */
+/**
+ * Logs a user in. All wrong e-mails and passwords fail with the same message after the same time. Throws
+ * `unauthenticated`, and `too_many` when too many passwords are being checked.
+ */
 export async function logIn(deps: Deps, { email, password }: LoginRequest): Promise<TokenResponse> {
   const { auth } = deps
   if (!auth.hasPasswords) throw unauthenticated('Password login is not enabled here')
@@ -23,7 +26,10 @@ export async function logIn(deps: Deps, { email, password }: LoginRequest): Prom
   return startLogin(deps, user)
 }
 
-/** Throws `forbidden` where nobody may register, and `conflict` for an e-mail that somebody has. */
+/**
+ * Registers a user and logs the user in. Throws `forbidden` where registration is disabled, `conflict` for an e-mail
+ * that is taken, and `too_many` as logIn does.
+ */
 export async function register(deps: Deps, { email, password, name }: RegisterRequest): Promise<TokenResponse> {
   const { auth } = deps
   if (!auth.hasSignup || !auth.hasPasswords) throw forbidden('Registration is not enabled here')
@@ -36,7 +42,7 @@ export type NewUser = Pick<Prisma.UserCreateInput, 'email' | 'name' | 'passwordH
   subject?: string
 }
 
-/** A user, a member of the default organization. Throws `conflict` for an e-mail that somebody has. */
+/** Creates a user as a member of the default organization. Throws `conflict` for an e-mail that is taken. */
 export async function createUser(deps: Deps, user: NewUser): Promise<User> {
   const members = { create: { organizationId: DEFAULT_ORGANIZATION_UUID, role: 'member' } } as const
   try {
@@ -49,15 +55,15 @@ export async function createUser(deps: Deps, user: NewUser): Promise<User> {
 
 export const emailTaken = () => conflict('email: somebody has signed up with it already; sign in the way you did then')
 
-/** Prisma's code for a value that has to be unique. */
+/** Recognizes Prisma's error for a violated unique constraint. */
 const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
 
-/** Who somebody turned out to be, and by what; both as they are in the record. */
+/** A user and the credentials that proved the user's identity, both as stored in the database. */
 export type Proven = Pick<User, 'id' | 'passwordHash' | 'provider' | 'subject'>
 
 /**
- * Begins a login, if what it was proven by still holds: an administrator may have taken the user over meanwhile. Throws
- * `unauthenticated`.
+ * Starts a login if the credentials that proved the identity still match: the configured administrator may have taken
+ * the user over in the meantime. Throws `unauthenticated` otherwise.
  */
 export async function startLogin(deps: Deps, { id, passwordHash, provider, subject }: Proven): Promise<TokenResponse> {
   const { tokens } = deps.auth
@@ -84,8 +90,8 @@ export async function startLogin(deps: Deps, { id, passwordHash, provider, subje
 }
 
 /**
- * The next tokens for the current refresh token. One that has been spent ends its login: somebody else may have it.
- * Throws `unauthenticated`.
+ * Exchanges the current refresh token for new tokens. A refresh token that was used before ends its login, because it
+ * may have been stolen. Throws `unauthenticated`.
  */
 export async function refresh(deps: Deps, refreshToken: string): Promise<TokenResponse> {
   const { tokens } = deps.auth
@@ -109,12 +115,12 @@ export async function refresh(deps: Deps, refreshToken: string): Promise<TokenRe
 
 const signInAgain = () => unauthenticated('The refresh token is not valid, or not any more; sign in again')
 
-/** May be repeated. Its refresh token and its access tokens are worth nothing from now on. */
+/** Ends a login: its refresh token and its access tokens are invalid from now on. May be repeated. */
 export async function endLogin(deps: Deps, { loginId, userId }: { loginId: string; userId: string }): Promise<void> {
   await deps.db.refreshToken.deleteMany({ where: { id: loginId, userId } })
 }
 
-/** Deletes logins whose time is over; returns how many. Throws the signal's reason when it aborts. */
+/** Deletes expired logins and returns their number. Throws the signal's reason when it aborts. */
 export const deleteOldLogins = (deps: Deps, signal: AbortSignal): Promise<number> =>
   deleteInBatches(
     signal,

@@ -6,13 +6,16 @@ import { toIdentity } from './identity.ts'
 import type { ClientOptions, Identity, IdentityProvider } from './identity-provider.ts'
 import { createProviderFetch, noAnswer, type ProviderFetch } from './provider-fetch.ts'
 
-/** `userUrl` tells who a token belongs to; their e-mail addresses may be at `/emails` below it. As GitHub has it. */
+/**
+ * Options of an OAuth 2 provider. `userUrl` returns the user of a token; as on GitHub, the user's e-mail addresses may
+ * be at `/emails` below it.
+ */
 export type OauthOptions = ClientOptions & { authorizeUrl: string; tokenUrl: string; userUrl: string; scope: string }
 
 const User = z.record(z.string(), z.unknown())
 const Emails = z.array(z.looseObject({ email: z.unknown(), primary: z.unknown(), verified: z.unknown() }))
 
-/** A provider that speaks OAuth 2 and has an API that tells who the user is. */
+/** Creates a provider that speaks OAuth 2 and has an API for the user's identity. */
 export function createOauthProvider(options: OauthOptions): IdentityProvider {
   const ask = createProviderFetch(options)
   const config = configure(options, ask)
@@ -27,11 +30,11 @@ export function createOauthProvider(options: OauthOptions): IdentityProvider {
 
 function configure(options: OauthOptions, ask: ProviderFetch): openid.Configuration {
   const { authorizeUrl, tokenUrl, clientId, clientSecret, redirectUri } = options
-  // OAuth 2 without discovery knows no issuer; openid-client wants one.
+  // OAuth 2 without discovery has no issuer, but openid-client requires one.
   const server = { issuer: tokenUrl, authorization_endpoint: authorizeUrl, token_endpoint: tokenUrl }
   const post = openid.ClientSecretPost(clientSecret)
   const authenticate: openid.ClientAuth = (as, client, body, headers) => {
-    // To the letter, which openid-client's is not always.
+    // Exactly as configured; openid-client may change its spelling.
     body.set('redirect_uri', redirectUri)
     post(as, client, body, headers)
   }
@@ -42,8 +45,9 @@ function configure(options: OauthOptions, ask: ProviderFetch): openid.Configurat
 }
 
 /**
- * GitHub answers 200 with an error in the body. An ID token, which some add, is left out: nobody here knows who may sign
- * it.
+ * Converts a token response to the standard form: GitHub returns errors with status 200. Removes an ID token, which
+ * some providers add, because it is unknown who may sign it. Throws `bad_gateway` for an answer that is not a JSON
+ * object.
  */
 async function toStandard(answer: Response): Promise<Response> {
   const body = User.safeParse(await answer.json().catch(() => undefined))
@@ -60,7 +64,7 @@ async function exchangeCode(
   { state, verifier }: Secrets,
 ): Promise<string> {
   const url = new URL(redirectUri)
-  // Nothing else is looked at: an `iss`, for one, could not be compared with anything.
+  // Other parameters are ignored: an `iss`, for example, could not be compared with anything.
   url.search = new URLSearchParams({ code: new URLSearchParams(query).get('code') ?? '', state }).toString()
   try {
     const checks = { expectedState: state, pkceCodeVerifier: verifier }
@@ -85,7 +89,7 @@ async function readUser(ask: ProviderFetch, userUrl: string, token: string): Pro
   })
 }
 
-/** Undefined when the API does not tell one. */
+/** Returns the user's primary verified e-mail address, or undefined when the API does not have one. */
 async function readPrimaryEmail(ask: ProviderFetch, userUrl: string, token: string): Promise<unknown> {
   const url = new URL(userUrl)
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/emails`
@@ -94,12 +98,12 @@ async function readPrimaryEmail(ask: ProviderFetch, userUrl: string, token: stri
   return emails.data.find(({ primary, verified }) => primary === true && verified === true)?.email
 }
 
-/** Undefined for an answer that is none. Throws `bad_gateway`. */
+/** Returns an answer's JSON, or undefined for an error status or invalid JSON. Throws `bad_gateway`. */
 async function readJson(ask: ProviderFetch, url: string, token: string): Promise<unknown> {
   const headers = {
     accept: 'application/json',
     authorization: `Bearer ${token}`,
-    // GitHub's API refuses whoever has none.
+    // GitHub's API rejects requests without one.
     'user-agent': 'agent-session-service',
   }
   const answer = await ask(url, { method: 'GET', headers, body: undefined, redirect: 'manual' })

@@ -8,13 +8,16 @@ import { createProviderFetch } from './provider-fetch.ts'
 
 export type OpenIdOptions = ClientOptions & {
   issuer: string
-  /** Of e-mail addresses; with none in it everybody may come. */
+  /** Domains of the e-mail addresses that may sign in; an empty list allows all. */
   allowedDomains: string[]
 }
 
 const SCOPE = 'openid email profile'
 
-/** A provider that speaks OpenID Connect: it is asked for its addresses and keys, and signs what it says. */
+/**
+ * Creates a provider that speaks OpenID Connect. Its endpoints and keys come from discovery, and its ID tokens must be
+ * signed.
+ */
 export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
   const configure = rememberSuccess(() => discover(options))
   const allowedDomains = new Set(options.allowedDomains.map((domain) => domain.toLowerCase()))
@@ -34,7 +37,7 @@ export function createOpenIdProvider(options: OpenIdOptions): IdentityProvider {
   }
 }
 
-/** Throws `bad_gateway`, also for an answer that is of no use. */
+/** Discovers the provider's endpoints and keys. Throws `bad_gateway`, also for an unusable answer. */
 async function discover(options: OpenIdOptions): Promise<openid.Configuration> {
   const { issuer, clientId, clientSecret, report } = options
   const isPlain = new URL(issuer).protocol === 'http:'
@@ -55,15 +58,15 @@ async function discover(options: OpenIdOptions): Promise<openid.Configuration> {
 const notDescribed = () => badGateway('The identity provider does not describe itself as it has to')
 
 /**
- * openid-client makes the redirect URI out of the current address, without its query and not always to the letter; a
- * provider compares letters.
+ * Returns a client authentication that sends the redirect URI as configured. openid-client derives it from the current
+ * URL, without the query and possibly spelled differently, but providers compare it character by character.
  */
 function authenticate({ redirectUri, clientSecret }: ClientOptions): openid.ClientAuth {
   const post = openid.ClientSecretPost(clientSecret)
   const basic = openid.ClientSecretBasic(clientSecret)
   return (server, client, body, headers) => {
     body.set('redirect_uri', redirectUri)
-    // What a provider that names none speaks (OpenID Connect Discovery 1.0, 3).
+    // The default for a provider that lists none (OpenID Connect Discovery 1.0, section 3).
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     const use = methods.includes('client_secret_post') ? post : basic
     use(server, client, body, headers)
@@ -116,10 +119,13 @@ async function readClaims(
   }
 }
 
-/** What a provider says of itself changes seldom. */
+/** Time for which a discovered configuration is kept; it seldom changes. */
 const REMEMBERED_MS = 60 * 60 * 1000
 
-/** Those who ask while it runs share one run; what failed is not remembered, and does not replace what was known. */
+/**
+ * Caches the result of `run`. Concurrent callers share one run. A failure is not cached and does not replace an earlier
+ * result.
+ */
 function rememberSuccess<T>(run: () => Promise<T>): () => Promise<T> {
   let known: { result: T; until: number } | undefined
   let running: Promise<T> | undefined

@@ -2,9 +2,11 @@ import { hash, verify } from '@node-rs/argon2'
 import pLimit from 'p-limit'
 import { tooMany } from '../errors.ts'
 
-/** What OWASP asks for at least: 19 MiB, two passes. The library's own default, argon2id, is the kind. */
+/** OWASP's minimum for argon2id, the library's default algorithm: 19 MiB, two passes. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
-/** Hashing takes a core for tens of milliseconds, and the threads that it runs in also check tokens. */
+/**
+ * Number of hashes computed at once. Each takes a core for tens of milliseconds, in threads that also verify tokens.
+ */
 const AT_ONCE = 2
 const MAX_WAITING = 100
 const BUSY_SECONDS = 5
@@ -16,10 +18,10 @@ function run<T>(work: () => Promise<T>): Promise<T> {
   return limit(work)
 }
 
-/** Throws `too_many`, as verifyPassword does. */
+/** Hashes a password. Throws `too_many` when too many hashes are waiting, as verifyPassword does. */
 export const hashPassword = async (password: string): Promise<string> => run(() => hash(password, COST))
 
-/** Without a hash it takes as long as with one, and is false. */
+/** Verifies a password. Without a hash it returns false, after the same time as with one. */
 export async function verifyPassword(passwordHash: string | null | undefined, password: string): Promise<boolean> {
   const isRight = await run(async () => verify(passwordHash ?? (await nobodysHash()), password))
   return isRight && typeof passwordHash === 'string'
@@ -30,7 +32,10 @@ function nobodysHash(): Promise<string> {
   nobodys ??= hash('nobody', COST)
   return nobodys
 }
-/** Made before it is needed, or the first one who is not known would be told apart by the time it takes. */
+/**
+ * Prepares the hash that stands in for a missing one. Otherwise the first unknown user could be told by the response
+ * time.
+ */
 export const preparePasswords = async (): Promise<void> => {
   await nobodysHash()
 }

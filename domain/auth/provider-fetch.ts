@@ -8,17 +8,17 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 
 type FetchOptions = Pick<ClientOptions, 'timeoutMs' | 'report'>
 
-/** As openid-client calls it. */
+/** A fetch function as openid-client calls it. */
 export type ProviderFetch = CustomFetch
 
 /**
- * How identity providers are asked: with a limit on time and on the answer's size, and no further than the address that
- * was asked. Throws `bad_gateway` for everything but an answer that says something, 2xx or 4xx other than 429.
+ * Creates the fetch function for identity providers. It limits the time and the size of an answer, and follows no
+ * redirect. It throws `bad_gateway` for everything but a status of 2xx, or of 4xx other than 429.
  */
 export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: FetchOptions): ProviderFetch {
   return async (url, { method, headers, body }) => {
     const { protocol, hostname, host } = new URL(url)
-    // What a provider names as its own addresses, too: a secret goes there.
+    // Applies to the endpoints that a provider announces too, because secrets are sent there.
     if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname))) {
       report?.({ host, reason: 'an address that is not https' })
       throw noAnswer()
@@ -38,14 +38,14 @@ export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: 
         headers: { 'content-type': contentType },
       })
     } catch (error) {
-      // The reasons come in many kinds; a caller can do nothing about any of them.
+      // The causes vary, and a caller can do nothing about any of them.
       if (!(error instanceof DomainError)) report?.({ host, reason: reasonOf(error) })
       throw noAnswer()
     }
   }
 }
 
-/** fetch says only that it failed; what it was is in the cause. */
+/** Returns why a fetch failed, which only the error's cause says. */
 function reasonOf(error: unknown): string {
   const { name, cause } = error as { name?: string; cause?: { code?: string } }
   return cause?.code ?? name ?? 'unknown'
@@ -53,7 +53,7 @@ function reasonOf(error: unknown): string {
 
 export const noAnswer = () => badGateway('The identity provider does not answer')
 
-/** Throws for what is longer; nothing beyond the limit is read. */
+/** Reads a body. Throws RangeError, and stops reading, when it exceeds `maxBytes`. */
 async function readUpTo(answer: Response, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | null> {
   if (answer.body === null) return null
   const chunks: Uint8Array[] = []

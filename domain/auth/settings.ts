@@ -2,23 +2,29 @@ import type { AuthConfig, AuthMode, IdentityProviderName } from '../../contract/
 import type { IdentityProvider } from './identity-provider.ts'
 import type { Tokens } from './tokens.ts'
 
-/** How callers prove who they are; made of the environment, in platform/wiring/auth.ts. */
+/** Settings of authentication, built from the environment in platform/wiring/auth.ts. */
 export type AuthSettings = {
   mode: AuthMode
-  /** Whether one can log in with e-mail and password. */
+  /** True when users can log in with e-mail and password. */
   hasPasswords: boolean
   hasSignup: boolean
   tokens: Tokens
-  /** API keys are made with it; outside mode none, where nobody needs one, nothing that is stored leads to it. */
+  /**
+   * Secret from which API keys are derived. It cannot be derived from stored data, except in mode none, where keys are
+   * not needed.
+   */
   apiKeySecret: Uint8Array
-  /** Who owns the default organization; in mode admin nobody else gets in. Without passwords it is an e-mail alone. */
+  /**
+   * Owner of the default organization, and in mode admin the only user who may log in. Without passwords, the e-mail
+   * alone identifies the administrator.
+   */
   administrator: { email: string; password: string | undefined } | undefined
   identityProviders: Partial<Record<IdentityProviderName, IdentityProvider>>
-  /** The address at which browsers find the service, without a slash at its end. */
+  /** Address at which browsers reach the service, without a trailing slash. */
   baseUrl: string
 }
 
-/** In mode admin the only e-mail that counts. */
+/** Returns the only e-mail that may log in in mode admin; null in other modes. */
 export const onlyEmail = ({ mode, administrator }: AuthSettings): string | null =>
   mode === 'admin' ? (administrator?.email ?? '') : null
 

@@ -8,15 +8,18 @@ import { checkCallback, readSecrets } from './callback.ts'
 import type { Identity, IdentityProvider } from './identity-provider.ts'
 import { createUser, emailTaken, type NewUser, startLogin } from './log-in.ts'
 
-/** A user who has not come back by then begins again. */
+/** Lifetime of a started sign-in; a user who comes back later has to start again. */
 const LIFETIME_SECONDS = 10 * 60
 const DEFAULT_RETURN_TO = '/docs'
-/** Browsers keep no cookie over 4 KB, its name and attributes included. */
+/** Limit for the cookie's value: browsers reject cookies over 4 KB, including name and attributes. */
 const MAX_STATE_CHARACTERS = 3800
 
 export type SignInStart = { location: string; state: string; lifetimeSeconds: number }
 
-/** Begins a sign-in at an identity provider; `state` is for the browser to keep. Throws `not_found`, `invalid` and `bad_gateway`. */
+/**
+ * Starts a sign-in at an identity provider; the browser has to keep `state`. Throws `not_found`, `invalid` and
+ * `bad_gateway`.
+ */
 export async function startSignIn(deps: Deps, name: string, returnTo: string | undefined): Promise<SignInStart> {
   const provider = requireProvider(deps, name)
   const target = returnTo === undefined ? `${deps.auth.baseUrl}${DEFAULT_RETURN_TO}` : ownAddress(deps, returnTo)
@@ -27,8 +30,8 @@ export async function startSignIn(deps: Deps, name: string, returnTo: string | u
 }
 
 /**
- * Ends it: the user is signed in, and created where there was none. Throws what IdentityProvider.finish throws, and
- * `conflict` for an e-mail that signs in otherwise: that it is the same person is not for us to say.
+ * Completes a sign-in, and creates the user if there is none. Throws what IdentityProvider.finish throws, and
+ * `conflict` for an e-mail that is registered with another method: the service cannot tell that it is the same person.
  */
 export async function finishSignIn(
   deps: Deps,
@@ -69,14 +72,14 @@ async function createKnown(deps: Deps, user: NewUser, find: () => Promise<User |
   try {
     return await createUser(deps, user)
   } catch (error) {
-    // Another sign-in of theirs may have been faster.
+    // A concurrent sign-in of the same user may have been faster.
     const made = await find()
     if (made === null) throw error
     return made
   }
 }
 
-/** A path on the service's own address, and nothing that leads elsewhere. Throws `invalid`. */
+/** Resolves a path to an address of the service itself. Throws `invalid` for anything that leads elsewhere. */
 function ownAddress({ auth }: Deps, path: string): string {
   const own = new URL(auth.baseUrl)
   const url = path.startsWith('/') && URL.canParse(path, own.href) ? new URL(path, own.href) : undefined

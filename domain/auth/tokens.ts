@@ -3,18 +3,21 @@ import { EncryptJWT, type JWTVerifyOptions, jwtDecrypt, jwtVerify, SignJWT } fro
 import { z } from 'zod'
 import type { TokenResponse } from '../../contract/auth.ts'
 
-/** A login, by the row of its refresh token; `generation` counts how often that has been renewed. */
+/** A login, identified by the row of its refresh token; `generation` is the number of times that was renewed. */
 export type Login = { userId: string; loginId: string; generation: number }
 
 export type Tokens = {
   issue(login: Login): Promise<TokenResponse>
-  /** Undefined for anything that is not an access token of this service, valid now. */
+  /** Reads an access token; undefined unless this service issued it and it has not expired. */
   readAccess(token: string): Promise<{ userId: string; loginId: string; expiresAt: Date } | undefined>
-  /** Undefined for anything that is not a refresh token of this service, valid now; it may have been spent. */
+  /**
+   * Reads a refresh token; undefined unless this service issued it and it has not expired. It may have been used
+   * already.
+   */
   readRefresh(token: string): Promise<Login | undefined>
-  /** Of which login a token of either kind is, also an expired one; undefined for what the service did not sign. */
+  /** Returns the login of a token of either kind, also of an expired one; undefined unless this service signed it. */
   readAny(token: string): Promise<Login | undefined>
-  /** For what a browser keeps for the service and is not to read. */
+  /** Encrypts data that a browser keeps for the service but must not read. */
   seal(data: Record<string, string>, lifetimeSeconds: number): Promise<string>
   unseal(sealed: string): Promise<Record<string, unknown> | undefined>
   readonly accessSeconds: number
@@ -25,14 +28,14 @@ export type TokenOptions = { secret: Uint8Array; accessSeconds: number; refreshS
 
 const ISSUER = 'agent-session-service'
 const ALGORITHM = 'HS256'
-/** The type is in the token's head, so one kind never passes for the other (RFC 8725, 3.11). */
+/** Token types, which are in the header, so that one kind never passes for the other (RFC 8725, section 3.11). */
 const ACCESS = 'at+jwt'
 const REFRESH = 'refresh+jwt'
 
-/** Whoever has the secret may have signed something else. */
+/** Required claims; another holder of the secret may have signed tokens of a different form. */
 const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), gen: z.int().min(0), exp: z.number() })
 
-/** Tokens end with the secret: another one makes all of them invalid. */
+/** Creates the functions that issue and read tokens. A different secret invalidates all tokens. */
 export function createTokens({ secret, accessSeconds, refreshSeconds }: TokenOptions): Tokens {
   const { sign, read } = createSigning(secret)
   return {
@@ -100,6 +103,6 @@ const createSealing = (key: Uint8Array): Pick<Tokens, 'seal' | 'unseal'> => ({
   },
 })
 
-/** A key for one purpose, of which nothing leads back to the secret or to another purpose's. */
+/** Derives a key for one purpose; it reveals neither the secret nor the key of another purpose. */
 export const deriveKey = (secret: Uint8Array, purpose: string): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', secret, '', `agent-session-service ${purpose}`, 32))

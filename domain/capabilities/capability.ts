@@ -1,42 +1,45 @@
 import type { ContentPart } from '../../contract/messages.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
-/** What a run of a tool gets besides its arguments; all ids are plain uuids but for `callId`, which is the model's. */
+/** Context of a tool's run, besides its arguments. All ids are plain uuids except `callId`, which the model chooses. */
 export type ToolContext = {
-  /** What `fetchSafely` may reach. */
+  /** Limits of what `fetchSafely` may reach. */
   outgoing: { allowPrivateNetwork: boolean }
-  /** Where work is done that strangers can make long. */
+  /** Thread pools for work that untrusted input can make slow. */
   threads: { pages: WebPageThreads }
   organizationId: string
   sessionId: string
   turnId: string
-  /** The call's idempotency key: the same for every run of one call. */
+  /** Idempotency key of the call: the same for all its runs. */
   callId: string
-  /** An earlier run of this call was interrupted and may have had its effect. */
+  /** True when an earlier run of this call was interrupted and may have had its effect. */
   mayHaveRun: boolean
-  /** What the agent configured for the capability that the tool belongs to. */
+  /** Configuration of the capability that the tool belongs to, by the agent or the session. */
   config: unknown
-  /** Aborts when the tool's time is over, when the turn is cancelled and when the process stops. */
+  /** Aborts when the tool times out, the turn is cancelled or the process stops. */
   signal: AbortSignal
 }
 
-/** `value` is anything that JSON holds; the model gets it as JSON text, followed by the images. */
+/** Result of a tool. `value` is any JSON value; the model gets it as JSON text, followed by the images. */
 export type ToolOutput = { value: unknown; images?: Extract<ContentPart, { type: 'image' }>[] }
 
 export type Tool = {
   name: string
   displayName: string
   description: string
-  /** A JSON Schema object; `run` only gets arguments that it allows. */
+  /** JSON Schema object; `run` gets only arguments that it allows. */
   parameters: Record<string, unknown>
   timeoutMs: number
-  /** Whether a call that may have had its effect already may be run once more. */
+  /** True when a call that may already have had its effect can be run again. */
   mayRunAgain: boolean
-  /** Throws `ToolError` for what the model should know; anything else it throws is logged and told in general words. */
+  /**
+   * Runs a call. Throws `ToolError` for what the model should know; any other error is logged and reported in general
+   * terms.
+   */
   run(args: Record<string, unknown>, run: ToolContext): Promise<ToolOutput>
 }
 
-/** A failure that goes back to the model: a sentence that helps it to do better. */
+/** Failure that is reported to the model, with a sentence that helps it to do better. */
 export class ToolError extends Error {
   override name = 'ToolError'
 }
@@ -47,15 +50,15 @@ export type Capability = {
   id: string
   name: string
   description: string
-  /** Only an available one contributes tools, prompt and features. */
+  /** Availability; only an `available` capability contributes tools, prompt and features. */
   status: 'available' | 'coming_soon'
   category: string
-  /** A name for whoever draws it. */
+  /** Name of an icon, for user interfaces. */
   icon?: string
-  /** Capabilities that come with this one, before it. */
+  /** Ids of the capabilities that are added with this one, before it. */
   dependencies: string[]
   features: Feature[]
-  /** What it adds to the system prompt. */
+  /** Text that the capability adds to the system prompt. */
   systemPrompt?: string
   tools: Tool[]
 }

@@ -6,7 +6,7 @@ import type { Capability, Tool } from './capability.ts'
 
 export const listCapabilities = (deps: Deps): CapabilityInfo[] => deps.capabilities.map(presentCapability)
 
-/** Throws `not_found`. */
+/** Returns a capability by its id. Throws `not_found`. */
 export function getCapability(deps: Deps, id: string): CapabilityInfo {
   const capability = deps.capabilities.find((candidate) => candidate.id === id)
   if (capability === undefined) throw notFound('Capability')

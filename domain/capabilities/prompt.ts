@@ -1,6 +1,6 @@
 import type { ResolvedCapability } from './resolve.ts'
 
-/** The base prompt, after what the capabilities add to it. */
+/** Returns the base prompt, preceded by the capabilities' additions. */
 export function composePrompt(base: string, capabilities: ResolvedCapability[]): string {
   const additions = capabilities.flatMap(({ capability: { id, systemPrompt } }) =>
     systemPrompt ? [`<capability id="${id}">\n${systemPrompt}\n</capability>`] : [],

@@ -4,8 +4,9 @@ import type { Capability } from './capability.ts'
 export type ResolvedCapability = { capability: Capability; config: unknown }
 
 /**
- * What agent and session name, in their order, dependencies before dependents, each once. Of two configurations of one
- * capability the later one counts. What is unknown or not available is left out: an agent outlives a capability.
+ * Resolves the capabilities of agent and session, in their order, dependencies before dependents, each once. The last
+ * configuration of a capability wins. Unknown and unavailable ones are left out, because an agent may outlive a
+ * capability.
  */
 export function resolveCapabilities(refs: AgentCapabilityConfig[], registry: Capability[]): ResolvedCapability[] {
   const available = new Map(

@@ -6,18 +6,21 @@ import type { ResolvedCapability } from './resolve.ts'
 export type OfferedTool = {
   spec: ToolSpec
   displayName: string
-  /** Who runs it: the service, the service once a person has agreed, or the client. */
+  /** Policy on who runs it: the service, the service after a person's approval, or the client. */
   policy: ToolPolicy
-  /** What the service runs; absent for a client's tool. */
+  /** Tool that the service runs; absent for a client's tool. */
   tool?: Tool
-  /** What the agent configured for the capability that the tool belongs to. */
+  /** Configuration of the capability that the tool belongs to, by the agent or the session. */
   config?: unknown
 }
 
-/** What a model is offered, by name. */
+/** Tools that a model is offered, by name. */
 export type Toolset = Map<string, OfferedTool>
 
-/** The capabilities' tools, then those that agent and session define; the session's win over the agent's. */
+/**
+ * Combines the capabilities' tools with those that agent and session define. The session's definitions win over the
+ * agent's.
+ */
 export function buildToolset(
   capabilities: ResolvedCapability[],
   agentTools: ToolDefinition[],
@@ -49,13 +52,16 @@ const isClientRun = (definition: ToolDefinition): boolean =>
   definition.type === 'client_side' || definition.policy === 'client_side'
 
 const offerClientTool = ({ name, description, parameters, display_name }: ToolDefinition): OfferedTool => ({
-  // Providers insist on both, which a JSON Schema may leave out.
+  // Providers require both, which a JSON Schema may omit.
   spec: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
   displayName: display_name || name,
   policy: 'client_side',
 })
 
-/** A capability's tool in the words of a definition; undefined when no capability provides it. */
+/**
+ * Applies a definition to a capability's tool. Undefined when no capability provides it or the definition is not of
+ * type `builtin`.
+ */
 function adapt(offered: OfferedTool | undefined, definition: ToolDefinition): OfferedTool | undefined {
   if (offered === undefined || definition.type !== 'builtin') return undefined
   return {

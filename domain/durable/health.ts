@@ -1,26 +1,29 @@
 import type { DurableHealth } from '../../contract/durable.ts'
 
-/** What Temporal says of the service's task queue and of the workflows on it; null where it did not say. */
+/** Temporal's report on the service's task queue and its workflows; null where it reported nothing. */
 export type TemporalHealth = {
-  /** Processes that poll. */
+  /** Number of processes that poll the queue. */
   workers: number | null
-  /** `oldestMs`: how long the first of the tasks has waited. Null also on a server that does not tell this. */
+  /** Waiting tasks; `oldestMs` is the age of the oldest one. Null also on a server that does not report it. */
   backlog: { tasks: number; oldestMs: number } | null
   turns: Executions | null
-  /** Those that a schedule started. */
+  /** Workflows that a schedule started. */
   executions: Executions | null
 }
 
-/** `ended` is how many ended within the last hour, `failed` how many of these did not end well. */
+/**
+ * Numbers of workflows. `ended` counts those that ended within the last hour, `failed` those of them that did not
+ * succeed.
+ */
 export type Executions = { running: number; failed: number; ended: number }
 
-/** Asks Temporal, within a few seconds; never rejects. */
+/** Queries Temporal within a few seconds; never rejects. */
 export type TemporalHealthReader = () => Promise<TemporalHealth>
 
 const MAX_WAIT_MS = 10_000
 const MAX_FAILED_SHARE = 0.1
 
-/** The sentences hold no numbers: they stay the same while their reason does. */
+/** Rates Temporal's health. The reasons contain no numbers, so they stay the same as long as their causes do. */
 export function judgeHealth(said: TemporalHealth): DurableHealth {
   const outages = findOutages(said)
   const troubles = findTroubles(said)

@@ -2,9 +2,9 @@ import type { DurableSnapshot } from '../../contract/durable.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { judgeHealth, type TemporalHealthReader } from './health.ts'
 
-/** Watches Temporal for all monitoring streams of a process together, while there is one. */
+/** Monitor of Temporal, shared by all monitoring streams of a process. It polls only while there is at least one. */
 export type Monitor = {
-  /** The snapshot of now, and then the latest one whenever its health differs from the last; ends with the signal. */
+  /** Yields the current snapshot, then the latest one whenever its health has changed. Ends when the signal aborts. */
   follow(signal: AbortSignal): AsyncGenerator<DurableSnapshot, 'aborted'>
 }
 
@@ -36,7 +36,7 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
   }
 }
 
-/** Reads again and again while somebody is there. */
+/** Polls as long as there are followers. */
 function createPoll(read: TemporalHealthReader, pollMs: number) {
   const waiting = new Set<() => void>()
   let followers = 0
@@ -44,7 +44,7 @@ function createPoll(read: TemporalHealthReader, pollMs: number) {
   let reading: Promise<Latest> | undefined
   let polling = new AbortController()
 
-  /** One at a time, also when the last stream has gone meanwhile and another has come. */
+  /** Runs one read at a time, even when the last stream has left in the meantime and another has come. */
   const readOnce = () => {
     reading ??= readLatest(read).finally(() => {
       reading = undefined
@@ -52,7 +52,7 @@ function createPoll(read: TemporalHealthReader, pollMs: number) {
     return reading
   }
   const poll = async (signal: AbortSignal) => {
-    // Streams may come and go quickly; what the last of them saw is as good as new for a while.
+    // Streams may come and go quickly, so the latest snapshot counts as current for one interval.
     if (latest !== undefined) await sleep(latest.at + pollMs - performance.now(), signal)
     while (!signal.aborted) {
       const next = await readOnce()

@@ -6,7 +6,7 @@ import { createTokens, deriveKey } from '../../domain/auth/tokens.ts'
 import { isLoopback } from '../../lib/loopback.ts'
 import type { Config } from '../config.ts'
 
-/** `fallbackSecret` is for mode none, where no token is of any use. */
+/** Builds the settings of authentication. `fallbackSecret` is for mode none, where tokens are of no use. */
 export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logger): AuthSettings {
   warn(config, log)
   const { AUTH_MODE: mode, AUTH_ADMIN_EMAIL: email, AUTH_ADMIN_PASSWORD: password } = config
@@ -37,7 +37,7 @@ function warn(config: Config, log: Logger): void {
   }
   const { protocol, hostname } = new URL(config.AUTH_BASE_URL)
   if (protocol === 'http:' && !isLoopback(hostname)) {
-    log.warn('AUTH_BASE_URL is http: browsers drop the cookies, which are Secure but on this machine')
+    log.warn('AUTH_BASE_URL is http, so browsers will drop the Secure cookies')
   }
   const hasProvider = config.AUTH_IDPA_CLIENT_ID || config.AUTH_IDPB_CLIENT_ID
   if (config.AUTH_MODE === 'full' && config.AUTH_DISABLE_PASSWORD && !hasProvider) {

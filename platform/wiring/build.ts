@@ -18,14 +18,14 @@ import { unavailability } from '../unavailable.ts'
 import { createAuth } from './auth.ts'
 import { createReadiness } from './readiness.ts'
 
-/** What one process holds of the outside world. */
+/** Connections and dependencies of one process. */
 export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
 
 const CHECK_MS = 5000
 const CHECK_WITHOUT_REDIS_MS = 500
 const MIGRATE_ATTEMPTS = 30
 
-/** Applies migrations and connects. Postgres has to be there; Redis and Temporal may come later. */
+/** Applies migrations and connects. Postgres must be available; Redis and Temporal may become available later. */
 export async function buildPlatform(config: Config, log: Logger): Promise<Platform> {
   await migrate(config.DATABASE_URL, log)
   const { db, close: closePostgres } = connectPostgres(config, log)
@@ -96,7 +96,7 @@ const settingsOf = (config: Config): Pick<Deps, 'models' | 'outgoing' | 'limits'
   },
 })
 
-/** A database that is away or still starting is waited for; anything else stops the start. */
+/** Applies migrations. Retries while the database is away or still starting; any other error stops the start. */
 async function migrate(databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -114,6 +114,6 @@ async function migrate(databaseUrl: string, log: Logger): Promise<void> {
   }
 }
 
-/** Another process may also hold a lock for long. */
+/** Tells whether a retry may succeed. Another process may also hold a lock for long. */
 const mayPass = (error: unknown): boolean =>
   unavailability(error) !== undefined || /timeout/i.test((error as Error).message)

@@ -3,7 +3,7 @@ import { type Config, ConfigError, readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { buildPlatform, type Platform } from './build.ts'
 
-/** A part of the service that one process runs. `stop` finishes what is under way, within its own time limit. */
+/** A part of the service that one process runs. `stop` finishes work in progress, within its own time limit. */
 export type Role = (platform: Platform, config: Config, log: Logger) => Promise<{ stop(): Promise<void> }>
 
 const FORCED_EXIT_MS = 20_000
@@ -25,7 +25,7 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   process.exit(0)
 }
 
-/** Listens from the beginning, so that a signal during the start is obeyed after it. */
+/** Listens from the beginning, so that a signal during the start takes effect after it. */
 const nextStopSignal = (): Promise<string> =>
   new Promise((resolve) => {
     process.on('SIGINT', resolve)

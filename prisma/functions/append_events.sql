@@ -1,9 +1,9 @@
--- DEPRECATED: record_events has taken its place. It stays for processes of the release before, which go on calling it
--- while a new one, with its migrations, is being rolled out. Remove it once no process of release 0.1 can be left.
+-- DEPRECATED: replaced by record_events. Kept for processes of the previous release, which go on calling it while a new
+-- release, with its migrations, is being rolled out. Remove it once no process of release 0.1 can be left.
 --
--- Records events that a turn writes, with the state that follows from their types, under the session's row lock.
--- Parameters and result are those of record_events, but that p_events says nothing of what the events announce: this
--- function knows it by their types.
+-- Records events of a turn, with the state that follows from their types, under the session's row lock.
+-- Parameters and result are those of record_events, except that p_events has no `announces`: this function derives the
+-- state from the types.
 
 CREATE OR REPLACE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$

@@ -1,11 +1,10 @@
 -- Keeps session_counts: how many sessions an organization, and each of its agents, created in each day and in each
--- five minutes (UTC), less those that are gone. A trigger, called once for each statement that creates or deletes
+-- five minutes (UTC), less the deleted ones. A trigger function, called once for each statement that creates or deletes
 -- sessions, in that statement's transaction.
 --
--- The agent of all zeros stands for the whole organization, and a session without an agent is counted only there.
--- Four shards by the last byte of the session's id keep those who create at the same moment from waiting for one
--- another. Rows are written in one order, so that two statements cannot wait for each other in a circle. A count that
--- a deletion brings to zero is removed.
+-- The agent of all zeros stands for the whole organization; a session without an agent is counted only there.
+-- Four shards, by the last byte of the session's id, keep concurrent creations from waiting for one another. Rows are
+-- written in a fixed order, so that two statements cannot deadlock. A count that a deletion brings to zero is removed.
 
 CREATE OR REPLACE FUNCTION count_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,8 +1,8 @@
 -- Returns the turn at the head of a session's queue if it has yet to be started.
--- Null when the head has been started already, or when no turn is unfinished: then there is nothing to start.
+-- Returns null when the head has already been started, or when every turn has ended.
 --
--- One turn of a session runs at a time. Whoever ends a turn starts the one that this names, and record_events refuses
--- the first append of any other. Ask under the session's lock, or expect an answer that is out of date.
+-- A session runs one turn at a time. The caller that ends a turn starts the one returned here, and record_events
+-- refuses the first append of any other. Call it under the session's lock; otherwise the result may be out of date.
 
 CREATE OR REPLACE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN status = 'queued' THEN id END FROM turns

@@ -1,9 +1,9 @@
--- Notes each deleted session in deleted_sessions, so that what it owned is removed after it. A trigger, called once for
--- each statement that deletes sessions, in that statement's transaction: however a row goes, also with its organization
--- or by hand, there is a note.
+-- Adds each deleted session to deleted_sessions, so that its data is removed afterwards. A trigger function, called
+-- once for each statement that deletes sessions, in that statement's transaction. It covers every way to delete a row,
+-- also with its organization or by hand.
 --
--- domain/session-deletion writes the note itself, with the turns whose workflows have to be told, before it deletes the
--- row; that note stays as it is.
+-- domain/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
+-- notified; that row is left unchanged.
 
 CREATE OR REPLACE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

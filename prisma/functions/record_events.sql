@@ -2,42 +2,43 @@
 -- Nothing else changes the status of a session or of a turn that has been created.
 --
 -- Parameters
---   p_session_id, p_turn_id  the turn, and the session that it is of
---   p_step, p_fence          the attempt of a step that writes (see turn_steps); null for whoever may write at any time:
---                            the API under the session's lock, and appends that anybody may repeat
+--   p_session_id, p_turn_id  the turn and its session
+--   p_step, p_fence          the attempt of a step that writes (see turn_steps); null for writers that need no fence:
+--                            the API under the session's lock, and appends that any process may repeat
 --   p_events                 [{type, step?, exec_id?, data, announces?}], in the order in which they happened
 --
--- `announces` says what a new event means for the state. domain/events/announcements.ts has it for each type of event;
--- the types themselves mean nothing here. All fields are optional:
+-- `announces` is what a new event changes in the state. domain/events/announcements.ts defines it for each type of
+-- event; this function does not derive the state from the types. All fields are optional:
 --   session_status   the session's status from now on. An event that announces 'idle' is left out while another turn of
 --                    the session is unfinished.
---   begins_session   true: the session starts now. Such an event is left out when the session has started before.
+--   begins_session   true: the session starts now. Such an event is left out when the session has already started.
 --   output_preview   the beginning of the session's latest answer
 --   turn_status      the turn's status from now on; 'completed', 'failed' and 'cancelled' end it
 --   begins_turn      true: the turn starts now
---   iterations       how many model calls the turn has begun
---   usage            {input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens}, added to what the turn, the
---                    session and its agent have used
+--   iterations       number of model calls that begin with the event
+--   usage            {input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens}, added to the usage of the
+--                    turn, the session and its agent
 --   error, error_code  why the turn failed
---   answers_call     true: what the event tells may be the last thing that a waiting turn waits for
---   notifies_workflow  true: a turn that has begun owes its workflow a notice (turns.notice_due_at)
--- Iterations and usage of several events are added up; of any other field the last event's counts.
+--   answers_call     true: the event may be the last one that a waiting turn waits for
+--   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
+-- Iterations and usage of several events are added up; of any other field, the last event's value counts.
 --
--- Two changes depend on what the turn was: a waiting turn goes on, and owes its workflow a notice, when no call is
--- pending any more; and the session of a waiting turn that ends is active again, unless another status is announced.
+-- Two changes depend on the turn's earlier status. A waiting turn becomes active, and its workflow must be notified,
+-- when no call is pending any more. When a waiting turn ends, its session becomes active, unless another status is
+-- announced.
 --
 -- Returns {outcome, events, ts, claims, next_turn_id}. `outcome` is
---   appended      recorded, but for events that were there already or are left out
+--   appended      recorded, except events that were there already or are left out
 --   turn_ended    nothing recorded: no event of a turn follows its end
 --   not_next      nothing recorded: an earlier turn of the session is unfinished, so this one may not begin
 --   fenced        nothing recorded: a newer attempt of the step has begun
 --   session_gone  nothing recorded: there is no such turn
--- events: [[ordinal in p_events from 1, sequence]] of those that were recorded. ts: their time.
--- claims: how many attempts of the step have begun, with this one.
--- next_turn_id: when the turn has ended, the queued turn whose place it is now.
+-- events: [[ordinal in p_events from 1, sequence]] of the recorded events. ts: their time.
+-- claims: number of attempts of the step that have begun, including this one.
+-- next_turn_id: when the turn has ended, the queued turn that is to start next.
 --
--- An event of a turn happens once: one with the turn, type and step of another is left out. The partial unique index
--- events_once has the types that may repeat, and its predicate has to be spelled out here to name it.
+-- An event of a turn happens once: one with the same turn, type and step as another is left out. The partial unique
+-- index events_once excludes the types that may repeat, and ON CONFLICT has to spell out its predicate to refer to it.
 
 CREATE OR REPLACE FUNCTION record_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$

@@ -1,11 +1,11 @@
 -- Finds a place in a list of sessions, newest first, without reading the sessions before it.
 --
 -- The list is that of an organization, or of one of its agents (all zeros: of all). Sessions in p_left_out, which the
--- list shows elsewhere, are not counted. After p_skip others, the list goes on with those created before `before`,
--- less the first `skip` of them. Returns no row when the list has no more than p_skip sessions.
+-- list shows elsewhere, are not counted. After p_skip others, the list continues with the sessions created before
+-- `before`, less the first `skip` of them. Returns no row when the list has no more than p_skip sessions.
 --
--- The counts of session_counts lead to it: first to the day, then to the five minutes in it. So `skip` is at most what
--- was created in five minutes, and the rest costs the same however long the list is.
+-- session_counts is searched first for the day, then for the five minutes in it. So `skip` is at most the number of
+-- sessions created in five minutes, and the rest costs the same however long the list is.
 
 CREATE OR REPLACE FUNCTION session_place(p_organization_id uuid, p_agent_id uuid, p_left_out uuid[], p_skip bigint)
 RETURNS TABLE (before timestamptz, skip bigint) LANGUAGE sql STABLE AS $$

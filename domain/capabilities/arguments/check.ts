@@ -6,16 +6,20 @@ import type { Schema, SchemaJob, SentCall } from './schema-worker.ts'
 import type { SchemaThreads } from './threads.ts'
 
 /**
- * Schemas are a tenant's, and a pattern in one can take years: they are compiled and run in threads with a time limit.
- * The service's own are trusted and compiled once, in process; only much of arguments for them goes to a thread too.
+ * Checks of tools' schemas and of calls' arguments. Tenants write schemas, and a pattern in one can take years, so they
+ * are compiled and run in threads with a time limit. The service's own schemas are trusted and compiled once, in
+ * process; only large arguments for them go to a thread too.
  */
 
-/** CPU time. */
+/** CPU time limits of one job. */
 const ARGUMENTS_MS = 1000
 const SCHEMAS_MS = 2000
-/** Of an answer's calls together. A thread that has to find much more memory at once takes the process with it. */
+/**
+ * Limit for the arguments of all calls in one answer of a model. A thread that needs much more memory at once crashes
+ * the process.
+ */
 const MAX_CHARACTERS = 1_000_000
-/** A megabyte that is all wrong would take half a second. */
+/** Limit for arguments checked in process: a megabyte of invalid ones would take half a second. */
 const MAX_CHARACTERS_IN_PROCESS = 50_000
 
 type Problem = string | undefined
@@ -23,7 +27,7 @@ type Arguments = Record<string, unknown>
 
 const trusted = new Ajv2020(AJV_OPTIONS)
 
-/** `isTrusted`: the schema is the service's own, one object for as long as the process lives. */
+/** A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process. */
 export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean }
 
 const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
@@ -34,8 +38,8 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 }
 
 /**
- * For each call what is wrong with its arguments, in a sentence for the model that names the fields; undefined when
- * nothing is. They have a second of CPU time together: those that are not checked by then are refused.
+ * Returns for each call what is wrong with its arguments, as a sentence for the model that names the fields, or
+ * undefined. All calls share one second of CPU time; those that are not checked by then are refused.
  */
 export async function checkArguments(
   threads: SchemaThreads,
@@ -59,7 +63,7 @@ export async function checkArguments(
   })
 }
 
-/** Undefined for what is nested too deeply. */
+/** Serializes arguments; undefined when they are nested too deeply. */
 function toText(args: Arguments): string | undefined {
   try {
     return JSON.stringify(args)
@@ -68,15 +72,15 @@ function toText(args: Arguments): string | undefined {
   }
 }
 
-/** Ajv keeps what it has compiled by the schema's identity. */
+/** Checks arguments in process. Ajv caches compiled schemas by object identity. */
 function checkTrusted(schema: Schema, args: Arguments): Problem {
   const validate = trusted.compile(schema)
   return validate(args) ? undefined : argumentsProblem(validate.errors ?? [])
 }
 
 /**
- * For each schema why it cannot be a tool's parameters, as a sentence that follows its name; undefined when it can.
- * They have two seconds of CPU time together. Throws `too_many` when the service is busy with others.
+ * Returns for each schema why it cannot be a tool's parameters, as a clause to follow the tool's name, or undefined.
+ * All schemas share two seconds of CPU time. Throws `too_many` when the service is busy.
  */
 export async function checkSchemas(threads: SchemaThreads, schemas: Schema[]): Promise<Problem[]> {
   const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS)

@@ -1,6 +1,6 @@
 import type { ErrorObject, Options } from 'ajv'
 
-/** In process and in the thread alike. */
+/** Options of Ajv, the same in process and in the thread. */
 export const AJV_OPTIONS: Options = {
   allErrors: true,
   strict: false,
@@ -11,13 +11,13 @@ export const AJV_OPTIONS: Options = {
 }
 
 const MAX_PROBLEMS = 5
-/** Ajv may find a hundred thousand, most of them alike. */
+/** Number of errors that are described: Ajv may find a hundred thousand, most of them alike. */
 const MAX_ERRORS_READ = 100
 export const MAX_PROBLEM_LENGTH = 300
 
 export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
 
-/** What is wrong with a call's arguments, in a sentence for the model that names the fields. */
+/** Describes what is wrong with a call's arguments, in a sentence for the model that names the fields. */
 export const argumentsProblem = (errors: ErrorObject[]): string =>
   `The arguments are not what the tool takes: ${listProblems(errors)}.`
 
@@ -43,5 +43,5 @@ function describe(error: ErrorObject): string {
   return `${at()} ${error.message ?? 'is wrong'}`
 }
 
-/** A path may be as long as the arguments; its end says more than its beginning. */
+/** Shortens a path, which may be as long as the arguments, to its end, the more informative part. */
 const shorten = (path: string): string => (path.length <= 150 ? path : `…${path.slice(-150)}`)

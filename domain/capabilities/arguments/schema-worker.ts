@@ -2,10 +2,13 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { serveJobs } from '../../../lib/threads/worker.ts'
 import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LARGE } from './schema-problems.ts'
 
-/** A thread's whole program: schemas that strangers wrote in; for each, or for each call's arguments, what is wrong out. */
+/**
+ * Program of a schema thread. Reads untrusted schemas, or calls with such schemas, and yields for each what is wrong
+ * with it.
+ */
 
 export type Schema = Record<string, unknown>
-/** `args` are JSON text. */
+/** A call to check; `args` is JSON text. */
 export type SentCall = { schema: Schema; args: string }
 export type SchemaJob = { schemas: Schema[] } | { calls: SentCall[] }
 
@@ -23,7 +26,7 @@ function* checkSchemas(schemas: Schema[]): Iterable<string | undefined> {
 }
 
 function* checkCalls(calls: SentCall[]): Iterable<string | undefined> {
-  // Calls of one tool come with one object.
+  // Calls of one tool share one schema object.
   const compiled = new Map<Schema, ValidateFunction | string>()
   for (const { schema, args } of calls) {
     const validate = compiled.get(schema) ?? compile(schema)
@@ -43,7 +46,10 @@ function check(validate: ValidateFunction, args: unknown): string | undefined {
   }
 }
 
-/** The problem for a schema that cannot be used. Each has an Ajv of its own, so that no name reaches another one. */
+/**
+ * Compiles a schema, or returns what is wrong with it. Each schema gets its own Ajv, so that no name refers to another
+ * schema.
+ */
 function compile({ $schema, $id, $async, ...schema }: Schema): ValidateFunction | string {
   if (schema.type !== undefined && schema.type !== 'object') return 'type must be "object" at the top'
   try {
@@ -56,7 +62,7 @@ function compile({ $schema, $id, $async, ...schema }: Schema): ValidateFunction 
       inlineRefs: false,
       code: { optimize: false },
     })
-    // Draft 4's name for $id, at which Ajv would throw.
+    // Ajv would throw at `id`, draft 4's name for $id.
     ajv.removeKeyword('id')
     return ajv.compile(schema)
   } catch (error) {

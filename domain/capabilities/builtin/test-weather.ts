@@ -7,7 +7,7 @@ const NOTE = 'Simulated: the same for a location at all times, and no real weath
 
 const location = { type: 'string', minLength: 1, maxLength: 200, description: 'A place, such as "Lisbon".' }
 
-/** Drawn from the location's name, so that a test can rely on it. */
+/** Derives the weather from the location's name, so that tests can rely on it. */
 function weatherOf(place: string, day: number) {
   const [temperature = 0, humidity = 0, wind = 0, condition = 0] = createHash('sha256')
     .update(`${place.trim().toLowerCase()}:${day}`)

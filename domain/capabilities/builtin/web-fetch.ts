@@ -42,7 +42,7 @@ async function fetchPage(url: string, { outgoing, callId, signal }: ToolContext)
   const headers = {
     accept: 'text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.1',
     'user-agent': 'agent-session-service (web_fetch)',
-    // The model's own text: what a header may not hold is written in its place.
+    // The model chooses the id, so characters that a header must not contain are escaped.
     'idempotency-key': encodeURIComponent(callId.toWellFormed()).slice(0, 255),
   }
   try {
@@ -82,7 +82,7 @@ function decode({ contentType, body }: OutgoingAnswer): string {
   return decoderOf(charset).decode(body)
 }
 
-/** Where the header does not say it, a web page may itself, at its beginning. */
+/** Returns the charset that a web page declares at its beginning, for answers whose header has none. */
 const charsetInside = (body: Buffer): string | undefined =>
   /<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w-]+)/i.exec(body.toString('latin1', 0, 1024))?.[1]
 

@@ -1,7 +1,7 @@
 import type { WebPageThreads } from './threads.ts'
 import type { ConvertedPage, Page } from './worker.ts'
 
-/** A page that cannot be converted; the message says why. */
+/** Error for a page that cannot be converted; the message says why. */
 export class WebPageError extends Error {
   override name = 'WebPageError'
 }
@@ -16,8 +16,8 @@ const UNCONVERTED = {
 }
 
 /**
- * HTML as Markdown. A page may be made to take time and memory, so it is converted in a thread, and only so many at
- * once. Throws WebPageError; when `signal` aborts, its reason.
+ * Converts HTML to Markdown. A page may be crafted to take much time and memory, so conversions run in a limited number
+ * of threads. Throws WebPageError, or the signal's reason when it aborts.
  */
 export async function convertWebPage(
   threads: WebPageThreads,

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { createThreadPool, type ThreadPool } from '../../../lib/threads/pool.ts'
 import type { ConvertedPage, Page } from './worker.ts'
 
-/** Threads that make Markdown of web pages. */
+/** Threads that convert web pages to Markdown. */
 export type WebPageThreads = ThreadPool<Page, ConvertedPage>
 
 export const createWebPageThreads = (): WebPageThreads =>

@@ -1,7 +1,7 @@
 import TurndownService from 'turndown'
 import { serveJobs } from '../../../lib/threads/worker.ts'
 
-/** A thread's whole program: a page in, its title and the beginning of its Markdown out. */
+/** Program of a web page thread. Reads a page and returns its title and the beginning of its Markdown. */
 
 export type Page = { html: string; url: string; maxCharacters: number }
 export type ConvertedPage = { title: string; markdown: string; truncated: boolean }
@@ -42,7 +42,7 @@ const link = (content: string, address: string | undefined): string =>
 const image = (alt: string, address: string | undefined): string =>
   address === undefined ? alt : `![${alt}](${address})`
 
-/** Undefined for what cannot be fetched: scripts, and data, which may be a whole image. */
+/** Resolves an address against the page's. Undefined for scripts, and for data URLs, which may hold a whole image. */
 function absolute(address: string, base: string): string | undefined {
   const resolved = address === '' ? null : URL.parse(address, base)
   if (resolved === null || !/^(https?|mailto):$/.test(resolved.protocol)) return undefined
