@@ -76,7 +76,7 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
 type ParsedSocket = Duplex & { _httpMessage?: unknown; parser?: { incoming?: { complete: boolean } | null } | null }
 
 /**
- * Tells whether an answer is in progress, which is what Node's own handler checks, or was sent before all of its
+ * Reports whether an answer is in progress, which is what Node's own handler checks, or was sent before all of its
  * request arrived.
  */
 const hasAnswer = ({ _httpMessage, parser }: ParsedSocket): boolean =>

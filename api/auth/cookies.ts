@@ -54,7 +54,7 @@ export const setOrganization = (ctx: Context, options: CookieOptions, id: string
   setCookie(ctx, options, ORGANIZATION, id, ORGANIZATION_SECONDS)
 
 /**
- * Tells whether the service is on the browser's own machine. Only there do browsers accept Secure cookies over plain
+ * Reports whether the service is on the browser's own machine. Only there do browsers accept Secure cookies over plain
  * HTTP, and some not even there.
  */
 const isLocal = (ctx: Context, { baseUrl }: CookieOptions): boolean =>

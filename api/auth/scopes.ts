@@ -13,7 +13,7 @@ export function checkScopes(scopes: readonly string[]): void {
   }
 }
 
-/** Tells whether a key with these scopes may call the endpoint. A key without scopes may call every endpoint. */
+/** Reports whether a key with these scopes may call the endpoint. A key without scopes may call every endpoint. */
 export function allows(scopes: string[], { method, tag }: Pick<Endpoint, 'method' | 'tag'>): boolean {
   if (scopes.length === 0) return true
   const enough = ['write', `${tag}:write`, ...(method === 'GET' ? ['read', `${tag}:read`] : [])]

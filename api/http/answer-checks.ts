@@ -11,7 +11,7 @@ export type AnswerChecks = {
   answer(answer: AnyAnswer): void
   /** Checks an answer that the handler wrote to ctx itself. */
   ownAnswer(ctx: Context): void
-  /** Reports that the handler has not used `once`, which an endpoint that creates something must. */
+  /** Fails for an endpoint that creates something, because its handler has not used `once`. */
   unguarded(): void
   /** Checks the fields of a list beside its data. */
   listFields(fields: object): void
@@ -21,7 +21,7 @@ export type AnswerChecks = {
   thrown(error: unknown): unknown
 }
 
-/** The checks of a request; undefined outside tests. */
+/** Returns the checks of a request; undefined outside tests. */
 export const checksOf = (ctx: Context): AnswerChecks | undefined => ctx.state.answerChecks
 
 /** Returns the stream's events; in tests each is checked before it is sent. */
@@ -103,7 +103,7 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
   }
 }
 
-/** Tells whether a content type is covered by the declared one; `image/*` covers every type of image. */
+/** Reports whether a content type is covered by the declared one; `image/*` covers every type of image. */
 const isOfType = (type: string, declared: string): boolean => type.startsWith(declared.replace(/\*.*$/, ''))
 
 const asJson = (value: unknown): unknown => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)))
@@ -113,7 +113,7 @@ const listOf = (endpoint: Endpoint): z.ZodType | undefined => {
   return isSchema(declared) ? declared : undefined
 }
 
-/** The schema of an element of `data`. */
+/** Returns the schema of an element of `data`. */
 function itemOf(endpoint: Endpoint): z.ZodType | undefined {
   const list = listOf(endpoint)
   const data = list instanceof z.ZodObject ? list.shape.data : undefined

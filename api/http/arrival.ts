@@ -22,7 +22,7 @@ export const ARRIVAL_LIMITS: ArrivalLimits = {
   lingerMs: 2000,
 }
 
-/** The time limit of one request's body. */
+/** Time limit of one request's body. */
 export type Arrival = {
   /** Aborts with RequestError: 408 when the body has not arrived in time, 400 when the client disconnected before. */
   signal: AbortSignal

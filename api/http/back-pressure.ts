@@ -15,7 +15,7 @@ export type Patience = {
   stalledMs?: number
   /** Stops the waiting for the client when it aborts. */
   signal?: AbortSignal | undefined
-  /** Tells whether a text already begun is still finished when the signal aborts with this reason. */
+  /** Reports whether a text already begun is still finished when the signal aborts with this reason. */
   isPatient?: (reason: unknown) => boolean
 }
 

@@ -14,7 +14,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   bad_gateway: 502,
 }
 
-/** A failure on the way to the domain: wrong method, wrong content type, malformed JSON. */
+/** Failure before the request reaches the domain: wrong method, wrong content type, malformed JSON. */
 export class RequestError extends Error {
   override name = 'RequestError'
   readonly status: number
@@ -27,7 +27,10 @@ export class RequestError extends Error {
   }
 }
 
-/** An answer that violates the contract. Thrown in tests, where answers are checked, and reported to the caller. */
+/**
+ * Error for an answer that violates the contract. It is thrown in tests, where answers are checked, and reported to the
+ * caller.
+ */
 export class ContractViolation extends Error {
   override name = 'ContractViolation'
 }

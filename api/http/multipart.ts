@@ -17,8 +17,8 @@ export type UploadedFile = {
   /** Content type claimed by the client. */
   contentType: string
   /**
-   * Chunks as they arrive; can be read once. Throws after the last one when the request was invalid (RequestError 400,
-   * 408 or 413) or the caller's credential, which is checked again, is no longer valid.
+   * Chunks as they arrive; can be read once. The last one is followed by an error when the request was invalid:
+   * RequestError 400, 408 or 413. The caller's credential is checked again then, and may fail, too.
    */
   chunks: AsyncIterable<Uint8Array>
 }

@@ -23,10 +23,7 @@ export type Reading = {
   recheck: () => Promise<void>
 }
 
-/**
- * Parses a request with its endpoint's schemas. Throws RequestError 400, 408, 413, 415 or 503, or what `recheck`
- * throws.
- */
+/** Parses a request with its endpoint's schemas. Throws RequestError 400, 408, 413, 415 or 503. */
 export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined

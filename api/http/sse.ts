@@ -251,8 +251,8 @@ async function run(
 }
 
 /**
- * Tells whether a slow client still gets the rest of a large event. Otherwise it would reconnect for the same event
- * again and again.
+ * Reports whether a slow client still gets the rest of an event when its stream ends for this reason. Without the rest
+ * it would reconnect for the same large event, and never get past it.
  */
 const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
 
@@ -291,7 +291,7 @@ const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
     ? `event: ${type}\ndata: ${line}\nretry: ${retryMs}\n\n`
     : `event: ${type}\nid: ${id}\ndata: ${line}\nretry: ${retryMs}\n\n`
 
-/** Frames of one batch, joined up to a size that a socket takes well. */
+/** Yields the frames of one batch, joined up to a size that a socket takes well. */
 function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {
