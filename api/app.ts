@@ -29,11 +29,11 @@ export type AppOptions = {
   version: string
   apiPrefix: string
   corsOrigins: string[]
-  /** How many proxies are in front of the service. */
+  /** Number of trusted proxies in front of the service. */
   trustedProxies: number
   readiness: Readiness
   streams: SseStreams
-  /** Holds every answer against the contract; for tests. */
+  /** Checks every answer against the contract; for tests. */
   checkAnswers?: boolean
 }
 
@@ -60,7 +60,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   durableRoutes(handle, deps, options.streams)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
-  // X-Forwarded-For is what a caller likes, but for the entries that our own proxies have added.
+  // A caller can put anything into X-Forwarded-For; only the entries added by our own proxies can be trusted.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(limitArrival())
   app.use(requestId)
@@ -69,7 +69,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(router.routes())
   app.use(unknownRoute(router))
-  // What Koa itself reports is a client that went away in mid-answer.
+  // Koa itself only reports clients that disconnect in the middle of an answer.
   app.on('error', (error: Error) => deps.log.debug({ err: error.message }, 'answer broken off'))
   return app
 }
@@ -81,7 +81,10 @@ const requestId: Middleware = (ctx, next) => {
   return next()
 }
 
-/** So that the documented default of AUTH_BASE_URL works without a proxy in front. The prefix may begin with /api itself. */
+/**
+ * Strips /api from the path, so that the documented default of AUTH_BASE_URL works without a proxy in front. Paths
+ * under the prefix are left alone, because the prefix may begin with /api itself.
+ */
 const ignoreApiPrefix =
   (apiPrefix: string): Middleware =>
   (ctx, next) => {
@@ -109,7 +112,10 @@ const allowOrigins = (origins: string[]): Middleware =>
     exposeHeaders: EXPOSED_HEADERS,
   })
 
-/** Where another method would do: what is allowed for OPTIONS, else 405. Anywhere else 404. */
+/**
+ * Answers requests that no route takes. A path that exists for other methods answers OPTIONS with these and anything
+ * else with 405; other paths answer 404.
+ */
 const unknownRoute =
   (router: Router): Middleware =>
   (ctx) => {

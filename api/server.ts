@@ -23,19 +23,20 @@ export type ApiOptions = {
 
 export type RunningApi = { port: number; openStreams(): number; close(): Promise<void> }
 
-/** A request's head has to arrive in this time. */
+/** Time in which a request's head has to arrive. */
 const HEAD_MS = 15_000
-/** Answers under way at shutdown may take this long. */
+/** Time that answers in progress have at shutdown. */
 const DRAIN_MS = 4000
 const SWEEP_MS = 50
-/** And whoever is told that its request is broken may go on sending for this long. */
+/** Time for which the sender of a malformed request may go on sending. */
 const LINGER_MS = 2000
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
   if (deps.auth.hasPasswords) await Promise.all([preparePasswords(), prepareAdministrator(deps)])
   const streams = createSseStreams(options.sse, deps.log, (credentials) => findEnded(deps, credentials))
   const app = createApp(deps, { ...options, streams })
-  // Streams and waiting POSTs last as long as they like; a request has to arrive in time. Bodies other than uploads have less.
+  // These limit how long a request takes to arrive, not streams or waiting POSTs. Bodies other than uploads have less
+  // time.
   const server = createServer(
     { requestTimeout: ARRIVAL_LIMITS.uploadMs + HEAD_MS, headersTimeout: HEAD_MS, keepAliveTimeout: 65_000 },
     app.callback(),
@@ -51,7 +52,7 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const ended = streams.close()
-      // A connection is kept alive by its client; it goes as soon as its answer has been given.
+      // Clients keep idle connections open; each is closed as soon as its answer has been sent.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
       const forced = Promise.withResolvers<void>()
       const force = setTimeout(() => {
@@ -59,7 +60,7 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
         forced.resolve()
       }, DRAIN_MS)
       await closed
-      // One that waits for Postgres to begin has nobody to tell any more.
+      // A stream that is still waiting for Postgres to open has no client left by now.
       await Promise.race([ended, forced.promise])
       clearInterval(sweep)
       clearTimeout(force)
@@ -74,14 +75,17 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
 
 type ParsedSocket = Duplex & { _httpMessage?: unknown; parser?: { incoming?: { complete: boolean } | null } | null }
 
-/** An answer is under way, which is where Node's own handler looks, or it came before all of its request had. */
+/**
+ * Reports whether an answer is in progress, which is what Node's own handler checks, or was sent before all of its
+ * request arrived.
+ */
 const hasAnswer = ({ _httpMessage, parser }: ParsedSocket): boolean =>
   _httpMessage != null || parser?.incoming?.complete === false
 
-/** Answered already; each further piece is one more broken request to the parser. */
+/** Sockets that have been answered: the parser reports each further piece as another malformed request. */
 const lingering = new WeakSet<Duplex>()
 
-/** What is no HTTP never reaches the app; it is told in the same form. */
+/** Answers malformed HTTP, which never reaches the app, in the app's error format. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (lingering.has(socket)) return
   const isAnswered = hasAnswer(socket as ParsedSocket)
@@ -90,7 +94,8 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void
   const body = JSON.stringify({ error: sentence })
   const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)
-  // What the client is still sending is thrown away for a while: a connection that is closed over it takes the answer along.
+  // What the client is still sending is discarded for a while: closing the connection over unread data would lose the
+  // answer.
   lingering.add(socket)
   const drop = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(drop))

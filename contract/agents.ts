@@ -46,7 +46,7 @@ export const CreateAgentRequest = z
   .meta({ id: 'CreateAgentRequest' })
 export type CreateAgentRequest = z.infer<typeof CreateAgentRequest>
 
-/** What is null or left out stays as it is; a list is replaced as a whole. */
+/** Changes to an agent. Fields that are null or absent stay as they are; lists are replaced as a whole. */
 export const UpdateAgentRequest = z
   .object({
     name: name.nullish(),
@@ -78,7 +78,7 @@ export type AgentPreviewResponse = z.infer<typeof AgentPreviewResponse>
 const AGENT_BODY_BYTES = 3 * MiB
 const AgentPath = z.object({ agent_id: AgentId })
 export const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
-/** The media types of an agent's document. */
+/** Media types of an agent's document. */
 const DOCUMENT_TYPES = ['text/plain', 'text/markdown', 'application/json', ...YAML_TYPES]
 
 export const agentEndpoints = group(

@@ -6,7 +6,9 @@ import { ApiKeyId, wireId, wireUuid } from './ids.ts'
 export const AuthMode = z.enum(['none', 'admin', 'full'])
 export type AuthMode = z.infer<typeof AuthMode>
 
-/** idpa speaks OpenID Connect, idpb OAuth 2 with an API that tells who the user is. */
+/**
+ * Names of the identity providers. idpa uses OpenID Connect; idpb uses OAuth 2 with an API that identifies the user.
+ */
 export const IDENTITY_PROVIDERS = ['idpa', 'idpb'] as const
 export type IdentityProviderName = (typeof IDENTITY_PROVIDERS)[number]
 
@@ -22,7 +24,7 @@ export type AuthConfig = z.infer<typeof AuthConfig>
 
 const MAX_EMAIL_BYTES = 254
 const MIN_PASSWORD_CHARACTERS = 8
-/** Longer ones would only keep the server busy. */
+/** Maximum length of a password; longer ones would only keep the server busy. */
 const MAX_PASSWORD_BYTES = 1024
 const MAX_NAME_BYTES = 2048
 const MAX_API_KEY_NAME_CHARACTERS = 255

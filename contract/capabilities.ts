@@ -5,11 +5,11 @@ import { ToolDefinition } from './tools.ts'
 
 export const CapabilityInfo = z
   .object({
-    /** What agents and sessions name as `ref`. */
+    /** Value by which agents and sessions name the capability as `ref`. */
     id: z.string(),
     name: z.string(),
     description: z.string(),
-    /** Only an available one adds something; the others may be named already. */
+    /** Availability. Only an available capability adds something, but the others may already be named. */
     status: z.enum(['available', 'coming_soon']),
     category: z.string().nullish(),
     dependencies: z.array(z.string()),

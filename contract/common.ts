@@ -15,10 +15,10 @@ export type TokenUsage = z.infer<typeof TokenUsage>
 
 export const DateTime = z.iso.datetime()
 
-/** The shape of every list answer. */
+/** Returns the schema of a list's answer. */
 export const listOf = <T extends z.ZodType>(item: T) => z.object({ data: z.array(item) })
 
-/** What people call something; in characters. */
+/** Returns the schema of a display name of 1 to `maxCharacters` characters. */
 export const nameUpTo = (maxCharacters: number) =>
   z
     .string()
@@ -26,7 +26,7 @@ export const nameUpTo = (maxCharacters: number) =>
     .min(1, { error: 'must not be empty' })
     .max(maxCharacters, { error: `must have at most ${maxCharacters} characters` })
 
-/** UTF-8 length, not characters: limits are about what is stored and sent. */
+/** Encoder for lengths in UTF-8: limits are about what is stored and sent, not about characters. */
 const bytes = new TextEncoder()
 export const textUpTo = (maxBytes: number) =>
   z.string().refine((text) => text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes, {

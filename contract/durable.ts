@@ -31,7 +31,7 @@ export const DurableHealth = z
   .meta({ id: 'DurableHealth' })
 export type DurableHealth = z.infer<typeof DurableHealth>
 
-/** The data of the event `snapshot`. */
+/** Data of the event `snapshot`. */
 export const DurableSnapshot = z
   .object({ ts: DateTime.meta({ description: 'When Temporal was asked.' }), health: DurableHealth })
   .meta({ id: 'DurableSnapshot' })

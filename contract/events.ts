@@ -55,7 +55,7 @@ const LlmGenerationData = z.object({
   }),
 })
 
-/** The payload of each of the 22 event types, as clients see it. */
+/** Payload schemas of the 22 event types, as clients see them. */
 export const eventData = {
   'input.message': z.object({ message: Message }),
   'output.message.started': outputStarted,
@@ -121,11 +121,11 @@ export type EventType = keyof typeof eventData
 export type EventData<T extends EventType> = z.infer<(typeof eventData)[T]>
 export const eventTypes = Object.keys(eventData) as EventType[]
 
-/** The events that end a turn; no event of the turn follows one. */
+/** Types of the events that end a turn; no other event of the turn follows one. */
 export const turnEndTypes = ['turn.completed', 'turn.failed', 'turn.cancelled'] as const satisfies EventType[]
 export const isTurnEnd = (type: string): boolean => (turnEndTypes as readonly string[]).includes(type)
 
-/** `{}` for input.message; every other event of a turn names it, and the span that it belongs to. */
+/** Context of an event: `{}` for input.message; every other event of a turn names the turn and its span. */
 export const EventContext = z
   .object({
     turn_id: z.string().nullish(),

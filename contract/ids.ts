@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The prefix of each kind of id on the wire. */
+/** Prefix of each kind of id on the wire. */
 export type IdPrefix =
   | 'org'
   | 'agent'
@@ -13,17 +13,17 @@ export type IdPrefix =
   | 'provider'
   | 'harness'
 
-/** A UUID that is the id of one kind of thing; ids have this form everywhere but on the wire. */
+/** UUID of one kind of object. Ids have this form everywhere except on the wire. */
 export type Uuid<Kind extends string> = string & z.core.$brand<Kind>
 
-/** `session` and a UUID give `session_<32 hex>`, which is its form on the wire. */
+/** Returns an id's form on the wire: `session_<32 hex>` for `session` and a UUID. */
 export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
 
-// A parse border: the schemas below have checked the id.
+// Asserts the type at the parsing boundary: the schemas below have validated the id.
 const toUuid = <Kind extends string>(id: string) =>
   id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') as Uuid<Kind>
 
-/** An id in an answer: `<prefix>_` and the 32 lower-case hex digits of a UUID. */
+/** Returns the schema of an id in an answer: `<prefix>_` and the 32 lower-case hex digits of a UUID. */
 export const wireId = (prefix: IdPrefix, ...alsoAccepted: string[]) => {
   const prefixes = [prefix, ...alsoAccepted].join('|')
   return z.string().regex(new RegExp(`^(?:${prefixes})_[0-9a-f]{32}$`), {
@@ -31,7 +31,10 @@ export const wireId = (prefix: IdPrefix, ...alsoAccepted: string[]) => {
   })
 }
 
-/** An id in a request: parsed to its UUID. It can be encoded again, as the fingerprint of a request needs it. */
+/**
+ * Returns the codec of an id in a request, which is parsed to its UUID. The fingerprint of a request needs it encoded
+ * again.
+ */
 const idOf = <P extends IdPrefix>(prefix: P, ...alsoAccepted: string[]) =>
   z.codec(wireId(prefix, ...alsoAccepted), z.custom<Uuid<P>>(), {
     decode: (id) => toUuid<P>(id),
@@ -40,7 +43,7 @@ const idOf = <P extends IdPrefix>(prefix: P, ...alsoAccepted: string[]) =>
 
 export const AgentId = idOf('agent')
 export type AgentId = Uuid<'agent'>
-/** The short prefix of the interface is accepted too. */
+/** Id of a session; requests may also use the interface's short prefix `sess`. */
 export const SessionId = idOf('session', 'sess')
 export type SessionId = Uuid<'session'>
 export const TurnId = idOf('turn')
@@ -52,7 +55,7 @@ export type HarnessId = Uuid<'harness'>
 export const OrganizationId = idOf('org')
 export type OrganizationId = Uuid<'org'>
 
-/** The id of something that has no prefix, in an answer. */
+/** Id in an answer of a kind that has no prefix. */
 export const wireUuid = z
   .string()
   .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, { error: 'must be a UUID in lower case' })
@@ -60,7 +63,7 @@ export const wireUuid = z
 export const ApiKeyId = wireUuid.brand<'api key'>()
 export type ApiKeyId = Uuid<'api key'>
 
-/** An image may be named by its UUID or as `img_<hex>`; answers always have the UUID. */
+/** Id of an image, given as its UUID or as `img_<hex>`; answers always have the UUID. */
 export const ImageId = z.codec(
   z.string().regex(/^(?:img_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
     error: 'must be a UUID in lower case, or img_ followed by its 32 hex digits',

@@ -12,7 +12,7 @@ import { sessionEndpoints } from './sessions.ts'
 import { turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
 
-/** Every operation of the service. */
+/** Operations of the service. */
 export const endpoints: Endpoint[] = [
   healthEndpoints,
   authEndpoints,

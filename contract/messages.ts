@@ -10,7 +10,7 @@ export type { TokenUsage }
 const MiB = 1024 * 1024
 
 export const TextPart = z.object({ type: z.literal('text'), text: z.string() })
-/** Either `url`, or `base64` with `media_type`. */
+/** Image, given by `url`, or by `base64` with `media_type`. */
 export const ImagePart = z.object({
   type: z.literal('image'),
   url: z.string().nullish(),
@@ -49,12 +49,12 @@ export const ReasoningConfig = z.object({
   effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).nullish(),
 })
 
-/** What a single message may change for its own turn. */
+/** Settings that a message may change for its own turn only. */
 export const Controls = z
   .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
-/** They are stored as they were sent, and parsed as that when their turn reads them. */
+/** Controls in a request. They are stored as sent, and parsed again when their turn reads them. */
 export const InputControls = Controls.extend({ model_id: ModelId.nullish() }).meta({ id: 'Controls' })
 export type InputControls = z.infer<typeof InputControls>
 
@@ -76,11 +76,14 @@ export const Message = z
   .meta({ id: 'Message' })
 export type Message = z.infer<typeof Message>
 
-/** The text of a message's parts, one after the other; other parts have none. */
+/** Returns the text parts of a message's content, joined; other parts are skipped. */
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-/** Text over all parts counts against the limit, base64 images have the body limit. */
+/**
+ * Request to post a user message. Its text is limited over all parts; base64 images are limited by the body's size
+ * only.
+ */
 export const CreateMessageRequest = z
   .object({
     message: z.object({
@@ -89,7 +92,6 @@ export const CreateMessageRequest = z
         .array(InputContentPart)
         .min(1, { error: 'must have at least one part' })
         .max(100, { error: 'must have at most 100 parts' })
-        // Text over all parts counts against this limit; base64 images have the body's.
         .refine((content) => textUpTo(MiB).safeParse(textOf(content)).success, {
           error: 'must have at most 1 MiB of text',
         }),
@@ -105,7 +107,7 @@ export const CreateMessageRequest = z
   .meta({ id: 'CreateMessageRequest' })
 export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>
 
-/** The answer to `?wait`: `output` is the turn's last agent message, null when there is none. */
+/** Answer to `?wait`. `output` is the turn's last agent message, null when there is none. */
 const WaitedTurn = z.object({ message: Message, turn: Turn, output: Message.nullish() }).meta({ id: 'WaitedTurn' })
 export const MAX_WAIT_SECONDS = 600
 

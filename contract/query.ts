@@ -5,7 +5,7 @@ const wholeNumber = z
   .regex(/^\d{1,15}$/, { error: 'must be a whole number, zero or more' })
   .transform(Number)
 
-/** Decided: too large a limit is clamped, never refused. */
+/** Returns the schema of a page's size. A limit that is too large is clamped, never refused. */
 export const limitUpTo = (most: number, fallback: number) =>
   wholeNumber
     .transform((limit) => Math.min(limit, most))
@@ -18,7 +18,7 @@ export const limitUpTo = (most: number, fallback: number) =>
       description: `At most ${most}; a larger one is taken as ${most}.`,
     })
 
-/** Postgres counts rows in 64 bits; a larger offset is past the end of any list just the same. */
+/** Number of items to skip. Its 15 digits at most fit into the 64 bits in which Postgres counts rows. */
 export const offset = wholeNumber
   .optional()
   .transform((value) => value ?? 0)
@@ -26,7 +26,7 @@ export const offset = wholeNumber
 
 export const pagination = { limit: limitUpTo(100, 20), offset }
 
-/** A repeated key arrives as a list, a single one as a string. */
+/** Returns the schema of a key that may be repeated: several values arrive as a list, a single one as a string. */
 export const repeated = <T extends z.ZodType<unknown, string>>(item: T, most: number) =>
   z
     .union([z.array(z.string()), z.string().transform((one) => [one])])

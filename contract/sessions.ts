@@ -48,7 +48,7 @@ export const CreateSessionRequest = z
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 
-/** What is null or left out stays as it is; tags are replaced as a whole. */
+/** Changes to a session. Fields that are null or absent stay as they are; tags are replaced as a whole. */
 export const UpdateSessionRequest = z
   .object({ title: textUpTo(2048).nullish(), tags: tagList.nullish() })
   .meta({ id: 'UpdateSessionRequest' })

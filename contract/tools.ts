@@ -3,7 +3,7 @@ import { textUpTo } from './common.ts'
 
 const KiB = 1024
 
-/** A JSON Schema object; its size is bounded because every model call carries it. */
+/** JSON Schema object, limited in size because every model call carries it. */
 const parameters = z
   .record(z.string(), z.unknown())
   .refine((schema) => JSON.stringify(schema).length <= 10 * KiB, { error: 'must be at most 10 KB of JSON' })
@@ -19,8 +19,8 @@ export const ToolPolicy = z.enum(['auto', 'requires_approval', 'client_side']).m
 export type ToolPolicy = z.infer<typeof ToolPolicy>
 
 /**
- * `builtin` refers to a tool that a capability provides, and may say who runs it or describe it in other words; its
- * `parameters` count only with the policy client_side.
+ * Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it or how it is
+ * described. Its `parameters` only count with the policy client_side.
  */
 export const ToolDefinition = z
   .discriminatedUnion('type', [

@@ -39,7 +39,7 @@ export const CancelTurnResponse = z
 export type CancelTurnResponse = z.infer<typeof CancelTurnResponse>
 
 const RESULT_BYTES = 100 * 1024
-/** As many calls as an answer can have. */
+/** Maximum number of results, equal to the maximum number of tool calls in one answer of a model. */
 const MAX_RESULTS = 128
 
 const ClientToolResult = z

@@ -6,22 +6,22 @@ import { conflict, DomainError } from './errors.ts'
 import { newUuid } from './ids.ts'
 
 /**
- * One run of a request that creates something. With an Idempotency-Key all its runs have one uuid, which what they create
- * has to get: what has it already was created by another of them.
+ * One run of a request that creates something. With an Idempotency-Key all runs have the same uuid, which is stored
+ * with what they create. An object that already has it was created by another run.
  */
 export type CreationAttempt = { uuid?: string }
 
-/** `request` is what makes two requests the same, as JSON. */
+/** Request with an Idempotency-Key. `request` is its identity, as JSON: equal values are the same request. */
 export type KeyedRequest = { key: string; request: unknown }
 
 type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
 
 /**
- * Runs `create` so that a request that comes several times creates one thing and has one answer, the first, whatever
- * dies when. The key reserves the id of what is created before anything happens; a run that finds the id taken answers
- * with what it finds; and of several runs the first one to get through says what the answer is. A mistake of the caller's
- * gives the key free, but not to a repetition: what it repeats may have got further. Throws `conflict` when the key came
- * with another request.
+ * Runs `create` so that a repeated request creates one thing and always gets the first answer, whichever process fails
+ * and when. The key reserves the id of the new object before anything happens. A run that finds the id taken answers
+ * with what it finds. Of several runs the first to finish determines the answer. An error of the caller's releases the
+ * key, except in a repetition, because an earlier run may have got further. Throws `conflict` when the key was used for
+ * another request.
  */
 export async function runOnce<T>(
   deps: Deps,
@@ -34,7 +34,7 @@ export async function runOnce<T>(
   if (!fingerprint.equals(reserved.fingerprint)) {
     throw conflict('Idempotency-Key: it came with another request already; use a new one for each')
   }
-  // Written by keepAnswer for a request like this one.
+  // Written by keepAnswer for an equal request.
   if (reserved.answer !== null) return JSON.parse(reserved.answer) as T
   const { uuid, isRepeat } = reserved
   try {
@@ -48,7 +48,7 @@ export async function runOnce<T>(
 
 async function reserve(deps: Deps, actor: Actor, key: string, fingerprint: Uint8Array): Promise<Reserved> {
   const { organizationId, userId } = actor
-  // A key that is older than its time is a new one, also before retention has been there.
+  // An expired key counts as a new one, even before retention has deleted it.
   await deps.db.$executeRaw`
     DELETE FROM idempotency_keys
     WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
@@ -63,7 +63,7 @@ async function reserve(deps: Deps, actor: Actor, key: string, fingerprint: Uint8
   return { ...row, isRepeat: row.uuid !== uuid }
 }
 
-/** The answer of the run that was the first to get through. */
+/** Stores the answer, and returns that of the first run to finish. */
 async function keepAnswer(
   deps: Deps,
   { organizationId, userId }: Actor,
@@ -82,7 +82,7 @@ async function release(deps: Deps, { organizationId, userId }: Actor, key: strin
   await deps.db.idempotencyKey.deleteMany({ where: { organizationId, userId, key, uuid, answer: null } })
 }
 
-/** Deletes keys whose time is over; returns how many. Throws the signal's reason when it aborts. */
+/** Deletes expired keys and returns their number. Throws the signal's reason when it aborts. */
 export const deleteOldKeys = (deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<number> =>
   deleteInBatches(
     signal,

@@ -1,27 +1,33 @@
 /**
- * A list has one of three shapes, by how long it may become. `All`: it has a small cap and is read whole. `Pages`: it has
- * no end in sight, so a page is read when the client has taken the one before. `Counted`: `Pages` of a part of it, beside
- * the length of the whole.
+ * Shapes of a list, by how long it may become. `All`: has a small cap and is read whole. `Pages`: is unbounded, so a
+ * page is read when the client has taken the previous one. `Counted`: `Pages` of a part of the list, with the length of
+ * the whole.
  */
 export type All<T> = T[]
 export type Pages<T> = AsyncGenerator<T[]>
 export type Counted<T> = { pages: Pages<T>; total: number; offset: number; limit: number }
 
-/** `after`: the last row of the page before; undefined for the first, which begins `skip` rows further on. */
+/**
+ * Position of a page. `after` is the last row of the previous page. It is undefined for the first page, which skips
+ * `skip` rows.
+ */
 export type Place<Row> = { after: Row | undefined; skip: number; take: number }
 
 type Paging<Row, T> = {
-  /** Reads at most `take` rows by keyset, fewer where they are large; `hasMore` unless they are the last. */
+  /**
+   * Reads at most `take` rows by keyset, fewer where they are large. `hasMore` is false when they are known to be the
+   * last.
+   */
   read: (place: Place<Row>) => Promise<{ rows: Row[]; hasMore: boolean }>
   present: (rows: Row[]) => T[] | Promise<T[]>
-  /** Rows of a page at most. */
+  /** Maximum number of rows in a page. */
   atOnce: number
   offset?: number | undefined
-  /** Rows of the whole list at most; without it, all. */
+  /** Maximum number of rows in the whole list. Default: all. */
   limit?: number | undefined
 }
 
-/** A list read page by page, as the client takes it: in memory is one page. */
+/** Reads a list page by page as the client takes it, so that only one page is in memory. */
 export async function* pages<Row, T>({ read, present, atOnce, offset = 0, ...rest }: Paging<Row, T>): Pages<T> {
   let wanted = atOnce
   let after: Row | undefined
@@ -32,21 +38,21 @@ export async function* pages<Row, T>({ read, present, atOnce, offset = 0, ...res
     after = rows.at(-1)
     if (!hasMore || after === undefined) return
     left -= rows.length
-    // Large ones are looked for in small numbers.
+    // A short page means large rows, so fewer are requested next.
     wanted = Math.min(atOnce, 2 * rows.length)
   }
 }
 
 type Counting<T> = Omit<Counted<T>, 'pages'> & {
-  /** What is at the offset, up to the limit, in order. */
+  /** Ids of the rows at the offset, up to the limit, in order. */
   ids: string[]
-  /** Reads those of the ids that are still there, in their order. */
+  /** Reads the rows that still exist, in the order of the ids. */
   read: (ids: string[]) => Promise<T[]>
-  /** Rows of a page. */
+  /** Number of rows in a page. */
   atOnce: number
 }
 
-/** A part of a list that knows its length. */
+/** Returns a part of a list, with the length of the whole. */
 export function counted<T>({ ids, read, atOnce, ...numbers }: Counting<T>): Counted<T> {
   async function* readInParts(): Pages<T> {
     for (let start = 0; start < ids.length; start += atOnce) {

@@ -9,17 +9,17 @@ import type { CreationAttempt } from './idempotency-keys.ts'
 import { toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
 
-/** That one user may own. */
+/** Maximum number of organizations that one user may own. */
 const MAX_OWNED = 100
 const ORGANIZATIONS_AT_ONCE = 100
 
-/** The caller's memberships; an API key's is the one of its organization. */
+/** Selects the caller's memberships; for an API key only the one in its organization. */
 const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.MemberWhereInput =>
   isApiKey ? { userId, organizationId } : { userId }
 
 type MemberRow = Member & { organization: OrganizationRow }
 
-/** Those that the caller is a member of, the first joined first. */
+/** Lists the caller's organizations, the first joined first. */
 export const listOrganizations = (deps: Deps, actor: Actor): Pages<Organization> =>
   pages({
     atOnce: ORGANIZATIONS_AT_ONCE,
@@ -40,11 +40,11 @@ const joinedAfter = ({ createdAt, organizationId }: MemberRow): Prisma.MemberWhe
   OR: [{ createdAt: { gt: createdAt } }, { organizationId: { gt: organizationId } }],
 })
 
-/** Throws `not_found` for one that the caller is no member of. */
+/** Returns an organization. Throws `not_found` when the caller is not a member of it. */
 export const getOrganization = async (deps: Deps, actor: Actor, id: OrganizationId): Promise<Organization> =>
   presentOrganization((await requireMember(deps, actor, id)).organization)
 
-/** The caller's membership in it. Throws `not_found`. */
+/** Returns the caller's membership in an organization. Throws `not_found`. */
 export async function requireMember(deps: Deps, actor: Actor, id: OrganizationId) {
   const member = await deps.db.member.findFirst({
     where: { AND: [memberships(actor), { organizationId: id }] },
@@ -54,7 +54,7 @@ export async function requireMember(deps: Deps, actor: Actor, id: OrganizationId
   return member
 }
 
-/** The caller owns it. Throws `invalid` for one too many. */
+/** Creates an organization that the caller owns. Throws `invalid` when the caller owns too many. */
 export async function createOrganization(
   deps: Deps,
   { userId }: Actor,
@@ -68,13 +68,16 @@ export async function createOrganization(
   return presentOrganization(row)
 }
 
-/** Undefined when the id is taken. Throws `invalid` for one too many. */
+/**
+ * Inserts an organization and its owner. Returns undefined when the id is taken. Throws `invalid` when the user owns
+ * too many.
+ */
 async function insertOwned(
   db: Prisma.TransactionClient,
   userId: string,
   data: { id: string; name: string },
 ): Promise<OrganizationRow | undefined> {
-  // A user's are created one after the other, so that the limit holds.
+  // The lock makes a user's creations sequential, so that the limit holds.
   await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
   if ((await db.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
     throw invalid(`You own ${MAX_OWNED} organizations, which is as many as one can`)
@@ -84,7 +87,7 @@ async function insertOwned(
   return row
 }
 
-/** Throws `not_found`, and `forbidden` for one whose role there is member. */
+/** Changes an organization. Throws `not_found`, and `forbidden` when the caller's role in it is member. */
 export async function patchOrganization(
   deps: Deps,
   actor: Actor,

@@ -1,28 +1,29 @@
 import { Prisma } from '../prisma/generated/client.ts'
 
-/** A page ends with the row that passes this: it is bounded in bytes, not only in number. */
+/** Size of a page, in bytes: a page ends with the row that passes it, so it is not only bounded in rows. */
 const PAGE_BYTES = 256 * 1024
 
-/** `bytes`: of the rows up to and with this one. */
+/** Row with `bytes`, the size of all rows up to and including it. */
 export type SizedRow = { bytes: bigint }
 
 export const isFull = (rows: SizedRow[]): boolean => (rows.at(-1)?.bytes ?? 0) >= PAGE_BYTES
 
 type SizedPage = {
-  /** A SELECT of some of the rows that come next. */
+  /** SELECT of some of the next rows. */
   found: Prisma.Sql
-  /** As in ORDER BY. */
+  /** Order of the rows, as in ORDER BY. */
   order: Prisma.Sql
-  /** What is read of each row. */
+  /** Columns to read. */
   columns: Prisma.Sql
-  /** The columns that may be large. */
+  /** Columns that may be large. */
   sized: readonly string[]
 }
 
 /**
- * Of the rows found, those up to PAGE_BYTES, each with its `bytes`. What is stored compressed may be a hundred times as
- * large when it is read, and to learn how large means to unpack it: only what is near the limit as it is stored is asked.
- * A row never counts for less than it did there, so what was left out there makes the rows some that are cut.
+ * Selects, of the rows found, those up to PAGE_BYTES, each with its `bytes`. Compressed values may be a hundred times
+ * larger when read, and learning their size means decompressing them. So only rows within PAGE_BYTES by their stored
+ * size are measured. A measured size is never below the stored one: when rows were dropped by their stored size, the
+ * page is full.
  */
 export function pageBySizeSql({ found, order, columns, sized }: SizedPage): Prisma.Sql {
   const inOrder = Prisma.sql`(ORDER BY ${order} ROWS UNBOUNDED PRECEDING)`

@@ -8,12 +8,14 @@ import { ANONYMOUS_USER_UUID, toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
 
 const USERS_AT_ONCE = 100
-/** What `me` tells of them; GET /v1/orgs has all. */
+/** Maximum number of organizations in the answer of `me`; GET /v1/orgs lists all. */
 const MAX_ORGANIZATIONS = 1000
 
 type MemberRow = Member & { user: UserRow }
 
-/** Of the organization, the newest member first; with `search` those that have it in name or e-mail. */
+/**
+ * Lists the organization's users, newest member first. `search` selects those that contain it in their name or e-mail.
+ */
 export const listUsers = (deps: Deps, actor: Actor, search?: string): Pages<User> =>
   pages({
     atOnce: USERS_AT_ONCE,
@@ -36,11 +38,11 @@ function readMembers(
     after === undefined
       ? {}
       : {
-          // The bound by itself is what the index is entered with.
+          // This bound alone lets the query start in the index.
           createdAt: { lte: after.createdAt },
           OR: [{ createdAt: { lt: after.createdAt } }, { userId: { lt: after.userId } }],
         }
-  // Where people sign in, nobody is anonymous.
+  // The anonymous user is hidden where users have to sign in.
   const shown: Prisma.MemberWhereInput = deps.auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
   return deps.db.member.findMany({
     where: { organizationId: actor.organizationId, AND: [found, older, shown] },
@@ -50,7 +52,7 @@ function readMembers(
   })
 }
 
-/** Who the caller is. */
+/** Returns the caller and their organizations. */
 export async function getCurrentUser(
   deps: Deps,
   { userId, organizationId, role, isApiKey }: Actor,

@@ -10,10 +10,13 @@ import { RequestError } from '../http/errors.ts'
 import { ACCESS_TOKEN, ORGANIZATION, REFRESH_TOKEN, readCookie } from './cookies.ts'
 import { allows } from './scopes.ts'
 
-/** Undefined for an endpoint that is for everybody. */
+/**
+ * Returns the caller, or undefined for a `public` or `login` endpoint. Throws 401 or 403 for a caller who may not use
+ * it.
+ */
 export type Authenticate = (ctx: Context, endpoint: Endpoint) => Promise<Caller | undefined>
 
-/** Who calls, and whether they may; the first thing that is looked at. */
+/** Creates the first step of every request: it identifies the caller and checks that they may use the endpoint. */
 export function createAuthenticate(deps: Deps): Authenticate {
   return async (ctx, endpoint) => {
     if (endpoint.access === 'public') return undefined
@@ -26,7 +29,7 @@ export function createAuthenticate(deps: Deps): Authenticate {
   }
 }
 
-/** An API key is a credential as well, though there is no login to it. */
+/** Requires any token of a login, even an expired one, or an API key, which is a credential without a login. */
 async function requireLogin(deps: Deps, ctx: Context): Promise<undefined> {
   if (deps.auth.mode === 'none') return
   const { isCookie, logins } = await presentedLogins(deps, ctx)
@@ -38,7 +41,7 @@ async function requireLogin(deps: Deps, ctx: Context): Promise<undefined> {
 
 const ANY_ORGANIZATION: Wanted = { organizationId: undefined, isStrict: false }
 
-/** Whose tokens came along, valid or not any more: by the header, or else by the cookies. */
+/** Returns the logins of the presented tokens, valid or not: those in the header, otherwise those in the cookies. */
 export async function presentedLogins(deps: Deps, ctx: Context): Promise<{ isCookie: boolean; logins: Login[] }> {
   const { auth } = deps
   const presented = presentedCredential(deps, ctx)
@@ -59,7 +62,10 @@ async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Calle
 export const authenticationRequired = () =>
   new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
 
-/** The header goes before the cookie. `Bearer`, `ApiKey` and no scheme at all mean the same. */
+/**
+ * Returns the presented credential; the header takes precedence over the cookie. `Bearer`, `ApiKey` and no scheme at
+ * all mean the same.
+ */
 export function presentedCredential(deps: Deps, ctx: Context): { text: string; isCookie: boolean } | undefined {
   const header = ctx.get('Authorization').trim()
   if (header !== '') return { text: header.replace(/^(Bearer|ApiKey) +/i, ''), isCookie: false }
@@ -67,7 +73,10 @@ export function presentedCredential(deps: Deps, ctx: Context): { text: string; i
   return cookie === undefined ? undefined : { text: cookie, isCookie: true }
 }
 
-/** A browser sends cookies with whatever page asks it to; what changes something has to come from the service's own. */
+/**
+ * Throws 403 for a change that comes with cookies from a foreign origin: a browser sends cookies with requests of any
+ * page.
+ */
 export function requireSameOrigin(ctx: Context, baseUrl: string): void {
   if (['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) return
   const origin = ctx.get('Origin')
@@ -77,10 +86,13 @@ export function requireSameOrigin(ctx: Context, baseUrl: string): void {
 
 type Choice = Wanted & { problem?: Error }
 
-/** By the header, or by the cookie of switch-org. What is wrong with it is for those who may call at all. */
+/**
+ * Returns the organization named by the header, otherwise by the cookie of switch-org. A problem is returned and not
+ * thrown, because only authenticated callers may see it.
+ */
 function wanted(deps: Deps, ctx: Context, endpoint: Endpoint): Choice {
   const header = ctx.get('X-Org-Id')
-  // A cookie that is out of date must not keep its owner from choosing anew.
+  // A stale cookie must not keep its owner from choosing another organization.
   const isStrict = endpoint.access !== 'user' || header !== ''
   const id = header || readCookie(ctx, deps.auth, ORGANIZATION)
   if (id === undefined) return { organizationId: undefined, isStrict }

@@ -2,13 +2,16 @@ import type { Context } from 'koa'
 import type { TokenResponse } from '../../contract/auth.ts'
 import { isLoopback } from '../../lib/loopback.ts'
 
-/** What a browser keeps for the service. Scripts see none of it, and of other sites only a link here carries it along. */
+/**
+ * Names of the service's cookies. Scripts cannot read them, and of requests from other sites only followed links carry
+ * them.
+ */
 export const ACCESS_TOKEN = 'access_token'
 export const REFRESH_TOKEN = 'refresh_token'
 export const ORGANIZATION = 'org_id'
 export const OAUTH = 'oauth_sign_in'
 
-/** As long as browsers keep a cookie. */
+/** Lifetime of the organization cookie: about as long as browsers keep any cookie. */
 const ORGANIZATION_SECONDS = 365 * 24 * 60 * 60
 
 type Name = typeof ACCESS_TOKEN | typeof REFRESH_TOKEN | typeof ORGANIZATION | typeof OAUTH
@@ -18,14 +21,15 @@ export const readCookie = (ctx: Context, options: CookieOptions, name: Name): st
   ctx.cookies.get(nameOf(name, !isLocal(ctx, options))) || undefined
 
 /**
- * A neighbour's page under the same domain could plant the sign-in that it has begun itself; browsers keep it from names
- * with this prefix. The others are the interface's.
+ * Returns the cookie's name, for OAUTH with the prefix `__Host-`. Without it a page under a sibling domain could plant
+ * the state of a sign-in that it began itself; browsers reserve the prefix for the host. The other names are part of
+ * the interface.
  */
 const nameOf = (name: Name, isSecure: boolean): string => (name === OAUTH && isSecure ? `__Host-${name}` : name)
 
 export function setCookie(ctx: Context, options: CookieOptions, name: Name, value: string, seconds: number): void {
   const secure = !isLocal(ctx, options)
-  // Koa goes by the connection, which is plain behind a proxy.
+  // Koa decides by the connection, which is plain HTTP behind a proxy.
   ctx.cookies.secure = secure
   ctx.cookies.set(nameOf(name, secure), value, {
     httpOnly: true,
@@ -45,10 +49,13 @@ export function setLogin(ctx: Context, options: CookieOptions, tokens: TokenResp
   setCookie(ctx, options, REFRESH_TOKEN, tokens.refresh_token ?? '', refreshSeconds)
 }
 
-/** Until another one is chosen, or the login ends. */
+/** Keeps the chosen organization until another one is chosen or the login ends. */
 export const setOrganization = (ctx: Context, options: CookieOptions, id: string): void =>
   setCookie(ctx, options, ORGANIZATION, id, ORGANIZATION_SECONDS)
 
-/** Browsers take Secure cookies over plain HTTP from their own machine only, and some not even then. */
+/**
+ * Reports whether the service is on the browser's own machine. Only there do browsers accept Secure cookies over plain
+ * HTTP, and some not even there.
+ */
 const isLocal = (ctx: Context, { baseUrl }: CookieOptions): boolean =>
   [ctx.hostname, new URL(baseUrl).hostname].every((name) => isLoopback(name) || name.endsWith('.localhost'))

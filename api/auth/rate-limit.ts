@@ -4,17 +4,20 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limite
 import type { Deps } from '../../domain/deps.ts'
 import { RequestError } from '../http/errors.ts'
 
-/** Throws 429 for an address that has asked too often within a minute. */
+/** Throws 429 for an address or network that has sent too many requests within a minute. */
 export type Limit = (ctx: Context) => Promise<void>
 
 const DURATION_SECONDS = 60
 
-/** Networks are given ten times as much as one address: whoever has many addresses has them next to one another. */
+/** Limit of a network, as a multiple of an address's limit. A caller with many addresses usually has adjacent ones. */
 const NETWORK_FACTOR = 10
 
 type LimitDeps = Pick<Deps, 'redis' | 'log'>
 
-/** `points` requests a minute of one address, for all processes together; each counts for itself while Redis is away. */
+/**
+ * Limits one address to `points` requests a minute, counted in Redis for all processes. While Redis is unavailable each
+ * process counts for itself.
+ */
 export function createLimit(deps: LimitDeps, name: string, points: number): Limit {
   const ofAddress = createCounter(deps, name, points)
   const ofNetwork = createCounter(deps, `${name}:network`, points * NETWORK_FACTOR)
@@ -52,7 +55,10 @@ function createCounter({ redis }: LimitDeps, name: string, points: number): (key
   }
 }
 
-/** Behind a proxy that is not believed all callers have one address, and one of them can use up everybody's attempts. */
+/**
+ * Warns once about a proxy that is not trusted: all callers then share one address, and one of them can use up the
+ * limit for all.
+ */
 function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
   let hasWarned = false
   return (ctx) => {
@@ -62,7 +68,10 @@ function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
   }
 }
 
-/** One line of IPv6 has 2^64 addresses, so that counts as one; its network is the /48, that of IPv4 the /24. */
+/**
+ * Returns the address and network that a request counts for. An IPv6 subscriber has 2^64 addresses, so a /64 counts as
+ * one address; its network is the /48, that of IPv4 the /24.
+ */
 function placeOf(ctx: Context): { address: string; network: string } {
   const ip = withoutPort(ctx.ip)
   const address = ipaddr.process(ipaddr.isValid(ip) ? ip : (ctx.req.socket.remoteAddress ?? '0.0.0.0'))
@@ -71,5 +80,5 @@ function placeOf(ctx: Context): { address: string; network: string } {
   return address.kind() === 'ipv4' ? { address: part(4), network: part(3) } : { address: part(8), network: part(6) }
 }
 
-/** Some proxies write the port along. */
+/** Removes the port, which some proxies append to the address. */
 const withoutPort = (ip: string): string => ip.replace(/^\[(.+)\](:\d+)?$|^(\d+(?:\.\d+){3}):\d+$/, '$1$3')

@@ -4,7 +4,7 @@ import { invalid } from '../../domain/errors.ts'
 
 const areas = [...new Set(endpoints.map(({ tag }) => tag))].sort()
 
-/** Throws `invalid` for a scope that means nothing. */
+/** Throws `invalid` for an unknown scope. */
 export function checkScopes(scopes: readonly string[]): void {
   const known = ['read', 'write', ...areas.flatMap((area) => [`${area}:read`, `${area}:write`])]
   const unknown = scopes.find((scope) => !known.includes(scope))
@@ -13,7 +13,7 @@ export function checkScopes(scopes: readonly string[]): void {
   }
 }
 
-/** Whether a key with these scopes may be used for it; without any it may be used for everything. */
+/** Reports whether a key with these scopes may call the endpoint. A key without scopes may call every endpoint. */
 export function allows(scopes: string[], { method, tag }: Pick<Endpoint, 'method' | 'tag'>): boolean {
   if (scopes.length === 0) return true
   const enough = ['write', `${tag}:write`, ...(method === 'GET' ? ['read', `${tag}:read`] : [])]

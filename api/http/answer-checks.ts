@@ -6,25 +6,25 @@ import { ContractViolation, statusOf } from './errors.ts'
 
 export type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
 
-/** Checks of one request's answer, whole or piece by piece; each throws ContractViolation. Tests have them on. */
+/** Checks of one request's answer, whole or piece by piece. Each throws ContractViolation. Enabled in tests only. */
 export type AnswerChecks = {
   answer(answer: AnyAnswer): void
-  /** What a handler has written to ctx by itself. */
+  /** Checks an answer that the handler wrote to ctx itself. */
   ownAnswer(ctx: Context): void
-  /** The handler has not used `once`. */
+  /** Fails for an endpoint that creates something, because its handler has not used `once`. */
   unguarded(): void
-  /** Fields of a list beside its data. */
+  /** Checks the fields of a list beside its data. */
   listFields(fields: object): void
   listItem(line: string): void
   streamedItem(line: string): void
-  /** Returns the error that the caller is told: this one, or that its status is not declared. */
+  /** Returns the error to answer with: this one, or a violation when its status is not declared. */
   thrown(error: unknown): unknown
 }
 
-/** The checks of a request; undefined outside tests. */
+/** Returns the checks of a request; undefined outside tests. */
 export const checksOf = (ctx: Context): AnswerChecks | undefined => ctx.state.answerChecks
 
-/** The events of a stream; in tests each is checked before it is sent. */
+/** Returns the stream's events; in tests each is checked before it is sent. */
 export function checkedEvents<E extends { line: string }>(ctx: Context, events: AsyncGenerator<E[], string>) {
   const checks = checksOf(ctx)
   return checks === undefined ? events : checkEach(events, checks)
@@ -108,7 +108,7 @@ const MAX_SUMMARY_CHARACTERS = 600
 
 const summaryOf = (error: z.ZodError): string => z.prettifyError(error).slice(0, MAX_SUMMARY_CHARACTERS)
 
-/** `image/*` allows every type of image. */
+/** Reports whether a content type is covered by the declared one; `image/*` covers every type of image. */
 const isOfType = (type: string, declared: string): boolean => type.startsWith(declared.replace(/\*.*$/, ''))
 
 const asJson = (value: unknown): unknown => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)))
@@ -118,7 +118,7 @@ const listOf = (endpoint: Endpoint): z.ZodType | undefined => {
   return isSchema(declared) ? declared : undefined
 }
 
-/** The schema of an element of `data`. */
+/** Returns the schema of an element of `data`. */
 function itemOf(endpoint: Endpoint): z.ZodType | undefined {
   const list = listOf(endpoint)
   const data = list instanceof z.ZodObject ? list.shape.data : undefined

@@ -3,14 +3,14 @@ import type { Context, Middleware } from 'koa'
 import { RequestError } from './errors.ts'
 
 export type ArrivalLimits = {
-  /** Time that a request's body has to arrive, in ms. */
+  /** Time in which a request's body has to arrive, in ms. */
   requestMs: number
-  /** The same for an upload. */
+  /** Time in which an upload has to arrive, in ms. */
   uploadMs: number
-  /** In each `windowMs` of an upload as many bytes have to come. */
+  /** Length of a window, in ms: at least `windowBytes` of an upload have to arrive in each. */
   windowMs: number
   windowBytes: number
-  /** A client that has its answer may send for so long before its connection is closed, in ms. */
+  /** Time for which an answered client may go on sending before its connection is closed, in ms. */
   lingerMs: number
 }
 
@@ -22,21 +22,21 @@ export const ARRIVAL_LIMITS: ArrivalLimits = {
   lingerMs: 2000,
 }
 
-/** The time limit of one request's body. */
+/** Time limit of one request's body. */
 export type Arrival = {
-  /** Aborts with RequestError: 408 when the body has not arrived in time, 400 when its client went away before. */
+  /** Aborts with RequestError: 408 when the body has not arrived in time, 400 when the client disconnected before. */
   signal: AbortSignal
-  /** Gives the body the time of an upload. */
+  /** Extends the limit to that of an upload. */
   allowUpload(): void
-  /** Takes and drops what still comes of a body that nobody wants any more, and closes the connection soon after the answer. */
+  /** Discards the rest of a body that is no longer needed, and closes the connection soon afterwards. */
   dropRest(): void
 }
 
 export const arrivalOf = (ctx: Context): Arrival => ctx.state.arrival
 
 /**
- * Bounds the time in which a request arrives; Node has one bound for all. Where nobody waits for the body any more, the
- * connection is closed.
+ * Bounds the time in which a request's body arrives; Node has only one limit for all requests. The connection is closed
+ * when the body is given up.
  */
 export const limitArrival =
   (limits: ArrivalLimits = ARRIVAL_LIMITS): Middleware =>
@@ -45,7 +45,7 @@ export const limitArrival =
     return next()
   }
 
-/** Of a request without a body nothing is waited for. */
+/** Arrival of a request without a body, which is complete from the start. */
 const ARRIVED: Arrival = { signal: new AbortController().signal, allowUpload() {}, dropRest() {} }
 
 function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
@@ -63,7 +63,7 @@ function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
   let timer = setTimeout(expire, limits.requestMs).unref()
   req.once('close', () => {
     clearInterval(timer)
-    // A parser of compressed bodies would wait for ever.
+    // A parser of a compressed body would otherwise wait forever.
     if (!req.complete) late.abort(new RequestError(400, 'The request broke off'))
   })
   return {
@@ -86,7 +86,7 @@ function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () 
   let seen = req.socket.bytesRead
   const look = () => {
     const { bytesRead } = req.socket
-    // With bytes that nobody has read yet it is the service that is slow.
+    // Unread bytes mean that the service is slow, not the client.
     const isSlow = bytesRead - seen < limits.windowBytes && req.readableLength === 0
     seen = bytesRead
     if (isSlow || Date.now() >= until) expire()
@@ -97,7 +97,7 @@ function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () 
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 
-/** Settles as `work` does, or rejects with the signal's reason when it aborts before. */
+/** Settles like `work`, or rejects with the signal's reason when the signal aborts first. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const abort = () => aborted.reject(signal.reason)

@@ -1,25 +1,28 @@
 import type { ServerResponse } from 'node:http'
 
-/** Node says that a socket has taken what it was given, or nothing: what is longer is given in pieces. */
+/**
+ * Size of the pieces that a longer text is split into. Node reports progress per write only: all of it was taken, or
+ * nothing.
+ */
 const PIECE_BYTES = 128 * 1024
 /**
- * A client that does not take a piece in this time, in ms, takes nothing. The system's buffer for a connection grows to
- * some megabytes, and takes a piece when a third of it has gone: a line of 11 KB/s is fast enough.
+ * Time in which a client has to take a piece, in ms; one that does not is stalled. The system's buffer for a connection
+ * grows to some megabytes, and takes a piece when a third of it is free: a line of 11 KB/s is fast enough.
  */
 export const STALLED_MS = 120_000
 
 export type Patience = {
   stalledMs?: number
-  /** Nobody waits for the client any more once it aborts. */
+  /** Stops the waiting for the client when it aborts. */
   signal?: AbortSignal | undefined
-  /** Whether what has been begun is finished all the same, for a signal that aborts with this reason. */
+  /** Reports whether a text already begun is still finished when the signal aborts with this reason. */
   isPatient?: (reason: unknown) => boolean
 }
 
 /**
- * Writes as fast as the client takes it, so that no more than `text` is held for it. False when it does not take it,
- * has gone, or the signal aborted. The rest is given to the socket all the same: what follows half a frame would be taken
- * for its other half.
+ * Writes as fast as the client takes it, so that no more than `text` is buffered. Returns false when the client stalls
+ * or disconnects, or when the signal aborts. The rest is still handed to the socket: whatever followed half a frame
+ * would be read as its other half.
  */
 export async function writeInPieces(
   res: ServerResponse,
@@ -39,7 +42,7 @@ export async function writeInPieces(
   return true
 }
 
-/** Ends an answer; the client may take what is left of it for so long, in ms. */
+/** Ends an answer. The client has `ms` to take the rest of it. */
 export function endWithin(res: ServerResponse, ms: number): void {
   if (res.closed) return
   const drop = setTimeout(() => res.destroy(), ms)
@@ -47,7 +50,9 @@ export function endWithin(res: ServerResponse, ms: number): void {
   res.end()
 }
 
-/** False when the client does not take what is there, has gone, or the signal aborted. */
+/**
+ * Waits until the socket has drained. Returns false when the client stalls or disconnects, or when the signal aborts.
+ */
 function drained(res: ServerResponse, { stalledMs = STALLED_MS, signal }: Patience): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (isTaken: boolean) => () => {

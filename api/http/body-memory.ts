@@ -1,13 +1,13 @@
 import { RequestError } from './errors.ts'
 
 const MIB = 1024 * 1024
-/** Bodies that are in memory at once in a process may have so many bytes together. */
+/** Number of bytes that all bodies in a process may have in memory at once. */
 export const BODY_MEMORY_BYTES = 256 * MIB
-/** Of them, those that come compressed: a few bytes of one may become a whole body, so each counts as its limit. */
+/** Share of the memory for compressed bodies. A few bytes may become a whole body, so each counts as its limit. */
 const COMPRESSED_SHARE = 0.25
 
 export type BodyMemory = { hold(): BodyHold }
-/** What one request's body takes of the memory. */
+/** Memory held for one request's body. */
 export type BodyHold = {
   /** Throws RequestError 503 when there is no room. */
   add(bytes: number, kind: 'plain' | 'compressed'): void
@@ -15,8 +15,8 @@ export type BodyHold = {
 }
 
 /**
- * Counts what has been read of bodies, until their requests have been handled. What a client only announces does not
- * count: with a few connections that send nothing anybody could use up all there is.
+ * Counts the bytes read of bodies until their requests have been handled. Announced lengths do not count: otherwise a
+ * few connections that send nothing could use up all the memory.
  */
 export function createBodyMemory(limitBytes: number): BodyMemory {
   const left = { plain: limitBytes * (1 - COMPRESSED_SHARE), compressed: limitBytes * COMPRESSED_SHARE }

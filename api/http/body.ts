@@ -9,10 +9,10 @@ import { checkText } from './text.ts'
 export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 
-/** Bounds of a body: its own, and its part of what all may have together. */
+/** Limits of a body: its own size, and the memory that all bodies share. */
 export type BodyBounds = { limitBytes: number; hold: BodyHold }
 
-/** The request's JSON, or undefined when there is none. Throws RequestError 400, 408, 413, 415 or 503. */
+/** Returns the request's JSON, or undefined without a body. Throws RequestError 400, 408, 413, 415 or 503. */
 export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknown> {
   if (!hasBody(ctx)) return undefined
   if (!ctx.is('json')) {
@@ -25,7 +25,7 @@ export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknow
   return body
 }
 
-/** The request's text; empty when there is none. Throws RequestError 400, 408, 413, 415 or 503. */
+/** Returns the request's text, which is empty without a body. Throws RequestError 400, 408, 413, 415 or 503. */
 export async function readText(ctx: Context, bounds: BodyBounds, types: readonly string[]): Promise<string> {
   if (!hasBody(ctx)) return ''
   ctx.req.headers['content-type'] ??= 'text/plain'
@@ -40,9 +40,9 @@ export async function readText(ctx: Context, bounds: BodyBounds, types: readonly
 const hasBody = (ctx: Context): boolean =>
   ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
 
-/** Puts the parsed body into ctx.request.body; false when it was chunked, and nothing came. */
+/** Puts the parsed body into ctx.request.body. Returns false for a chunked body without any bytes. */
 async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeof koaBody>[0]): Promise<boolean> {
-  // The parser replaces what is not UTF-8 without a word. What is compressed is not looked at.
+  // The parser silently replaces invalid UTF-8. Compressed bodies are not checked for it.
   const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
   const full = new AbortController()
   const bytes: Uint8Array[] = []
@@ -61,7 +61,7 @@ async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeo
     multipart: false,
     parsedMethods: BODY_METHODS,
     onError: (error) => {
-      // The rest is taken and dropped: a client that goes on sending gets its answer, and the connection stays fit.
+      // The rest is discarded: a client that is still sending gets its answer, and the connection remains usable.
       ctx.req.off('data', keep).resume()
       throw bodyError(error, bounds.limitBytes, options?.json ? 'is not valid JSON' : 'cannot be read')
     },
@@ -75,7 +75,7 @@ async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeo
       read(ctx, async () => {}),
     )
   } finally {
-    // The parser would go on collecting.
+    // The parser would otherwise go on collecting.
     if (stop.aborted) ctx.req.removeAllListeners('data')
     if (stop.aborted) arrival.dropRest()
   }

@@ -24,7 +24,7 @@ const page = `<!doctype html>
 const start = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#docs', deepLinking: true })`
 const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
-/** The OpenAPI document and a page to read and try it, from this server alone. */
+/** Serves the OpenAPI document, and a page to read and try it whose assets all come from this server. */
 export function addDocs(router: Router, document: unknown): void {
   const json = JSON.stringify(document)
   router.get('/openapi.json', (ctx) => {
@@ -32,7 +32,7 @@ export function addDocs(router: Router, document: unknown): void {
     ctx.body = json
   })
   router.get('/docs', (ctx) => {
-    // The page's links count from its folder.
+    // The page's links are relative to its folder.
     if (ctx.path.endsWith('/')) return ctx.redirect('../../docs')
     ctx.set('Content-Security-Policy', policy)
     ctx.type = 'text/html'

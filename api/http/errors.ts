@@ -14,7 +14,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   bad_gateway: 502,
 }
 
-/** A failure on the way to the domain: wrong method, wrong content type, malformed JSON. */
+/** Failure before the request reaches the domain: wrong method, wrong content type, malformed JSON. */
 export class RequestError extends Error {
   override name = 'RequestError'
   readonly status: number
@@ -27,15 +27,22 @@ export class RequestError extends Error {
   }
 }
 
-/** An answer that is not what the contract says; in tests, where answers are checked, it is told to the caller. */
+/**
+ * Error for an answer that violates the contract. It is thrown in tests, where answers are checked, and reported to the
+ * caller.
+ */
 export class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** The status that a thrown error is answered with; undefined for one that is no caller's mistake, which is 500 or 503. */
+/**
+ * Returns the status that a known error is answered with; undefined for any other, which is answered with 500 or 503.
+ */
 export const statusOf = (error: unknown): number | undefined => describe(error, undefined)?.status
 
-/** The one place that turns an error into an answer. What it does not know is logged and is 500 without a word more. */
+/**
+ * Turns errors into answers; nothing else does. Unknown errors are logged and answered with 500, without any details.
+ */
 export const answerErrors =
   ({ log, unavailability }: Pick<Deps, 'log' | 'unavailability'>): Middleware =>
   async (ctx, next) => {
@@ -60,7 +67,7 @@ export const answerErrors =
     }
   }
 
-/** A handler may have begun to describe what it then could not give. */
+/** Headers removed from an error's answer: a handler may have set them for a body that it then could not send. */
 const OF_ANOTHER_BODY = [
   'Content-Type',
   'Content-Length',

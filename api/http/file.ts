@@ -4,17 +4,17 @@ import type { Logger } from 'pino'
 import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
 import { RequestError } from './errors.ts'
 
-/** Bytes that a client may ask for as a whole or in part, and need not be given twice. */
+/** Bytes that a client may request as a whole or in part, and need not download again while they are unchanged. */
 export type ServedFile = {
   contentType: string
   sizeBytes: number
-  /** The same for the same bytes only, without quotes: a digest or a version. */
+  /** Identifies the bytes, such as a digest or a version; without quotes. Different bytes must have different ones. */
   etag: string
-  /** The name under which a browser saves it. */
+  /** File name under which a browser saves it. */
   name?: string
-  /** `inline` shows it in the browser; only for types that run nothing. Default: attachment. */
+  /** Display in the browser (`inline`), only for types that execute nothing, or download. Default: attachment. */
   disposition?: 'inline' | 'attachment'
-  /** Bytes from `start` on, up to but without `end`, in chunks of any size. */
+  /** Reads the bytes from `start` up to but excluding `end`, in chunks of any size. */
   read(start: number, end: number): AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -23,8 +23,8 @@ type Part = { start: number; end: number }
 export type SendFileOptions = { headers?: Record<string, string> | undefined; stalledMs?: number }
 
 /**
- * Answers with a file: 200, or 206 with the range that was asked for, or 304 when the client has it. Throws RequestError
- * 416. Reads as fast as the client takes it; a read that fails once the answer has begun breaks the connection off.
+ * Answers with a file: 200, 206 with the requested range, or 304 when the client has it already. Throws RequestError
+ * 416. Reads as fast as the client takes it; a read that fails after the answer has begun closes the connection.
  */
 export async function sendFile(
   ctx: Context,
@@ -43,7 +43,7 @@ export async function sendFile(
   if (ctx.method === 'HEAD') return
   const chunks = readPart(file, part ?? { start: 0, end: file.sizeBytes })
   try {
-    // The first chunk is read before the answer begins, so that a failure can still be told.
+    // The first chunk is read before the answer begins, so that a failure can still be reported.
     const first = await chunks.next()
     ctx.respond = false
     await send(ctx.res, first, chunks, stalledMs).catch((error: Error) => {
@@ -65,13 +65,16 @@ function describe(ctx: Context, file: ServedFile, part: Part | undefined): void 
   ctx.set('Content-Range', `bytes ${part.start}-${part.end - 1}/${sizeBytes}`)
 }
 
-/** The range that is asked for; undefined for the whole file, which several ranges and ranges of an older one get, too. */
+/**
+ * Returns the requested range, or undefined for the whole file. Several ranges, or a range of an older version, also
+ * get the whole file.
+ */
 function partOf(ctx: Context, { sizeBytes, etag }: ServedFile): Part | undefined {
   const version = ctx.get('If-Range')
   if (ctx.method !== 'GET' || (version !== '' && version !== `"${etag}"`)) return undefined
   const [, from, to] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(ctx.get('Range')) ?? []
   if (from === undefined || to === undefined || (from === '' && to === '')) return undefined
-  // Without a beginning it is the last so many bytes.
+  // Without a start the range is a suffix: the last `to` bytes.
   const start = from === '' ? Math.max(sizeBytes - Number(to), 0) : Number(from)
   const end = from === '' || to === '' ? sizeBytes : Math.min(Number(to) + 1, sizeBytes)
   if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined
@@ -79,7 +82,7 @@ function partOf(ctx: Context, { sizeBytes, etag }: ServedFile): Part | undefined
   throw new RequestError(416, `Range: the file has ${sizeBytes} bytes`, { 'Content-Range': `bytes */${sizeBytes}` })
 }
 
-/** Throws when there are not exactly as many bytes as were announced. */
+/** Yields the bytes of a part. Throws when their number is not the announced one. */
 async function* readPart(file: ServedFile, { start, end }: Part): AsyncGenerator<Uint8Array, undefined> {
   let left = end - start
   for await (const chunk of file.read(start, end)) {

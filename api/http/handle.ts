@@ -18,20 +18,20 @@ type ParsedBody<E extends Endpoint> = E['multipart'] extends MultipartBody
   ? Upload<Parsed<E['multipart']['fields']>>
   : Parsed<E['body']>
 
-/** What a handler works with: everything is parsed by the endpoint's schemas. */
+/** Request as a handler gets it, parsed with the endpoint's schemas. */
 export type Request<E extends Endpoint> = {
   params: Parsed<E['params']>
   query: Parsed<E['query']>
   body: ParsedBody<E>
-  /** Undefined where anybody may call. */
+  /** Authenticated caller; undefined for `public` and `login` endpoints. */
   actor: E['access'] extends 'public' | 'login' ? undefined : Actor
-  /** By what the caller is known; undefined where nobody signs in. */
+  /** Credential that identified the caller; undefined where nobody signs in. */
   credential: Credential | undefined
   ctx: Context
   once: Once
 }
 
-/** Wraps what a request creates: with an Idempotency-Key it is created once, and its answer is the first one. */
+/** Wraps a creation. With an Idempotency-Key it runs once, and every repetition gets the first answer. */
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
 type BodyOf<B> = B extends z.ZodType
@@ -41,14 +41,17 @@ type BodyOf<B> = B extends z.ZodType
     : B extends RawBody
       ? string
       : undefined
-/** 206 and 304 are made of 200. */
+/** Statuses that a handler may answer with; 206 and 304 are derived from 200. */
 type StatusOf<E extends Endpoint> = Exclude<keyof E['responses'] & number, 206 | 304>
-/** One of the endpoint's answers. A handler that streams writes to ctx itself and returns undefined. */
+/** Answer of an endpoint, in one of its statuses. A handler that streams writes to ctx itself and returns undefined. */
 export type Answer<E extends Endpoint> = {
   [S in StatusOf<E>]: { status: S; body: BodyOf<E['responses'][S]>; headers?: Record<string, string> }
 }[StatusOf<E>]
 
-/** `reply(201, session)`: the status is checked against the endpoint, the body against that status's schema. */
+/**
+ * Makes an answer, as in `reply(201, session)`. The status is checked against the endpoint, the body against that
+ * status's schema.
+ */
 export const reply = <const S extends number, B>(status: S, body: B, headers?: Record<string, string>) => ({
   status,
   body,
@@ -60,7 +63,7 @@ export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => v
 
 const SLOW_BODY_MS = 2000
 
-/** Runs what creates something once for a key. */
+/** Runs `create` once per Idempotency-Key of an actor. */
 export type RunOnce = <T>(
   actor: Actor,
   request: KeyedRequest,
@@ -69,16 +72,16 @@ export type RunOnce = <T>(
 
 export type HandleOptions = {
   prefix: string
-  /** Holds every answer against the contract; for tests. */
+  /** Checks every answer against the contract; for tests. */
   checkAnswers: boolean
   log: Logger
   authenticate: Authenticate
   runOnce: RunOnce
-  /** Bytes of bodies that may be in memory at once. Default: 256 MiB. */
+  /** Maximum number of bytes of bodies in memory at once. Default: 256 MiB. */
   bodyMemoryBytes?: number
 }
 
-/** Registers endpoints on a router: `serve` is what happens to a request. */
+/** Returns a function that registers endpoints on the router; `serve` handles their requests. */
 export function createHandle(router: Router, options: HandleOptions): Handle {
   const bodyMemory = createBodyMemory(options.bodyMemoryBytes ?? BODY_MEMORY_BYTES)
   return (endpoint, handler) => {
@@ -90,11 +93,17 @@ export function createHandle(router: Router, options: HandleOptions): Handle {
   }
 }
 
-/** `/v1/agents/{agent_id}` is `/v1/agents/:agent_id` to the router, `{path*}` is `*path`; only /v1 moves with the prefix. */
+/**
+ * Converts a path to the router's syntax: `/v1/agents/{agent_id}` to `/v1/agents/:agent_id`, `{path*}` to `*path`. The
+ * prefix applies to /v1 only.
+ */
 const routePath = (path: string, prefix: string): string =>
   (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\*\}/, '*$1').replace(/\{(\w+)\}/g, ':$1')
 
-/** The router takes the first route that fits, and a path of several segments fits nearly everything below it. */
+/**
+ * Throws when an earlier route takes this route's requests. The router uses the first match, and a path of several
+ * segments matches nearly everything below it.
+ */
 function checkOrder(router: Router, { method, path }: Endpoint, route: string): void {
   const taker = router.stack.find(
     (layer) => layer.methods.includes(method) && /\*\w+$/.test(`${layer.path}`) && layer.match(route),
@@ -102,11 +111,11 @@ function checkOrder(router: Router, { method, path }: Endpoint, route: string): 
   if (taker !== undefined) throw new Error(`${path}: is taken by ${taker.path}, register it before`)
 }
 
-/** A handler without the types of its endpoint: the schemas that they come from are the ones that are applied. */
+/** Handler without the types of its endpoint. The schemas that those types come from are applied at run time. */
 type AnyHandler = (request: Record<string, unknown>) => Promise<AnyAnswer | undefined>
 type Route = HandleOptions & { endpoint: Endpoint; handler: AnyHandler; bodyMemory: BodyMemory }
 
-/** A request's way, in steps: each takes what those before it made, or throws what the caller is told. */
+/** Handles a request in steps. Each uses the results of the steps before it, or throws the error to answer with. */
 async function serve(route: Route, ctx: Context): Promise<void> {
   const hold = route.bodyMemory.hold()
   const caller = await authenticate(route, ctx)
@@ -122,7 +131,7 @@ async function serve(route: Route, ctx: Context): Promise<void> {
   }
 }
 
-/** In tests an error, too, has to be one that the endpoint declares. */
+/** Serves a request in tests, where errors must be declared by the endpoint, too. */
 async function serveChecked(route: Route, ctx: Context): Promise<void> {
   const checks = createAnswerChecks(route.endpoint)
   ctx.state.answerChecks = checks
@@ -133,7 +142,7 @@ async function serveChecked(route: Route, ctx: Context): Promise<void> {
 
 const authenticate = (route: Route, ctx: Context) => route.authenticate(ctx, route.endpoint)
 
-/** A body that takes its time must not keep a credential alive that has been revoked meanwhile. */
+/** Returns a check that authenticates again after a slow body, in case the credential has been revoked meanwhile. */
 function recheckSlowBody(route: Route, ctx: Context): () => Promise<void> {
   const begunAt = Date.now()
   return async () => {
@@ -141,7 +150,7 @@ function recheckSlowBody(route: Route, ctx: Context): () => Promise<void> {
   }
 }
 
-/** Calls the handler. What a creating one wraps in `once` runs once for an Idempotency-Key. */
+/** Calls the handler. A creation that it wraps in `once` runs once per Idempotency-Key. */
 async function runHandler(route: Route, ctx: Context, caller: Caller | undefined, input: Input) {
   let isGuarded = false
   const once: Once = (create) => {
@@ -166,7 +175,7 @@ function runKeyed<T>(
   create: (attempt: CreationAttempt) => Promise<T>,
 ): Promise<T> {
   if (key === undefined || caller === undefined) return create({})
-  // A document's type decides how it is read.
+  // The content type decides how a document is parsed, so it is part of the operation.
   const operation = [
     endpoint.method,
     endpoint.path,
@@ -177,11 +186,11 @@ function runKeyed<T>(
   return runOnce(caller.actor, { key, request }, create)
 }
 
-/** What a schema has parsed, as it is on the wire: the fingerprints of requests that are stored were made of that. */
+/** Encodes a parsed value back to its form on the wire, which the stored fingerprints of requests are made from. */
 const encode = (schema: z.ZodType | undefined, value: unknown): unknown =>
   schema === undefined ? value : z.encode(schema, value)
 
-/** In tests every answer is held against the contract; of what a handler streams each item is, as it is written. */
+/** Checks the answer against the contract, in tests only. Streamed items are checked as they are written. */
 function checkAnswer(ctx: Context, answer: AnyAnswer | undefined): void {
   const checks = checksOf(ctx)
   if (answer === undefined) checks?.ownAnswer(ctx)
@@ -192,7 +201,7 @@ async function send({ endpoint, log }: Route, ctx: Context, answer: AnyAnswer | 
   if (answer === undefined) return
   const { status, body, headers } = answer
   if (isFile(endpoint.responses[status as 200])) {
-    // The handler's type says that its body is one.
+    // The handler's type guarantees that the body is a file.
     return sendFile(ctx, log, body as ServedFile, { headers })
   }
   ctx.set(headers ?? {})

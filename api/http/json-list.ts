@@ -4,15 +4,15 @@ import type { Logger } from 'pino'
 import { checksOf } from './answer-checks.ts'
 import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
 
-/** Lines are joined until they pass this. */
+/** Number of characters from which joined lines are written. */
 const CHUNK_CHARS = 64 * 1024
 
-/** `more`: fields beside the data. */
+/** Options of a list's answer; `more` has the fields beside the data. */
 export type ListOptions = { more?: object; stalledMs?: number }
 
 /**
- * Answers `{"data":[…]}` line by line, as fast as the client takes it: the whole list is never in memory. One that ends
- * early breaks the connection off, so that it does not look whole.
+ * Answers `{"data":[…]}` line by line, as fast as the client takes it, so that the whole list is never in memory. A
+ * list that breaks off closes the connection, so that it does not look complete.
  */
 export async function answerList(
   ctx: Context,
@@ -28,7 +28,7 @@ export async function answerList(
   }
   try {
     checks?.listFields(more)
-    // The first line is read before the answer begins, so that a failure can still be told.
+    // The first line is read before the answer begins, so that a failure can still be reported.
     const first = await read()
     ctx.status = 200
     ctx.type = 'application/json'
@@ -43,7 +43,7 @@ export async function answerList(
   }
 }
 
-/** Pages of a list as the lines of answerList: here alone an item becomes a line. */
+/** Yields the items of a list's pages as lines for answerList; nothing else serializes them. */
 export async function* linesOf<T>(
   pages: AsyncGenerator<T[]>,
   toLine: (item: T) => string = JSON.stringify,

@@ -8,26 +8,26 @@ import { RequestError } from './errors.ts'
 import { parse } from './parse.ts'
 import { checkText } from './text.ts'
 
-/** A file that is still arriving, and the fields that came before it. */
+/** File that is still arriving, with the form fields that preceded it. */
 export type Upload<Fields = unknown> = { fields: Fields; file: UploadedFile }
 
 export type UploadedFile = {
-  /** The name without folders that the client gives; undefined when it gives none. */
+  /** File name given by the client, without folders; undefined when there is none. */
   name: string | undefined
-  /** The type that the client claims. */
+  /** Content type claimed by the client. */
   contentType: string
   /**
-   * Chunks as they arrive; can be read once. The last one is followed by an error when anything was wrong with the
-   * request: RequestError 400, 408 or 413, or one of the caller, whose credential is looked at again.
+   * Chunks as they arrive; can be read once. The last one is followed by an error when the request was invalid:
+   * RequestError 400, 408 or 413. The caller's credential is checked again then, and may fail, too.
    */
   chunks: AsyncIterable<Uint8Array>
 }
 
-/** An upload, and what only the server does with it. */
+/** Upload with the operations that only the server uses. */
 export type ReceivedUpload = Upload & {
-  /** What makes two uploads the same; throws before the file has been read. */
+  /** Returns the value by which repeated uploads are recognized. Throws before the file has been read to its end. */
   fingerprint(): unknown
-  /** Drops what has not been read. */
+  /** Discards what has not been read. */
   discard(): void
 }
 
@@ -35,10 +35,10 @@ const FIELD_BYTES = 64 * 1024
 const NAME_BYTES = 1024
 const HEADER_BYTES = 8 * 1024
 const MAX_HEADERS = 20
-/** Parts that are not declared are ignored, up to so many. */
+/** Maximum number of undeclared parts, which are ignored. */
 const MORE_PARTS = 20
 
-/** Reads a multipart body up to its file. Throws RequestError 400, 408, 413 or 415. */
+/** Reads a multipart body up to the start of its file. Throws RequestError 400, 408, 413 or 415. */
 export async function readMultipart(
   ctx: Context,
   declared: MultipartBody,
@@ -50,7 +50,7 @@ export async function readMultipart(
   signal.addEventListener('abort', arrival.dropRest)
   const discard = () => stop.abort(new RequestError(400, 'The upload was not read to its end'))
   try {
-    // What has aborted already says so no more.
+    // A signal that has already aborted does not fire its event again.
     signal.throwIfAborted()
     const parser = createParser(ctx, declared)
     arrival.allowUpload()
@@ -64,7 +64,7 @@ export async function readMultipart(
     return {
       fields,
       file: { name, contentType, chunks },
-      // As they are on the wire: what they are parsed to may change.
+      // The fields are used as sent, because their parsed form may change.
       fingerprint: () => [form.fields, name, contentType, digest()],
       discard,
     }
@@ -97,7 +97,7 @@ function createParser(ctx: Context, declared: MultipartBody): BusboyInstance {
   }
 }
 
-/** Everything beside the file counts, too. */
+/** Maximum length of the whole body, in bytes, including everything beside the file. */
 const bodyLimit = ({ file, fields }: MultipartBody): number =>
   file.maxBytes + (Object.keys(fields?.shape ?? {}).length + 1) * FIELD_BYTES + MORE_PARTS * HEADER_BYTES
 
@@ -106,12 +106,15 @@ const tooLarge = ({ file }: MultipartBody) =>
 
 type OpenFile = { stream: BusboyFileStream; name: string | undefined; contentType: string }
 
-/** Takes the parts of a form: `opened` when the file begins, `finished` when all is over. What is wrong aborts `stop`. */
+/**
+ * Handles the parts of a form. `opened` resolves when the file begins, `finished` when the form has ended. Problems
+ * abort `stop`.
+ */
 function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortController, signal: AbortSignal) {
   const fields: Record<string, string> = {}
   const opened = Promise.withResolvers<OpenFile>()
   const finished = Promise.withResolvers<void>()
-  // Nobody may be waiting for it.
+  // There may be no one to handle the rejection.
   finished.promise.catch(() => {})
   let file: BusboyFileStream | undefined
   const refuse = (problem: RequestError | undefined) => problem && stop.abort(problem)
@@ -121,7 +124,7 @@ function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortCo
     file?.destroy(signal.reason)
   })
   parser.on('file', (name, stream, fileName, _encoding, contentType) => {
-    // Its reader hears of it, when there is one.
+    // The reader, if there is one, gets the error itself.
     stream.on('error', () => {})
     const problem = problemOfFile(declared, name, fileName, file !== undefined)
     if (problem !== undefined) return refuse(problem)
@@ -172,7 +175,7 @@ const shown = (name: string | undefined): string => (name ?? 'A part without a n
 
 type Feeding = { limitBytes: number; stop: AbortController; signal: AbortSignal }
 
-/** Gives a parser what arrives, as fast as it takes it; once the signal has aborted, it is dropped. */
+/** Passes arriving data to the parser as fast as it takes it, and discards it once the signal has aborted. */
 function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, signal }: Feeding): void {
   let bytes = 0
   req.on('data', (chunk: Uint8Array) => {
@@ -187,7 +190,7 @@ function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, 
   req.once('end', () => parser.end())
 }
 
-/** A file's chunks, and the digest of them when they have all been read. */
+/** Returns the file's chunks, and their digest for when they have all been read. */
 function createReader(stream: BusboyFileStream, signal: AbortSignal, end: () => Promise<void>) {
   const hash = createHash('sha256')
   let digest: string | undefined
@@ -198,7 +201,7 @@ function createReader(stream: BusboyFileStream, signal: AbortSignal, end: () => 
         yield chunk
       }
     } catch (error) {
-      // The parser says in its own words that the end is missing.
+      // The parser only reports that the end is missing; the signal has the cause.
       throw signal.aborted ? signal.reason : error
     }
     await end()

@@ -33,7 +33,7 @@ const REASONS: Record<string, string> = {
   503: 'Not available',
 }
 
-/** The OpenAPI 3.1 document of the endpoints: what the router parses is what it says. */
+/** Builds the OpenAPI 3.1 document of the endpoints, from the schemas that requests are parsed with. */
 export function openapiDocument(endpoints: Endpoint[], options: { version: string; prefix: string }) {
   const schemas: Record<string, unknown> = {}
   const paths: Record<string, Record<string, unknown>> = {}
@@ -81,7 +81,7 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
   }
 }
 
-/** `GET /v1/agents/{agent_id}` is `getV1AgentsByAgentId`. */
+/** Returns the operation's id: `getV1AgentsByAgentId` for `GET /v1/agents/{agent_id}`. */
 const operationId = ({ method, path }: Endpoint): string =>
   method.toLowerCase() +
   path
@@ -135,7 +135,10 @@ const OF_FILES = [
   ),
 ]
 
-/** OpenAPI has no parameter of several segments; clients that encode its slashes are understood, too. */
+/**
+ * Returns the path's parameters. OpenAPI has no parameter of several segments, so encoded slashes are accepted in them,
+ * too.
+ */
 function pathParameters({ path, params }: Endpoint, schemas: Schemas) {
   return parameters(params, 'path', schemas).map((parameter) =>
     path.endsWith(`{${parameter.name}*}`)
@@ -181,7 +184,7 @@ function responses(endpoint: Endpoint, schemas: Schemas) {
   return all
 }
 
-/** OpenAPI 3.1 has no words for the events of a stream; this is the JSON in their `data`. */
+/** Describes the JSON in the `data` of a stream's events. OpenAPI 3.1 cannot describe the events themselves. */
 const dataOf = ({ streamed }: Endpoint, schemas: Schemas) =>
   streamed && { contentMediaType: 'application/json', contentSchema: jsonSchema(streamed, 'output', schemas) }
 
@@ -192,7 +195,7 @@ function response(status: string, body: ResponseBody | undefined, schemas: Schem
   return { description, content: { 'application/json': { schema: jsonSchema(body, 'output', schemas) } } }
 }
 
-/** A schema's JSON Schema; those with an id go to components once and are referred to. */
+/** Returns a schema's JSON Schema. Schemas with an id are put into components once and referenced. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): unknown {
   const {
     $schema: _,
@@ -208,7 +211,7 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas)
   return pointAtComponents(named(own, schemas))
 }
 
-/** Answers may get new fields, and clients must ignore those they do not know. */
+/** Allows additional fields: answers may get new ones, and clients must ignore those they do not know. */
 function allowMoreFields(schema: { additionalProperties?: unknown }): void {
   if (schema.additionalProperties === false) delete schema.additionalProperties
 }

@@ -1,7 +1,10 @@
 import type { z } from 'zod'
 import { RequestError } from './errors.ts'
 
-/** Throws RequestError 400 that names the fields; `where` is what the whole is called. */
+/**
+ * Parses a value with a schema. Throws RequestError 400 that names the invalid fields, or `where` for the value as a
+ * whole.
+ */
 export function parse<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data

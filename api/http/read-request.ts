@@ -7,23 +7,23 @@ import { type ReceivedUpload, readMultipart } from './multipart.ts'
 import { parse } from './parse.ts'
 import { checkText } from './text.ts'
 
-/** Parsed parts of a request; each is undefined where the endpoint declares none. */
+/** Parsed parts of a request. Each is undefined where the endpoint declares none. */
 export type Input = {
   idempotencyKey: string | undefined
   params: unknown
   query: unknown
   body: unknown
-  /** A multipart body, of which the file is still arriving. */
+  /** Multipart body whose file is still arriving. */
   upload: ReceivedUpload | undefined
 }
 
 export type Reading = {
   hold: BodyHold
-  /** Looks at the caller's credential again when the body has taken long. */
+  /** Checks the caller's credential again when the body has taken long. */
   recheck: () => Promise<void>
 }
 
-/** Parses a request with its endpoint's schemas. Throws RequestError 400, 413 or 415. */
+/** Parses a request with its endpoint's schemas. Throws RequestError 400, 408, 413, 415 or 503. */
 export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
@@ -39,7 +39,10 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, rech
   return { idempotencyKey, params, query, body, upload: undefined }
 }
 
-/** The router leaves a path alone that it cannot decode; an id would not be one then, but any text is a path. */
+/**
+ * Throws RequestError 400 for a path that is not valid text. The router passes on a path that it cannot decode: the
+ * schema of an id would refuse that, but a wildcard accepts any text.
+ */
 function checkWildcard(ctx: Context): void {
   try {
     decodeURIComponent(ctx.path)
@@ -65,7 +68,7 @@ async function readBody(ctx: Context, endpoint: Endpoint, hold: BodyHold): Promi
   throw new RequestError(400, 'A JSON request body is needed')
 }
 
-/** Clients send `{}` where nothing is needed; it is read, so that its limits hold, and not looked at. */
+/** Reads and ignores a body that the endpoint does not need, so that the limits hold. Some clients send `{}`. */
 async function ignoreBody(ctx: Context, hold: BodyHold): Promise<void> {
   if (ctx.method !== 'GET') await readJson(ctx, { limitBytes: DEFAULT_BODY_BYTES, hold })
 }

@@ -3,7 +3,7 @@ import { DomainError } from '../../domain/errors.ts'
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_SESSION = 12
 
-/** Returns what takes it back. */
+/** Adds one to the count of each key. Returns a function that undoes it. */
 export function count(counts: Map<string, number>, keys: string[]): () => void {
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
   return () => {

@@ -8,61 +8,64 @@ import { checkedEvents } from './answer-checks.ts'
 import { endWithin, writeInPieces } from './back-pressure.ts'
 import { checkLimits, count } from './sse-limits.ts'
 
-/** A session's stream is asked to come back after `cycleMs`, a monitoring stream after `monitoringCycleMs`. */
+/** Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session) or `monitoringCycleMs`. */
 export type SseOptions = {
   cycleMs: number
   monitoringCycleMs: number
   heartbeatMs: number
   maxStreamsPerOrganization: number
-  /** How often it is asked which credentials have been revoked, in ms. Default: 10 s. */
+  /** Interval between checks for revoked credentials, in ms. Default: 10 s. */
   credentialCheckMs?: number
-  /** Open streams of the process. Default: 10,000. */
+  /** Maximum number of open streams in the process. Default: 10,000. */
   maxStreams?: number
-  /** Who takes nothing for this long, in ms, is cut off. Default: 120 s. */
+  /** Time after which a client that takes nothing is disconnected, in ms. Default: 120 s. */
   stalledMs?: number
-  /** What is left of a stream after its end is dropped after this long, in ms. Default: 5 s. */
+  /** Time that a client has to take the rest of an ended stream, in ms. Default: 5 s. */
   flushMs?: number
 }
 
-/** Which of the credentials are worth nothing any more, by heldKey. */
+/** Returns the heldKey of each credential that is no longer valid. */
 export type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
 
-/** All open streams of a process: it bounds them and ends them together. */
+/** Open streams of a process, which are limited and ended together. */
 export type SseStreams = {
   /**
-   * Begins a stream: throws `too_many` at a limit, `invalid` for a connection that cannot take one, or what `open`
-   * throws, before anything is sent. The stream goes on by itself until the events end, the client goes away, or the
-   * server ends it; nothing of the request is kept for it.
+   * Begins a stream. Throws before anything is sent: `too_many` at a limit, `invalid` for a connection that cannot
+   * carry one, or what `open` throws. The stream then runs by itself until the events end, the client disconnects, or
+   * the server ends it. It keeps nothing of the request.
    */
   serve(ctx: Context, request: StreamRequest): Promise<void>
-  /** Counts a request that waits as one of the organization's streams; throws `too_many`. Returns what ends that. */
+  /**
+   * Counts a waiting request as one of the organization's streams; throws `too_many`. Returns a function that releases
+   * it.
+   */
   hold(organizationId: string): () => void
-  /** Tells every client to come back and ends its stream; one that is opened later is ended at once. */
+  /** Asks every client to reconnect and ends its stream. A stream that is opened later ends at once. */
   close(): Promise<void>
-  /** Aborts with close, for whoever else makes a client wait. */
+  /** Aborts on `close`, for other code that keeps a client waiting. */
   readonly closing: AbortSignal
   readonly size: number
 }
 
 export type StreamRequest = {
   organizationId: string
-  /** The stream ends with it. */
+  /** Credential that the stream does not outlive. */
   credential: Credential | undefined
-  /** Undefined: a monitoring stream, which is of no session. */
+  /** Session of the stream; undefined for a monitoring stream. */
   sessionId: string | undefined
-  /** Opens the events; the signal aborts when the stream ends for any other reason. */
+  /** Opens the events. The signal aborts when the stream ends. */
   open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<SseEvent[], string>>
 }
 
-/** An event of the log, or anything of that form; `line` is its data, in one line. */
+/** Event of the log, or another one of that form. `line` is its data, in one line. */
 export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
-/** The client needs another token before it comes back. */
+/** Reason for a client that needs another token before it reconnects. */
 const CREDENTIAL_ENDED = 'credential_ended'
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 const MONITORING_RETRY_MS = 1000
-/** Frames are joined until they pass this. */
+/** Number of characters from which joined frames are written. */
 const CHUNK_CHARS = 64 * 1024
 const CYCLE_JITTER = 0.2
 const CREDENTIAL_CHECK_MS = 10_000
@@ -125,7 +128,10 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
 
 type OpenStream = { credential: Credential | undefined; end: (reason: string) => void; done: Promise<void> }
 
-/** One question for all streams. While the record does not answer they go on: a client that lost Postgres keeps its stream. */
+/**
+ * Ends the streams whose credentials have been revoked; one query covers all streams. While it fails the streams go on,
+ * so that a Postgres outage does not disconnect clients.
+ */
 async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logger): Promise<void> {
   const credentials = new Map(
     [...open].flatMap(({ credential }) => (credential ? [[heldKey(credential), credential]] : [])),
@@ -139,7 +145,7 @@ async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logg
   }
 }
 
-/** Never twice at once. */
+/** Runs `work` again and again, each time `ms` after the previous run has ended. */
 function every(ms: number, work: () => Promise<void>): { stop(): void } {
   let timer: NodeJS.Timeout | undefined
   const wait = () => {
@@ -179,15 +185,15 @@ function paceOf(options: SseOptions, subject: 'session' | 'monitoring'): Pace {
 
 type SseEvents = AsyncGenerator<SseEvent[], string>
 
-/** Opens the events and sends the head. Undefined when that is all that was asked for. */
+/** Opens the events and sends the head. Returns undefined for a HEAD request, which needs no more. */
 async function begin(ctx: Context, request: StreamRequest, ended: AbortController): Promise<SseEvents | undefined> {
   const { req, res } = ctx
-  // A client that is gone already, or one that asks behind an answer that may never end.
+  // The client has disconnected, or pipelined this request behind an answer that may never end.
   if (!res.socket || res.socket.destroyed) throw new DomainError('invalid', 'A stream needs a connection of its own')
   const gone = () => ended.abort('client_gone')
   res.on('close', gone)
   res.on('error', gone)
-  // Nothing is written while the client takes nothing, so what piles up is the follower's inbox, and that is bounded.
+  // Nothing is written while the client takes nothing, so events collect in the follower's inbox, which is bounded.
   const cutOff = () => {
     if (res.writableNeedDrain) ended.abort('slow_consumer')
   }
@@ -202,7 +208,7 @@ async function begin(ctx: Context, request: StreamRequest, ended: AbortControlle
     endWithin(res, FLUSH_MS)
     return undefined
   }
-  // A body is of no interest, but unread it would hide that the client has gone.
+  // The body is not needed, but left unread it would hide that the client has disconnected.
   req.resume()
   res.socket?.setNoDelay(true)
   return checkedEvents(ctx, events)
@@ -221,7 +227,7 @@ async function run(
       ? setTimeout(() => ended.abort(CREDENTIAL_ENDED), leftMs)
       : setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
   const heartbeat = setInterval(() => {
-    // Whoever has not taken all that was written may have half an event of it.
+    // A client that has not taken everything may have half an event.
     if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
   }, pace.heartbeatMs)
   try {
@@ -234,7 +240,7 @@ async function run(
     }
     endWithin(res, pace.flushMs ?? FLUSH_MS)
   } catch (error) {
-    // The client comes back with its cursor.
+    // The client reconnects with its cursor.
     log.warn({ err: error }, 'stream broken off')
     res.destroy()
   } finally {
@@ -244,10 +250,13 @@ async function run(
   }
 }
 
-/** Who takes a large event slowly gets the rest of it first. It would come back for the same event, and never get past it. */
+/**
+ * Reports whether a slow client still gets the rest of an event when its stream ends for this reason. Without the rest
+ * it would reconnect for the same large event, and never get past it.
+ */
 const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
 
-/** Writes events until there are no more or the stream is ended; returns why. */
+/** Writes events until they end or the stream is ended. Returns the reason. */
 async function relay(
   res: ServerResponse,
   events: SseEvents,
@@ -274,7 +283,7 @@ async function relay(
   }
 }
 
-/** 100 ms while events flow, up to 500 ms after a pause. */
+/** Returns the delay before a reconnect: 100 ms while events flow, up to 500 ms after a pause. */
 const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
 
 const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
@@ -282,7 +291,7 @@ const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
     ? `event: ${type}\ndata: ${line}\nretry: ${retryMs}\n\n`
     : `event: ${type}\nid: ${id}\ndata: ${line}\nretry: ${retryMs}\n\n`
 
-/** Frames of one batch, joined up to a size that a socket takes well. */
+/** Yields the frames of one batch, joined up to a size that a socket takes well. */
 function* chunks(events: SseEvent[], retryMs: number): Generator<string> {
   let chunk = ''
   for (const event of events) {

@@ -1,13 +1,13 @@
 import { RequestError } from './errors.ts'
 
-/** Deeper JSON has no use here and would exhaust the stack of whatever walks it. */
+/** Maximum depth of JSON. Deeper values have no use here and would exhaust the stack of recursive code. */
 const MAX_DEPTH = 64
 
 type Item = { value: object; path: string; depth: number }
 
 /**
- * NUL and lone surrogates are valid JSON but no Unicode text; Postgres stores neither. Walks without recursion.
- * Throws RequestError 400 that names the place; `name` is what the whole is called.
+ * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, and for too deep
+ * nesting. The error names the place; `name` is that of the whole. Walks without recursion.
  */
 export function checkText(value: unknown, name: string): void {
   if (typeof value === 'string') checkString(value, name)

@@ -52,14 +52,14 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
   })
 }
 
-/** A document is checked as a create request is; it need not have a name. */
+/** Parses a document and checks it like a create request, but for the name, which it need not have. */
 async function readDocument(deps: Deps, text: string, contentType: string | undefined): Promise<CreateAgentRequest> {
   const document = await parseAgentDocument(deps.threads.documents, text, contentType)
-  // What JSON and YAML write with escapes is seen only now.
+  // Characters that JSON and YAML write as escapes appear only after parsing.
   checkText(document, 'The document')
   return parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')
 }
 
-/** `agent-20261121-184500`, in UTC. */
+/** Returns a name such as `agent-20261121-184500`, from the current time in UTC. */
 const nameOfNow = (): string =>
   `agent-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')}`

@@ -31,7 +31,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     startOauth: createLimit(deps, 'oauth-start', 30),
     finishOauth: createLimit(deps, 'oauth-finish', 30),
   }
-  /** A login that begins does so in the user's first organization. */
+  /** Sets the cookies of a new login, which begins in the user's first organization. */
   const begin = (ctx: Context, tokens: TokenResponse): TokenResponse => {
     clearCookie(ctx, auth, ORGANIZATION)
     setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
@@ -83,7 +83,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   handle(authEndpoints.listApiKeys, async ({ actor }) => reply(200, { data: await listApiKeys(deps, actor) }))
   handle(authEndpoints.createApiKey, async ({ actor, credential, body, once }) => {
     checkScopes(body.scopes ?? [])
-    // What is kept for a repetition of the request has no key in it.
+    // The answer stored for repetitions of the request does not contain the key.
     const made = await once((attempt) => createApiKey(deps, actor, body, { ...attempt, loginId: credential?.id }))
     return reply(201, presentMade(deps, made), NOT_STORED)
   })
@@ -93,5 +93,5 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   })
 }
 
-/** An answer with a secret in it is nobody's to keep. */
+/** Headers of an answer with a secret, which must not be cached. */
 const NOT_STORED = { 'Cache-Control': 'no-store' }

@@ -25,5 +25,5 @@ export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
   })
 }
 
-/** An event is written out by its reader already. */
+/** Returns the event's line, which its reader has already serialized. */
 const lineOf = ({ line }: EventLine): string => line

@@ -23,7 +23,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
         organizationId: actor.organizationId,
         credential,
         sessionId: id,
-        // With no room for a stream the message is not accepted either, or the client would send it twice.
+        // Without room for a stream the message is not accepted either; otherwise the client would send it twice.
         open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, { onOverflow }),
       })
       return undefined
@@ -45,7 +45,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'
 
-/** Aborts after `ms`, when the client goes, or with the server. */
+/** Returns a signal that aborts after `ms`, when the client disconnects, or when the server closes. */
 function waitFor(ctx: Context, ms: number, closing: AbortSignal): { signal: AbortSignal; end(): void } {
   const over = new AbortController()
   const abort = () => over.abort()

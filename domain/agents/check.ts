@@ -14,7 +14,7 @@ type Checked = {
   tools?: ToolDefinition[] | null | undefined
 }
 
-/** Throws `invalid` for a model, a capability, a tool or a script that cannot work; what is not given is not looked at. */
+/** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
 export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
   checkModel(deps, input.default_model_id, 'default_model_id')
   checkCapabilities(deps, input.capabilities)
@@ -23,14 +23,14 @@ export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
   await checkTools(deps, input.tools)
 }
 
-/** Throws `invalid` when a model id is given that does not exist. */
+/** Throws `invalid` for a model id that does not exist. */
 export function checkModel(deps: Deps, modelId: ModelId | null | undefined, field: string): void {
   if (modelId && findModel(deps.models, modelId) === undefined) {
     throw invalid(`${field}: there is no model ${toId('model', modelId)}; GET /v1/llm-models lists them`)
   }
 }
 
-/** Throws `invalid` for a capability that does not exist; one that is coming soon may be named already. */
+/** Throws `invalid` for an unknown capability. Capabilities that are coming soon are known. */
 export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfig[] | null | undefined): void {
   const known = new Set(deps.capabilities.map(({ id }) => id))
   const unknown = capabilities?.find(({ ref }) => !known.has(ref))
@@ -38,7 +38,7 @@ export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfi
   throw invalid(`capabilities: there is no capability "${unknown.ref.slice(0, 100)}"; GET /v1/capabilities lists them`)
 }
 
-/** Throws `invalid` for a tool whose parameters are no JSON Schema of an object. */
+/** Throws `invalid` for a tool whose parameters are not the JSON Schema of an object. */
 export async function checkTools(deps: Deps, tools: ToolDefinition[] | null | undefined): Promise<void> {
   const problems = await checkSchemas(
     deps.threads.schemas,

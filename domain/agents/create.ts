@@ -15,8 +15,8 @@ import { updateAgent } from './update.ts'
 export type WrittenAgent = { created: boolean; agent: Agent }
 
 /**
- * `id` in the input names an agent to replace, or to create when there is none. Throws `invalid` for a model, a
- * capability, a tool or a script that cannot work.
+ * Creates an agent. With an `id` in the input, replaces that agent, or creates it when there is none. Throws `invalid`
+ * for a model, a capability, a tool or a script that cannot work.
  */
 export async function createAgent(
   deps: Deps,
@@ -32,7 +32,10 @@ export async function createAgent(
   return { created: true, agent }
 }
 
-/** Creates the agent, or replaces it but for capabilities that are not given. Throws as createAgent. */
+/**
+ * Creates the agent, or replaces it. A replaced agent keeps its capabilities when none are given. Throws the errors of
+ * createAgent.
+ */
 export async function putAgent(
   deps: Deps,
   actor: Actor,
@@ -41,7 +44,7 @@ export async function putAgent(
   attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
   const { capabilities, ...fields } = writableFields(input)
-  // The insert comes first, so that of two requests with one new id one creates and the other replaces.
+  // Inserts first, so that of two concurrent requests with one new id one creates and the other replaces.
   const written = await findOrInsert<WrittenAgent>(attempt, {
     find: async (requestId) => {
       const row = await findWritten(deps, actor, id, requestId)
@@ -62,7 +65,7 @@ export async function putAgent(
   return { created: false, agent }
 }
 
-/** Throws `conflict` when the document's id exists, and as createAgent. */
+/** Creates an agent from a document. Throws `conflict` when the document's id exists, and the errors of createAgent. */
 export async function importAgent(
   deps: Deps,
   actor: Actor,
@@ -82,11 +85,11 @@ export async function importAgent(
   return presentAgent(row)
 }
 
-/** Throws `not_found`. */
+/** Creates a copy of an agent. Throws `not_found`. */
 export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: CreationAttempt): Promise<Agent> {
   return createNew(deps, actor, attempt, async () => {
     const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
-    // As another agent has them already.
+    // Valid, because another agent has them already.
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
     return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools }
@@ -95,7 +98,7 @@ export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: Creati
 
 const COPY = ' (copy)'
 
-/** A name that is too long for the addition loses its last characters to it. */
+/** Returns the name of a copy. A name that is too long for the suffix loses its last characters. */
 function nameOfCopy(name: string): string {
   const kept = [...name]
   while (Buffer.byteLength(kept.join('')) > MAX_NAME_BYTES - COPY.length) kept.pop()
@@ -110,7 +113,7 @@ const writableFields = (input: CreateAgentRequest) => ({
   systemPrompt: input.system_prompt,
   defaultModelId: input.default_model_id ?? null,
   tags: input.tags ?? [],
-  // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+  // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
   capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
   tools: (input.tools ?? []) as Prisma.InputJsonValue,
 })
@@ -129,13 +132,13 @@ const createNew = async (
     }),
   )
 
-/** The agent, if it was another run of this request that wrote it last but for PATCH. */
+/** Returns the agent if another run of this request was the last to write it, apart from PATCH. */
 async function findWritten(deps: Deps, actor: Actor, id: string, requestId: string): Promise<AgentRow | undefined> {
   const row = await findAgent(deps, actor, id)
   return row?.requestId === requestId ? row : undefined
 }
 
-/** Undefined when the organization has an agent with that id. */
+/** Inserts an agent. Returns undefined when the organization has an agent with that id. */
 async function insertAgent(
   deps: Deps,
   { organizationId }: Actor,

@@ -11,7 +11,7 @@ const AGENTS_AT_ONCE = 20
 
 type Found = SizedRow & { id: string; createdAt: Date }
 
-/** The active agents, newest first; with `search` those that have it in name or description. */
+/** Lists the active agents, newest first. `search` selects those that contain it in their name or description. */
 export const listAgents = (deps: Deps, actor: Actor, search?: string): Pages<Agent> =>
   pages({
     atOnce: AGENTS_AT_ONCE,

@@ -11,7 +11,7 @@ export const presentAgent = (row: AgentRow): Agent => ({
   system_prompt: row.systemPrompt,
   default_model_id: row.defaultModelId && toId('model', row.defaultModelId),
   tags: row.tags,
-  // Written by create.ts and update.ts only.
+  // Validated when written, which only create.ts and update.ts do.
   capabilities: row.capabilities as AgentCapabilityConfig[],
   tools: row.tools as ToolDefinition[],
   status: row.status,

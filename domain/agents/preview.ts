@@ -6,7 +6,10 @@ import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
 import type { Deps } from '../deps.ts'
 import { checkCapabilities, checkTools } from './check.ts'
 
-/** What a model would be given. Throws `invalid` for a capability or a tool that cannot work. */
+/**
+ * Returns the prompt and the tools that a model would be given. Throws `invalid` for a capability or a tool that cannot
+ * work.
+ */
 export async function previewAgent(deps: Deps, input: PreviewAgentRequest): Promise<AgentPreviewResponse> {
   checkCapabilities(deps, input.capabilities)
   await checkTools(deps, input.tools)

@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { presentAgent } from './present.ts'
 
-/** Throws `not_found`. */
+/** Returns an agent, even an archived one. Throws `not_found`. */
 export const getAgent = async (deps: Deps, actor: Actor, id: AgentId): Promise<Agent> =>
   presentAgent(await requireAgent(deps, actor, id))
 

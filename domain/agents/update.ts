@@ -8,7 +8,10 @@ import { checkAgent } from './check.ts'
 import { presentAgent } from './present.ts'
 import { requireAgent } from './read.ts'
 
-/** One statement, so that of several changes at once none is lost. Throws `not_found`, and as createAgent. */
+/**
+ * Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`, and the errors
+ * of createAgent.
+ */
 export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
   await requireAgent(deps, actor, id)
   await checkAgent(deps, input)
@@ -18,19 +21,19 @@ export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: U
     systemPrompt: input.system_prompt ?? undefined,
     defaultModelId: input.default_model_id ?? undefined,
     tags: input.tags ?? undefined,
-    // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+    // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
     tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
     status: input.status ?? undefined,
   })
 }
 
-/** May be repeated. Throws `not_found`. */
+/** Archives an agent; may be repeated. Throws `not_found`. */
 export async function archiveAgent(deps: Deps, actor: Actor, id: AgentId): Promise<void> {
   await updateAgent(deps, actor, id, { status: 'archived' })
 }
 
-/** Throws `not_found`. */
+/** Updates an agent's row. Throws `not_found`. */
 export async function updateAgent(
   deps: Deps,
   { organizationId }: Actor,

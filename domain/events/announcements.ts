@@ -4,36 +4,39 @@ import { type ContentPart, textOf } from '../../contract/messages.ts'
 import { truncate } from '../../lib/truncate.ts'
 
 /**
- * What a new event means for the state of its session and turn. `record_events` applies it under the session's lock;
- * prisma/functions/record_events.sql says how.
+ * Effect of a new event on the state of its session and turn. `record_events` applies it under the session's lock;
+ * prisma/functions/record_events.sql describes how.
  */
 export type Announcement = {
-  /** An event that announces 'idle' is left out while another turn of the session is unfinished. */
+  /**
+   * New status of the session. An event that announces 'idle' is left out while another turn of the session is
+   * unfinished.
+   */
   sessionStatus?: 'active' | 'waitingfortoolresults' | 'idle'
-  /** Such an event is left out when the session has started before. */
+  /** Marks the session as started. The event is left out when the session has started before. */
   beginsSession?: true
-  /** The beginning of the session's latest answer. */
+  /** Beginning of the session's latest answer. */
   outputPreview?: string
-  /** The last three end the turn. */
+  /** New status of the turn; the last three end it. */
   turnStatus?: 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
   beginsTurn?: true
-  /** Model calls that the turn has begun, added to those before. */
+  /** Number of model calls that the turn has begun, added to the previous ones. */
   iterations?: number
-  /** Tokens, added to those of turn, session and agent. */
+  /** Number of tokens used, added to those of the turn, the session and the agent. */
   usage?: Required<{ [K in keyof TokenUsage]: number }>
   failure?: { error: string; code: string | undefined }
-  /** A waiting turn goes on when no call is pending after this event. */
+  /** Lets a waiting turn continue when no call is pending after this event. */
   answersCall?: true
-  /** A turn that has begun owes its workflow a notice of this event. */
+  /** Requires a notice of this event to the workflow of a turn that has begun. */
   notifiesWorkflow?: true
   /**
-   * A step that is tried again tells it again. The unique index events_once exempts the type, so one more such type
-   * needs a migration, which changes the index and the predicate in record_events.
+   * Allows a retried step to record the event again. The unique index events_once exempts the type. One more such type
+   * needs a migration that changes the index and the predicate in record_events.
    */
   mayRepeat?: true
 }
 
-/** The fields of events' data that announce something. */
+/** Fields of event data that announcements are made from. */
 type AnnouncingData = {
   message?: { content?: ContentPart[] }
   usage?: TokenUsage | null
@@ -47,7 +50,7 @@ const NOTHING: Announcement = {}
 const REPEATS: Announcement = { mayRepeat: true }
 
 const rules: Record<EventType, Rule> = {
-  // Recorded with its turn's row, past record_events.
+  // Recorded together with its turn's row, not by record_events.
   'input.message': NOTHING,
   'session.started': { beginsSession: true },
   'session.activated': { sessionStatus: 'active' },
@@ -58,7 +61,7 @@ const rules: Record<EventType, Rule> = {
     turnStatus: 'failed',
     ...(error === undefined ? {} : { failure: { error, code: error_code } }),
   }),
-  // Who cancels a turn need not be its workflow.
+  // A turn may be cancelled by something other than its workflow.
   'turn.cancelled': { turnStatus: 'cancelled', notifiesWorkflow: true },
   'reason.started': { sessionStatus: 'active', turnStatus: 'active', iterations: 1 },
   'reason.completed': ({ usage }) => (usage ? { usage: completeUsage(usage) } : NOTHING),
@@ -78,9 +81,9 @@ const rules: Record<EventType, Rule> = {
 }
 
 export function announces({ type, data }: { type: EventType; data: Record<string, unknown> }): Announcement {
-  // A type that a later release will have, as tests of older readers write it, announces nothing.
+  // An event type of a later release, as tests of older readers write it, announces nothing.
   const rule: Rule | undefined = rules[type]
-  // Events are made by this service, with the data of their type.
+  // This service makes all events, with the data of their type.
   return typeof rule === 'function' ? rule(data as AnnouncingData) : (rule ?? NOTHING)
 }
 
@@ -91,6 +94,6 @@ const completeUsage = (usage: TokenUsage): Required<Announcement>['usage'] => ({
   cache_creation_tokens: usage.cache_creation_tokens ?? 0,
 })
 
-/** An answer of nothing but tool calls leaves the preview as it is. */
+/** Returns the preview of an answer. An answer that only has tool calls leaves the preview as it is. */
 const previewOf = (content: ContentPart[]): Announcement =>
   content.some(({ type }) => type === 'text') ? { outputPreview: truncate(textOf(content)) } : NOTHING

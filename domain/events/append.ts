@@ -5,7 +5,7 @@ import { type Announcement, announces } from './announcements.ts'
 import { publishEvents } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 
-/** `parts` goes to live readers only; a later reader computes it. */
+/** Event to record. `parts` is only for live readers; later readers compute it. */
 export type NewEvent = {
   type: EventType
   step?: string
@@ -14,7 +14,7 @@ export type NewEvent = {
   parts?: ReadParts
 }
 
-/** Who appends. `fence` orders the attempts of a step: see turn_steps in prisma/schema.prisma. */
+/** Writer of events. `fence` orders the attempts of a step; see turn_steps in prisma/schema.prisma. */
 export type Writer = {
   sessionId: string
   turnId: string
@@ -23,8 +23,8 @@ export type Writer = {
 
 export type Appended =
   /**
-   * `events`: those that were not there yet. `at`: the time that they carry. `claims`: how many attempts of
-   * the step have begun. `nextTurnId`: when the turn ended, the one whose place it is now.
+   * Events have been recorded: `events` are those that were not there yet, `at` is the time that they carry. `claims`
+   * is the number of attempts of the step so far. `nextTurnId` is the turn that comes next, when this one has ended.
    */
   | { outcome: 'appended'; events: WireEvent[]; at: Date; claims: number; nextTurnId: string | null }
   | { outcome: 'turn_ended'; nextTurnId: string | null }
@@ -42,9 +42,9 @@ type Row = {
 }
 
 /**
- * Records events and the state that they announce in one transaction, then rings the doorbell.
- * May be repeated: an event of the turn that is there already is not recorded again.
- * It does not throw when the writer has lost its right to write; the outcome says so.
+ * Records events and the state that they announce in one transaction, then publishes them to the live stream. May be
+ * repeated: an event that the turn already has is not recorded again. Does not throw when the writer has lost its right
+ * to write; the outcome says so.
  */
 export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[]): Promise<Appended> {
   const appended = await recordEvents(deps, deps.db, writer, events)
@@ -52,7 +52,10 @@ export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[
   return appended
 }
 
-/** The first half of `appendEvents`, for a transaction of which it is a part; publish when that has been committed. */
+/**
+ * Records events like `appendEvents`, as a part of the caller's transaction. The caller publishes them after the
+ * commit.
+ */
 export async function recordEvents(
   deps: Deps,
   db: Prisma.TransactionClient,
@@ -67,7 +70,7 @@ export async function recordEvents(
   return toAppended(deps, writer, events, rows[0]?.result)
 }
 
-/** The same for several turns of one session, in their order and with one round trip. */
+/** Records events of several turns of one session, in their order and in one round trip. */
 export async function recordEventsOf(
   deps: Deps,
   db: Prisma.TransactionClient,
@@ -82,7 +85,7 @@ export async function recordEventsOf(
   return turns.map(({ turnId, events }, index) => toAppended(deps, { sessionId, turnId }, events, rows[index]?.result))
 }
 
-/** The parameter p_events of record_events. */
+/** Returns the parameter p_events of record_events. */
 const toStored = (events: NewEvent[]): string =>
   JSON.stringify(
     events.map((event) => ({

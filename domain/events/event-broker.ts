@@ -5,11 +5,11 @@ import { sleep } from '../../lib/sleep.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import { type LiveEntry, RELAY_STREAMS, readRelayFields, relayKey } from './live-entry.ts'
 
-/** A reader that waits for news of one session. */
+/** Subscription of one reader to the events of one session. */
 export type Subscription = {
-  /** Entries since the last call. `missed`: some are not here and have to be read from the record. */
+  /** Returns the entries since the last call. `missed`: some are missing, and must be read from the record. */
   take(): { entries: LiveEntry[]; missed: boolean }
-  /** Called when more came than an inbox holds; what it held is dropped, the record has it. */
+  /** Called when more entries arrive than the inbox holds. Its entries are dropped; the record has them. */
   onOverflow: () => void
   /** Resolves when there is something to take, the session is gone, or the signal aborts. */
   wait(signal: AbortSignal): Promise<void>
@@ -17,9 +17,15 @@ export type Subscription = {
 }
 
 export type EventBroker = {
-  /** `cursor` is asked for the last sequence that the subscriber has, whenever the broker compares with the record. */
+  /**
+   * Subscribes to a session. `cursor` returns the subscriber's last sequence, and is called whenever the broker
+   * compares with the record.
+   */
   subscribe(sessionId: string, cursor: () => number): Subscription
-  /** Calls `onEnd` when the news comes that a turn has ended; the news may get lost. Returns what ends the watch. */
+  /**
+   * Calls `onEnd` when a live entry reports the turn's end; entries may get lost. Returns a function that ends the
+   * watch.
+   */
   watchTurn(turnId: string, onEnd: () => void): () => void
   close(): Promise<void>
 }
@@ -28,28 +34,29 @@ type TurnWatches = Map<string, Set<() => void>>
 type Subscriber = { cursor: () => number; deliver(entry: LiveEntry): void; invalidate(): void }
 
 type BrokerOptions = {
-  /** A connection of the broker's own: it blocks in XREAD. */
+  /** Redis connection of the broker alone: it blocks in XREAD. */
   reader: Redis
   db: PrismaClient
   log: Logger
   prefix: string
-  /** How often subscribers are compared with the record, in ms: with Redis there, and without. */
+  /** Interval between comparisons of subscribers with the record, in ms: with Redis available, and without. */
   checkMs: number
   checkWithoutRedisMs: number
 }
 
-/** A subscriber that falls behind by more reads the record instead: the broker never holds more than this for it. */
+/** Limits of a subscriber's inbox. A subscriber that falls further behind reads the record instead. */
 const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
 const BLOCK_MS = 2000
-/** Of each relay stream, and its entries may be large. */
+/** Number of entries read at once from each relay stream; entries may be large. */
 const READ_COUNT = 100
 const CONNECTING_MS = 50
 const RETRY_MS = 200
 
 /**
- * One blocking Redis connection for all streams of a process. It only saves time: every `checkMs` one query
- * compares all subscribers with the record, so that a lost entry, or a lost Redis, costs a delay and nothing else.
+ * Creates the event broker, which has one blocking Redis connection for all streams of a process. Redis only saves
+ * time: every `checkMs` one query compares all subscribers with the record. A lost entry, or a lost Redis, therefore
+ * costs no more than a delay.
  */
 export function createEventBroker(options: BrokerOptions): EventBroker {
   const subscribers: Subscribers = new Map()
@@ -60,7 +67,7 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
   let checkedAt = performance.now()
   let checking = false
   const timer = setInterval(() => {
-    // Asked each time, so that a Redis that has just gone away holds streams up for no longer than one that is away.
+    // Evaluated at each tick, so that a loss of Redis switches to the interval without Redis at once.
     const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
     if (checking || performance.now() - checkedAt < dueMs) return
     checking = true
@@ -110,7 +117,7 @@ function subscribe(subscribers: Subscribers, sessionId: string, cursor: () => nu
 type Held = { entries: LiveEntry[]; bytes: number; missed: boolean }
 const nothing = (): Held => ({ entries: [], bytes: 0, missed: false })
 
-/** Entries that wait for their subscriber; all of them are dropped when there are too many. */
+/** Creates an inbox of entries that wait for their subscriber. All of them are dropped when there are too many. */
 function createInbox() {
   let held = nothing()
   let wake = () => {}
@@ -126,7 +133,7 @@ function createInbox() {
       held = nothing()
       return { entries, missed }
     },
-    /** False when it holds nothing now, because it would have been too much. */
+    /** Adds an entry. Returns false when there were too many, and the inbox is empty now. */
     add(entry: LiveEntry): boolean {
       held.bytes += entry.line.length
       const isFull = held.entries.length >= MAX_INBOX_ENTRIES || held.bytes > MAX_INBOX_BYTES
@@ -158,8 +165,8 @@ function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () 
 }
 
 /**
- * One query for all subscribers; those whose session has moved on, or is gone, look for themselves. Never two at once: who
- * asks while one is under way, which may not know the latest, shares the next one.
+ * Returns a check of all subscribers with one query. It invalidates those whose session has moved on or is gone. Checks
+ * never overlap: calls during a check, which may miss the latest state, share the next one.
  */
 function createCheck({ db, log }: BrokerOptions, subscribers: Subscribers): () => Promise<void> {
   const check = async () => {
@@ -211,7 +218,7 @@ async function readRelay(
     try {
       if (positions === undefined) {
         positions = await lastPositions(reader, keys)
-        // Not waited for: Postgres may be slow when Redis is back.
+        // Not awaited: Postgres may be slow when Redis is back.
         void check()
       }
       for (const [key, entries] of (await readStreams(reader, keys, positions)) ?? []) {
@@ -220,7 +227,7 @@ async function readRelay(
       }
     } catch (error) {
       if (signal.aborted) return
-      // What was published meanwhile may be lost to us: start at the end and compare with the record.
+      // Entries published meanwhile may be lost: start at the end and compare with the record.
       positions = undefined
       await sleep(RETRY_MS, signal)
       log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')

@@ -3,21 +3,22 @@ import { invalid } from '../errors.ts'
 import { toId } from '../ids.ts'
 
 /**
- * An event id is a UUIDv7 that carries its event's place, so that a cursor needs no look-up and outlives the event:
+ * Codec of event ids. An id is a UUIDv7 that contains its event's place, so that a cursor needs no look-up and outlives
+ * the event:
  *
- *     48 bits  unix time in ms          (what UUIDv7 asks for)
+ *     48 bits  unix time in ms          (required by UUIDv7)
  *      4 bits  version 7
  *     12 bits  sequence, high part
  *      2 bits  variant
  *     20 bits  sequence, low part
  *     42 bits  check
  *
- * So the ids of a session sort as its events do. The check is a keyed hash of session, sequence and time. It tells an id of another session, or an invented one,
- * from a real one; it protects nothing else.
+ * The ids of a session therefore sort like its events. The check is a keyed hash of session, sequence and time. It
+ * tells a real id from an invented one or one of another session, and protects nothing else.
  */
 export type EventIds = {
   encode(sessionId: string, sequence: number, tsMs: number): string
-  /** The sequence of an `event_<hex>` id. Throws `invalid` for one that is malformed or not of this session. */
+  /** Returns the sequence of an `event_<hex>` id. Throws `invalid` for one that is malformed or not of this session. */
   decode(sessionId: string, id: string): number
 }
 
@@ -26,7 +27,7 @@ const CHECK_BITS = 42n
 
 export function createEventIds(key: Uint8Array): EventIds {
   const prefix = Buffer.from(key).toString('hex')
-  // A key of fixed length in front, and most of the digest left out: no HMAC is needed to keep it from being extended.
+  // No HMAC is needed against length extension: the key has a fixed length, and most of the digest is left out.
   const check = (sessionId: string, sequence: number, tsMs: number): Buffer =>
     hash('sha256', `${prefix}/${sessionId}/${sequence}/${tsMs}`, 'buffer')
 

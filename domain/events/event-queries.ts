@@ -7,20 +7,23 @@ import type { StoredEvent } from './present.ts'
 
 export type Row = Omit<StoredEvent, 'sessionId'>
 
-/** One look at the record: appends of a session are in order of commit, so everything up to `through` is there. */
+/**
+ * Result of one read of the record. A session's events are appended in the order of commits, so everything up to
+ * `through` is there.
+ */
 export type EventRows = {
   rows: Row[]
-  /** The session's last sequence; undefined when the session is gone. */
+  /** Last sequence of the session; undefined when the session is gone. */
   through: number | undefined
-  /** There may be more than these rows. */
+  /** True when there may be further rows. */
   hasMore: boolean
-  /** There are, up to the limit: these rows are large. */
+  /** True when the rows reach the size of a page, so they are large. */
   isFull: boolean
 }
 
 type FoundRow = Row & SizedRow & { through: number }
 
-/** The events after sequence `after`, at most `limit`, and no more than fit into a look. */
+/** Reads the events after sequence `after`, at most `limit`, and no more than fit into a page. */
 export async function readEventRows(
   deps: Deps,
   sessionId: string,
@@ -37,7 +40,7 @@ export async function readEventRows(
   const found = await deps.db.$queryRaw<FoundRow[]>`
     SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL ${sizedEventsSql(events)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
-  // A session without such events gives one row, without an event.
+  // A session without such events yields one row without an event.
   const rows = found.filter((row) => row.sequence !== null)
   return {
     rows,
@@ -48,8 +51,8 @@ export async function readEventRows(
 }
 
 /**
- * The text of a message before this delta, for a reader that begins in its middle. A message's deltas are deleted all at
- * once, so the text is whole while this one is there.
+ * Returns the text of a message before this delta, for a reader that begins in its middle; undefined when the delta is
+ * gone. A message's deltas are deleted all at once, so the text is complete while this one exists.
  */
 export async function textBefore(deps: Deps, event: StoredEvent): Promise<string | undefined> {
   const rows = await deps.db.$queryRaw<{ text: string | null; isThere: boolean | null }[]>`

@@ -11,19 +11,19 @@ const RETRY_MS = 1000
 export type FollowOptions = {
   filter?: EventFilter
   expand: ExpandGenerations
-  /** Called when more than 1 MiB waits for a consumer that does not come for it. */
+  /** Called when the inbox overflows because the consumer does not take live events. */
   onOverflow?: (() => void) | undefined
 }
 
-/** Where a follower is; one that is behind reads the record, any other takes what its inbox holds. */
+/** State of a follower. When it is behind it reads the record, otherwise it takes what its inbox holds. */
 type Position = { cursor: number; isBehind: boolean }
 
 /**
- * The events of a session after sequence `after`, in order, each once, first from the record and then live, until
- * the signal aborts (the generator returns) or the session is deleted (it returns 'session_deleted').
+ * Yields a session's events after sequence `after`, in order and each once: first from the record, then live. Returns
+ * 'aborted' when the signal aborts, or 'session_deleted' when the session is gone.
  *
- * The cursor is the whole state. An entry of the relay at cursor + 1 is passed on as it is, an older one is dropped,
- * and any other case (a jump, a lost Redis, the start) is the same case: read the record from the cursor.
+ * The cursor is the whole state. A live entry at cursor + 1 is passed on as it is, an older one is dropped. Any other
+ * case (a gap, a lost Redis, the start) is the same case: read the record from the cursor.
  */
 export async function* follow(
   deps: Deps,
@@ -33,11 +33,14 @@ export async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
   const position: Position = { cursor: after, isBehind: true }
-  /** Only while there is something to read: most streams are up to date, and a reader is a tenth of what one takes. */
+  /**
+   * Reader of the record, kept only while there is something to read. Most streams are up to date, and a reader takes a
+   * tenth of what a stream takes.
+   */
   let read: EventReader | undefined
   const matches = createEventMatcher(filter)
   const inbox = deps.events.broker.subscribe(sessionId, () => position.cursor)
-  // Who is behind reads the record: nothing is lost with what its inbox held.
+  // A follower that is behind reads the record, so it loses nothing with its inbox.
   inbox.onOverflow = () => {
     if (!position.isBehind) onOverflow()
   }
@@ -64,7 +67,9 @@ export async function* follow(
   }
 }
 
-/** The entries that stand next to the cursor, which moves with them; a follower that misses one is behind from then on. */
+/**
+ * Takes the entries that follow the cursor, and moves it along. A follower that misses an entry is behind from then on.
+ */
 function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
   const { entries, missed } = inbox.take()
   if (missed) position.isBehind = true
@@ -81,7 +86,10 @@ function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
   return taken
 }
 
-/** While the record cannot be read a stream waits: its client would come back sooner, and make it worse. */
+/**
+ * Reads a page, and waits while the record cannot be read. If the stream ended instead, its client would reconnect
+ * sooner and make it worse.
+ */
 async function readPatiently(deps: Deps, read: EventReader, cursor: number, signal: AbortSignal): Promise<EventPage> {
   for (let hasLogged = false; ; hasLogged = true) {
     try {
@@ -94,7 +102,10 @@ async function readPatiently(deps: Deps, read: EventReader, cursor: number, sign
   }
 }
 
-/** A stream that ends does not wait for Postgres, which may be away. Undefined when the signal aborts first. */
+/**
+ * Settles like `work`, or resolves to undefined when the signal aborts first: a stream that ends must not wait for
+ * Postgres, which may be unavailable.
+ */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const stop = () => resolve(undefined)

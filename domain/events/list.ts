@@ -8,7 +8,10 @@ const EVENTS_AT_ONCE = 500
 
 export type ListOptions = { filter?: EventFilter; expand: ExpandGenerations; limit?: number | undefined }
 
-/** Events in order, up to `limit` or to the end of the record. Throws `not_found` when the session is deleted meanwhile. */
+/**
+ * Lists events in order, up to `limit` or the end of the record. Throws `not_found` when the session is deleted
+ * meanwhile.
+ */
 export function listEvents(
   deps: Deps,
   sessionId: string,

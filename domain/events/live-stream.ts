@@ -2,14 +2,20 @@ import type { WireEvent } from '../../contract/events.ts'
 import type { Deps } from '../deps.ts'
 import { relayIndex, relayKey } from './live-entry.ts'
 
-/** A subscriber that falls further behind reads Postgres, so the relay stays small. */
+/**
+ * Number of entries kept in each relay stream. It can be small, because a subscriber that falls further behind reads
+ * Postgres.
+ */
 const KEPT_ENTRIES = 1000
-/** Longer lines ring the bell without their text: Redis holds news, not the record. */
+/**
+ * Maximum length of a published line. Longer events are published without their line: Redis holds hints, not the
+ * record.
+ */
 export const MAX_LINE_LENGTH = 64 * 1024
 
 /**
- * Rings the doorbell for recorded events. Never waits and never fails: what does not arrive here is read from
- * Postgres by the broker's next check.
+ * Publishes recorded events to the live stream. Never waits and never fails: what does not arrive is read from Postgres
+ * after the broker's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
@@ -21,8 +27,8 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
 }
 
 /**
- * Makes those who follow a deleted session look at the record, where it is not any more: an entry that comes after
- * every other. Lost, it costs them the time until the broker's next check.
+ * Publishes the deletion of a session, as an entry that comes after every other. It makes followers read the record,
+ * where the session is gone. If it is lost, they notice at the broker's next check.
  */
 export function publishDeletion(deps: Deps, sessionId: string): void {
   const noTurn = '00000000-0000-0000-0000-000000000000'
@@ -42,7 +48,7 @@ function relayLine(event: WireEvent): string {
   return line.length <= MAX_LINE_LENGTH ? line : ''
 }
 
-/** Tells a conversation that is too long for the relay without writing all of it out first. */
+/** Reports whether a conversation is too long for the live stream, without serializing all of it first. */
 function isLongGeneration(event: WireEvent): boolean {
   if (!('messages' in event.data)) return false
   let length = 0

@@ -2,14 +2,16 @@ import type { Deps } from '../deps.ts'
 import { textBefore } from './event-queries.ts'
 import type { ReadParts, StoredEvent } from './present.ts'
 
-/** The text of the message that a reader is in the middle of, so that `accumulated` costs nothing from page to page. */
+/**
+ * Text of the message that a reader is in the middle of, kept so that `accumulated` costs nothing from page to page.
+ */
 export type MessageTexts = {
-  /** The parts of an event; undefined when the text before it has to be found first. */
+  /** Returns the parts of an event; undefined when the text before it has to be found first. */
   partsOf(event: StoredEvent): ReadParts | undefined
-  /** Finds the text before a delta. False when retention has deleted the event since it was read. */
+  /** Finds the text before a delta. Returns false when retention has deleted the event since it was read. */
   find(event: StoredEvent): Promise<boolean>
   clear(): void
-  /** Characters that are remembered. */
+  /** Returns the number of characters that are remembered. */
   length(): number
 }
 
@@ -23,7 +25,7 @@ export function createMessageTexts(deps: Deps): MessageTexts {
   const texts = new Map<string, string>()
   let textsOf: string | null = null
 
-  /** Forgets every other message: no more than the text of one is remembered. */
+  /** Forgets every other message, so that the text of no more than one is remembered. */
   const enterMessage = ({ execId }: StoredEvent) => {
     if (execId !== textsOf) texts.clear()
     textsOf = execId

@@ -3,7 +3,7 @@ import { pageBySizeSql } from '../page-by-size.ts'
 
 export const EVENT_COLUMNS = Prisma.sql`sequence, type, ts, turn_id, step, exec_id, data`
 
-/** Of the events found, which are selected by EVENT_COLUMNS, as many as fit into a page. */
+/** Selects as many of the found events as fit into a page. `found` selects EVENT_COLUMNS. */
 export const sizedEventsSql = (found: Prisma.Sql, direction = Prisma.sql`ASC`): Prisma.Sql =>
   pageBySizeSql({
     found,

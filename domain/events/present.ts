@@ -5,7 +5,7 @@ import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
 import { actStep, parseStep } from './steps.ts'
 
-/** An event as it is stored: `data` lacks what can be computed when it is read. */
+/** Event as it is stored: `data` lacks what can be computed when it is read. */
 export type StoredEvent = {
   sessionId: string
   sequence: number
@@ -17,15 +17,15 @@ export type StoredEvent = {
   data: Record<string, unknown>
 }
 
-/** What a stored event's data leaves out because it would repeat the conversation with every event. */
+/** Parts of an event that its stored data omits, because they would repeat the conversation with every event. */
 export type ReadParts = {
-  /** All text of the message up to and with this delta. */
+  /** Text of the message up to and including this delta. */
   accumulated?: string | undefined
-  /** The messages that a model call was given; a reader adds them to the line instead. */
+  /** Messages that a model call was given; a reader adds them to the line instead. */
   messages?: Message[] | undefined
 }
 
-/** What events are presented with: how ids are made, and the context that was made last. */
+/** Dependencies of presentEvent: the codec of event ids, and the last context. */
 export type Presenting = { ids: EventIds; lastContext: ContextMemo }
 
 export function presentEvent({ ids, lastContext }: Presenting, event: StoredEvent, parts: ReadParts): WireEvent {
@@ -36,7 +36,7 @@ export function presentEvent({ ids, lastContext }: Presenting, event: StoredEven
     session_id: toId('session', event.sessionId),
     sequence: event.sequence,
     context: presentContext(lastContext, event),
-    // The append functions are the only writers of events, and their input is typed by event type.
+    // Only this service writes events, with the data of their type.
     data: presentData(event, parts) as WireEvent['data'],
   }
 }
@@ -58,7 +58,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
   }
 }
 
-/** Messages are a view of events: these three types hold one each. */
+/** Types of the events that hold one message each; messages are a view of events. */
 export const messageTypes = ['input.message', 'output.message.completed', 'tool.completed'] as const
 
 export function presentMessage(event: StoredEvent): Message {
@@ -95,7 +95,10 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** `input.message` stands before its turn; everything else names turn, step and the span it belongs to. */
+/**
+ * Returns the context of an event. That of `input.message`, which precedes its turn, is empty; any other names turn,
+ * step and span.
+ */
 function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
   if (event.type === 'input.message') return {}
   const { turnId, step, execId } = event
@@ -111,7 +114,9 @@ function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
 
 type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { isCall: boolean; context: EventContext }
 
-/** Most events stand at the same place as the one before, and what is made for a place are several digests. */
+/**
+ * Last context, kept because most events share that of the previous one, and because making one takes several digests.
+ */
 export type ContextMemo = { last?: Place }
 
 function makeContext(event: StoredEvent, isCall: boolean): EventContext {
@@ -127,13 +132,13 @@ function makeContext(event: StoredEvent, isCall: boolean): EventContext {
   }
 }
 
-/** turn -> reason or act -> llm or tool. */
+/** Returns the parent in turn -> reason or act -> llm or tool. */
 function parentSpan(event: StoredEvent): string {
   const step = parseStep(event.step)
   return span(event.turnId, step?.kind === 'tool' ? actStep(step.iteration) : '')
 }
 
-/** 16 hex digits, as OpenTelemetry has them; the same for every attempt of a step. */
+/** Returns a span id of 16 hex digits, as in OpenTelemetry. It is the same for every attempt of a step. */
 const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
 const spanUuid = (turnId: string, step: string): string => digest(turnId, step).slice(0, 32)
 const digest = (turnId: string, step: string): string => hash('sha256', `${turnId}/${step}`)

@@ -1,4 +1,7 @@
-/** Runs work of one session one at a time in this process: whoever waits here for the lock holds no connection meanwhile. */
+/**
+ * Runs the work of each session one at a time in this process, so that work waiting for the session's lock holds no
+ * connection.
+ */
 export type SessionLines = <T>(sessionId: string, work: () => Promise<T>) => Promise<T>
 
 export function createSessionLines(): SessionLines {

@@ -4,16 +4,16 @@ import type { Deps } from '../deps.ts'
 import { type Appended, type NewEvent, recordEvents, recordEventsOf } from './append.ts'
 import { publishEvents } from './live-stream.ts'
 
-/** A session whose record nobody else writes until the transaction ends. */
+/** Session whose record nothing else can write until the transaction ends. */
 export type LockedSession = {
   id: string
   agentId: string | null
   db: Prisma.TransactionClient
-  /** As `appendEvents`; the events are published when the transaction has been committed. */
+  /** Appends like `appendEvents`, but publishes the events after the commit. */
   append(turnId: string, events: NewEvent[]): Promise<Appended>
-  /** The same for many turns, in their order. */
+  /** Appends events of many turns, in their order, and publishes them after the commit. */
   appendOf(turns: { turnId: string; events: NewEvent[] }[]): Promise<Appended[]>
-  /** Publishes events with the others that were recorded by other means. */
+  /** Publishes, together with the others, events that were recorded by other means. */
   publish(turnId: string, events: WireEvent[]): void
 }
 
@@ -21,8 +21,8 @@ const TIMEOUT_MS = 15_000
 const MAX_WAIT_MS = 5_000
 
 /**
- * For decisions that need to see the record stand still: locks the session, as every append does, and commits with
- * whatever `work` does. Undefined when the organization has no such session.
+ * Runs `work` in a transaction that locks the session, as every append does. It serves decisions during which the
+ * record must not change. Returns undefined when the organization has no such session.
  */
 export const withLockedSession = <T>(
   deps: Deps,

@@ -7,14 +7,14 @@ import { type CatalogModel, findModel, listModels } from '../llm/catalog.ts'
 
 export const listLlmModels = (deps: Deps): LlmModel[] => listModels(deps.models).map(presentModel)
 
-/** Throws `not_found`. */
+/** Returns a model of the catalog. Throws `not_found`. */
 export function getLlmModel(deps: Deps, id: ModelId): LlmModel {
   const model = findModel(deps.models, id)
   if (model === undefined) throw notFound('Model')
   return presentModel(model)
 }
 
-/** Predefined models are as old as their ids. */
+/** Creation time of the predefined models, which is that of their ids. */
 const PREDEFINED_AT = '2024-11-16T00:00:00.000Z'
 
 const presentModel = (model: CatalogModel): LlmModel => ({

@@ -25,14 +25,17 @@ import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
 import type { StartedTurn } from '../turns/turn-workflows.ts'
 
-/** It is kept with the Idempotency-Key of its request, so its fields cannot be renamed. */
+/**
+ * Message that has been accepted. It is stored with the Idempotency-Key of its request, so its fields cannot be
+ * renamed.
+ */
 export type AcceptedMessage = { message: Message; sessionUuid: SessionId; turnUuid: TurnId; sequence: number }
 
 /**
- * Accepts a user's message: one transaction stores the event input.message and the turn that will answer it, then
- * the turn's workflow is started if the turn is the session's next. From the transaction on the message has a turn,
- * whatever becomes of Temporal or of this process. Throws `conflict` for `on_busy: reject` while a turn is unfinished,
- * `too_many` when the queue is full.
+ * Accepts a user's message. One transaction stores the event input.message and the turn that will answer it. Then the
+ * turn's workflow is started, if the turn is the session's next. From the commit on the message has a turn, even if
+ * Temporal or this process fails. Throws `not_found`, `invalid` for a part or a model that cannot work, `conflict` for
+ * `on_busy: reject` while a turn is unfinished, and `too_many` when the queue is full.
  */
 export async function createMessage(
   deps: Deps,
@@ -48,7 +51,7 @@ export async function createMessage(
   })
 }
 
-/** The turn's id lets only one run of a request get through; any other one throws. */
+/** Checks and stores a message. The turn's id lets only one run of a request succeed; any other one throws. */
 async function acceptMessage(deps: Deps, message: NewMessage, input: CreateMessageRequest): Promise<AcceptedMessage> {
   checkParts(input)
   checkModel(deps, input.controls?.model_id, 'controls.model_id')
@@ -66,13 +69,16 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
   return event && toAccepted(place, presentInput(deps, event))
 }
 
-/** The common case: the session is idle, or the message queues. Undefined when there is more to decide. */
+/**
+ * Stores a message in the common case: the session is idle, or the message queues. Returns undefined when there is more
+ * to decide.
+ */
 async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
   const inserted = await insertMessage(deps.db, message, 'unless_waiting')
   if (inserted === undefined) return undefined
   const event = presentInput(deps, inserted.event)
   publishEvents(deps, message.sessionId, message.turnId, [event])
-  // Accepted is accepted: what fails from here on is the sweeper's to make good.
+  // The message has been accepted: the sweeper repairs whatever fails from here on.
   startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
     deps.log.warn({ err: error.message }, 'queue not read; the sweeper will start the turn')
   })
@@ -80,8 +86,9 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
 }
 
 /**
- * The statement saw the session either idle, then this turn is next, or busy. What it saw may be older than its lock:
- * a busy session may have gone idle, and another message may have come first. Then it is asked once more.
+ * Starts the turn if it is the session's next. The statement saw the session either idle, so that this turn is next, or
+ * busy. What it saw may be older than its lock: a busy session may have gone idle, and another message may have come
+ * first. So a busy session is queried once more.
  */
 async function startIfNext(deps: Deps, turn: StartedTurn, busy: boolean): Promise<void> {
   if (!busy || (await nextTurn(deps.db, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
@@ -89,7 +96,10 @@ async function startIfNext(deps: Deps, turn: StartedTurn, busy: boolean): Promis
 
 type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
 
-/** The message decides over turns that are unfinished, so the record has to stand still. */
+/**
+ * Stores a message under the session's lock, because the decision about unfinished turns needs a record that does not
+ * change.
+ */
 async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): Promise<AcceptedMessage> {
   const done = await withLockedSession(deps, message, async (session) => {
     const unfinished = await session.db.turn.findMany({
@@ -122,7 +132,10 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
   return toAccepted(message, event)
 }
 
-/** A turn that waits for its client does not hold up a message; others only when the sender says so. */
+/**
+ * Cancels the turns that must not hold up the message: one that waits for its client, and others only when the sender
+ * asks for it.
+ */
 async function cancelForBusyPolicy(
   session: LockedSession,
   head: { id: string; status: TurnStatus } | undefined,
@@ -135,10 +148,10 @@ async function cancelForBusyPolicy(
   return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
-/** How many turns of a session may be unfinished at once. */
+/** Maximum number of unfinished turns of a session. */
 const MAX_QUEUED_TURNS = 1000
 
-/** The turn's uuid is the message's too. */
+/** Ids of a message; the turn's uuid is the message's too. */
 type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 type NewMessage = MessagePlace & {
   content: InputContentPart[]
@@ -177,9 +190,9 @@ const toAccepted = ({ sessionId, turnId }: MessagePlace, event: WireEvent<'input
 })
 
 /**
- * One statement, so one transaction. Undefined when the organization has no such session; with `unless_waiting` also
- * when the session waits for tool results or its queue is full. `busy` is decided by what was there when the statement
- * began; a gap between that and its own sequence shows that it had to wait.
+ * Inserts a message and its turn in one statement, and so in one transaction. Returns undefined when the organization
+ * has no such session; with `unless_waiting` also when the session waits for tool results or its queue is full. `busy`
+ * reports what the statement saw when it began; a gap between that and its own sequence shows that it had to wait.
  */
 async function insertMessage(
   db: Prisma.TransactionClient,
@@ -220,7 +233,7 @@ async function insertMessage(
   return { event, agentId, busy }
 }
 
-/** What the contract's types cannot say about a part. */
+/** Checks what the contract's types cannot express about a part. Throws `invalid`. */
 function checkParts(input: CreateMessageRequest): void {
   input.message.content.forEach((part, index) => {
     if (part.type !== 'image') return

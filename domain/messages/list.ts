@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts'
 import type { Pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 
-/** Throws `not_found`, also later when the session is deleted meanwhile. */
+/** Lists a session's messages. Throws `not_found`, also later when the session is deleted meanwhile. */
 export async function listMessages(
   deps: Deps,
   actor: Actor,

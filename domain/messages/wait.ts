@@ -11,7 +11,10 @@ import type { AcceptedMessage } from './create.ts'
 
 type FollowTurn = { types?: readonly EventType[]; onOverflow?: () => void }
 
-/** The events of one turn, from its input.message to its end, then returns 'end'; `types` has to have what ends a turn. */
+/**
+ * Yields the events of one turn, from its input.message to its end, then returns 'end'. `types` must contain those that
+ * end a turn.
+ */
 export async function* followTurn(
   deps: Deps,
   accepted: AcceptedMessage,
@@ -40,8 +43,8 @@ export async function* followTurn(
 export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
 
 /**
- * Waits for a turn's end until the signal aborts. A turn that asks its client is not waited for any longer: who waits
- * here may be the one to answer. A caller that goes away changes nothing for the turn.
+ * Waits for a turn's end until the signal aborts. Returns early for a turn that asks its client, because the caller who
+ * waits may be the one to answer. A caller that disconnects changes nothing for the turn.
  */
 export async function waitForTurn(
   deps: Deps,
@@ -56,7 +59,7 @@ export async function waitForTurn(
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
 }
 
-/** The turn's last agent message, null when it has none. */
+/** Returns the turn's last agent message, or null when it has none. */
 async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
   const [row] = await deps.db.$queryRaw<Omit<StoredEvent, 'sessionId'>[]>`
     SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data FROM events

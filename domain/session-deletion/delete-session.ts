@@ -11,12 +11,12 @@ import { deleteOwnedData } from './owned-data.ts'
 
 type Deleted = { id: string; turnIds: string[] }
 
-/** How long a caller waits for what the session owned to be gone; what is left by then goes without it. */
+/** Time that a caller waits for the session's data to be deleted. The rest is deleted in the background. */
 const MOST_WAITING_MS = 10_000
 
 /**
- * Cancels what runs, waits or queues in the session and deletes it. From the one transaction on it exists for nobody,
- * and its streams end; what it owned is removed then, and the workflows of its turns are told, if need be by the sweeper.
+ * Cancels what runs, waits or queues in the session and deletes it. After this one transaction it exists for nobody,
+ * and its streams end. Its data is then removed and the workflows of its turns are notified, by the sweeper if need be.
  * Throws `not_found`.
  */
 export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
@@ -40,7 +40,7 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   })
   const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
-  // The answers to its messages quote them.
+  // The stored answers contain the session's messages.
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (SELECT id FROM turns WHERE session_id = ${session.id}::uuid)`
   await session.db.session.delete({ where: { id: session.id } })
@@ -55,7 +55,7 @@ async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<voi
 const GRACE_MS = 15_000
 const MOST_AT_ONCE = 20
 
-/** Finishes deletions that were begun: their process died, or Temporal was away. */
+/** Finishes interrupted deletions, whose process died or for which Temporal was unavailable. */
 export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
   const left = await deps.db.$queryRaw<Deleted[]>`
     SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions

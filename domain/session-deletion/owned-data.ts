@@ -4,12 +4,15 @@ import type { Deps } from '../deps.ts'
 /** Tables with a `session_id` whose rows no foreign key deletes, because there may be very many. */
 const OWNED = ['events']
 
-/** So that a statement stays far from its 30 s, however long the session was, and however large its rows. */
+/**
+ * Number of rows deleted by one statement. It keeps the statement far from its limit of 30 s, however long the session
+ * and however large its rows.
+ */
 const BATCH = 2000
 
 /**
- * Deletes all that a session owned and that no foreign key deletes with it. Resolves when nothing is left, whoever has
- * deleted it: it may run twice at once. Throws the signal's reason when it aborts.
+ * Deletes all data of a session that no foreign key deletes with it. Resolves when nothing is left, no matter which
+ * process deleted it, so it may run concurrently. Throws the signal's reason when it aborts.
  */
 export async function deleteOwnedData(deps: Deps, sessionId: string, signal?: AbortSignal): Promise<void> {
   for (const table of OWNED) await removeRows(deps, Prisma.raw(table), sessionId, signal)
@@ -22,7 +25,7 @@ async function removeRows(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const findRow = () => db.$queryRaw<unknown[]>`SELECT 1 FROM ${table} WHERE session_id = ${sessionId}::uuid LIMIT 1`
-  // What somebody else is deleting is there until that has been committed.
+  // Rows that another process is deleting are visible until it commits.
   while ((await findRow()).length > 0) {
     signal?.throwIfAborted()
     await db.$executeRaw`

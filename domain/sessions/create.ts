@@ -12,8 +12,8 @@ import { asUuid, DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
 /**
- * Throws `invalid` for an agent, a model or a capability that does not exist, for an archived agent, and for a tool that
- * cannot work.
+ * Creates a session. Throws `invalid` for an agent, a model or a capability that does not exist, for an archived agent,
+ * and for a tool that cannot work.
  */
 export async function createSession(
   deps: Deps,
@@ -42,12 +42,12 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
         modelId: input.model_id ?? null,
         title: input.title ?? null,
         tags: input.tags ?? [],
-        // Parsed by the contract; Prisma's JSON input type knows no `unknown`.
+        // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
         capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
         tools: (input.tools ?? []) as Prisma.InputJsonValue,
       },
     ],
-    // Another run of the request may have been here meanwhile.
+    // Another run of the request may have inserted it meanwhile.
     skipDuplicates: true,
   })
   return getSession(deps, actor, asUuid(id))

@@ -9,10 +9,13 @@ import { listEvents } from '../events/list.ts'
 import type { EventLine } from '../events/read.ts'
 import { requireSession } from './read.ts'
 
-/** A session, and the sequence after which a client goes on reading its events. */
+/** Session, and the sequence after which a client continues to read its events. */
 export type SessionCursor = { sessionId: string; after: number }
 
-/** The session and the sequence after which a client wants to go on: 0 without a cursor. */
+/**
+ * Returns the cursor from which a client continues: sequence 0 without `sinceId`. Throws `not_found`, and `invalid` for
+ * an id that is not of the session's record.
+ */
 export async function openCursor(
   deps: Deps,
   actor: Actor,
@@ -22,12 +25,14 @@ export async function openCursor(
   const session = await requireSession(deps, actor, sessionId)
   if (sinceId === undefined) return { sessionId: session.id, after: 0 }
   const after = deps.events.ids.decode(session.id, sinceId)
-  // A genuine id of an event that is not there: the record was set back to an earlier state.
+  // The id is genuine but its event does not exist: the record was reset to an earlier state.
   if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
   return { sessionId: session.id, after }
 }
 
-/** Events in batches that fit in memory, up to `limit`. Throws `not_found` when the session is deleted meanwhile. */
+/**
+ * Lists events in batches that fit in memory, up to `limit`. Throws `not_found` when the session is deleted meanwhile.
+ */
 export const listSessionEvents = (
   deps: Deps,
   { sessionId, after }: SessionCursor,
@@ -35,7 +40,7 @@ export const listSessionEvents = (
   limit: number | undefined,
 ): AsyncGenerator<EventLine[]> => listEvents(deps, sessionId, after, { filter, expand: expandGenerations, limit })
 
-/** Events from the cursor on, then live: see `follow`. */
+/** Yields events from the cursor on, then live; see `follow`. */
 export const followSession = (
   deps: Deps,
   { sessionId, after }: SessionCursor,

@@ -7,17 +7,17 @@ import { readSessions } from './read.ts'
 
 type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
 
-/** `before` and `skip`: where the sessions that are not pinned go on; null past their end. */
+/** Position of a page. `before` and `skip` locate its first session that is not pinned; they are null past the end. */
 type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
 
-/** Counts that are not of one agent; see SessionCount in prisma/schema.prisma. */
+/** Agent id of the counts over all agents; see SessionCount in prisma/schema.prisma. */
 const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
-/** A session and its agent may be megabytes. */
+/** Number of sessions read at once; a session with its agent may have megabytes. */
 const SESSIONS_AT_ONCE = 20
 
 /**
- * A page of the organization's sessions, or of one agent's: those that the caller has pinned first, each part newest
- * first. Its cost depends neither on how many sessions there are nor on how far back the page is.
+ * Returns a page of the organization's sessions, or of one agent's: first those that the caller has pinned, each part
+ * newest first. Its cost depends neither on the number of sessions nor on how far back the page is.
  */
 export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<Counted<Session>> {
   const { limit, offset, agent_id: agentId } = query
@@ -50,7 +50,10 @@ async function findOthers(
   return rows.map(({ id }) => id)
 }
 
-/** A statement of its own: one whose limit is known when it is planned is planned for it. */
+/**
+ * Finds the position of a page. It is a separate statement, so that the limit of the one that follows is known when it
+ * is planned.
+ */
 async function findPlace(
   deps: Deps,
   { organizationId, userId }: Actor,

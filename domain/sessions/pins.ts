@@ -4,10 +4,10 @@ import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { requireSession } from './read.ts'
 
-/** In one organization: every list that the user asks for there looks at all of them. */
+/** Maximum number of a user's pins in one organization: each list that the user requests there reads all of them. */
 const MAX_PINS = 1000
 
-/** Pins the session for the caller. May be repeated. Throws `not_found`, and `invalid` for one pin too many. */
+/** Pins the session for the caller; may be repeated. Throws `not_found`, and `invalid` for one pin too many. */
 export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const { organizationId, userId } = actor
   const session = await requireSession(deps, actor, id)
@@ -17,7 +17,7 @@ export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promi
   })
   if (pinned.some(({ sessionId }) => sessionId === session.id)) return
   if (pinned.length >= MAX_PINS) throw invalid(`You have ${MAX_PINS} pinned sessions; unpin one of them first`)
-  // From its row, which may be gone by now; the lock sees to it that it does not go in between.
+  // Selects from the session's row, which may be gone by now. The lock keeps it from being deleted in between.
   const inserted = await deps.db.$executeRaw`
     INSERT INTO session_pins (user_id, session_id)
     SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid FOR KEY SHARE
@@ -25,7 +25,7 @@ export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promi
   if (inserted === 0) await requireSession(deps, actor, id)
 }
 
-/** May be repeated. Throws `not_found`. */
+/** Unpins the session for the caller; may be repeated. Throws `not_found`. */
 export async function unpinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const session = await requireSession(deps, actor, id)
   await deps.db.sessionPin.deleteMany({ where: { userId: actor.userId, sessionId: session.id } })

@@ -7,7 +7,7 @@ import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
 import { presentUsage } from '../usage.ts'
 
-/** What belongs to a session in other tables; of the pins only the caller's. */
+/** Rows of other tables to load with a session; of the pins only the caller's. */
 export const relations = ({ userId }: Actor) =>
   ({
     agent: { select: { capabilities: true } },
@@ -17,7 +17,7 @@ export const relations = ({ userId }: Actor) =>
 type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
 
 export function presentSession(deps: Deps, row: SessionRow, activeSchedules: number): Session {
-  // Written by createSession and createAgent only.
+  // Validated by the contract when they were written.
   const capabilities = row.capabilities as AgentCapabilityConfig[]
   const ofAgent = (row.agent?.capabilities ?? []) as AgentCapabilityConfig[]
   return {
@@ -44,7 +44,7 @@ export function presentSession(deps: Deps, row: SessionRow, activeSchedules: num
   }
 }
 
-/** Each once, in the order in which the capabilities bring them. */
+/** Returns the features of the capabilities, each once, in the order of the capabilities. */
 const featuresOf = (deps: Deps, refs: AgentCapabilityConfig[]): string[] => [
   ...new Set(resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.features)),
 ]

@@ -6,14 +6,14 @@ import { notFound } from '../errors.ts'
 import { countActiveSchedules } from './active-schedules.ts'
 import { presentSession, relations } from './present.ts'
 
-/** Throws `not_found`. */
+/** Returns a session. Throws `not_found`. */
 export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promise<Session> {
   const [session] = await readSessions(deps, actor, [id])
   if (session === undefined) throw notFound('Session')
   return session
 }
 
-/** Those of the uuids that are sessions of the organization, in their order. */
+/** Reads the sessions with these uuids, in their order. Those that are not in the organization are left out. */
 export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Promise<Session[]> {
   const { organizationId } = actor
   const [rows, schedules] = await Promise.all([
@@ -27,7 +27,7 @@ export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Pro
   })
 }
 
-/** A session that the caller may see. Throws `not_found` for any other. */
+/** Returns the id and last sequence of a session in the caller's organization. Throws `not_found`. */
 export async function requireSession(
   deps: Deps,
   actor: Actor,

@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { getSession } from './read.ts'
 
-/** One statement, so that of several changes at once none is lost. Throws `not_found`. */
+/** Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`. */
 export async function patchSession(
   deps: Deps,
   actor: Actor,

@@ -15,22 +15,26 @@ const FIELDS = [
   'tools',
 ] as const
 
-/** What the document gives of an agent. It is for the contract to say whether the values are right. */
+/** Fields that a document gives for an agent. The contract validates their values. */
 export type AgentDocument = { [key in (typeof FIELDS)[number]]?: unknown } & { system_prompt: unknown }
 
-/** CPU time. */
+/** CPU time that a document may take, in ms. */
 const TIME_LIMIT_MS = 2000
 
 const OPENING = /^---[ \t]*\r?(?:\n|$)/
 const CLOSING = /(?<=^|\n)---[ \t]*\r?(?:\n|$)/
-/** What a map of an agent begins with, and has: most prose is known by that without being read as YAML. */
+/**
+ * Patterns of a YAML map of an agent: its first line and its keys. Most prose does not match them, and need not be read
+ * as YAML.
+ */
 const FIRST_LINE = /(?:^|\n)(?![ \t\r]*(?:#|\n|$)|---|%)([^\n]+)/
 const KEY_OR_BRACE = /^\s*[?{]|:(\s|$)/
 const AGENT_KEY = /^(["']?)(name|system_prompt)\1[ \t]*:/m
 
 /**
  * Reads an agent from Markdown with YAML front matter, JSON, YAML, or a text that is its prompt. Throws `invalid` for a
- * document that is broken, with its line, and for one without a prompt; `too_many` when the service is busy with others.
+ * malformed document, with the line, and for one without a prompt; `too_many` when the service is busy with other
+ * documents.
  */
 export async function parseAgentDocument(
   threads: DocumentThreads,
@@ -59,7 +63,7 @@ async function readFields(threads: DocumentThreads, text: string, type: string |
   return isYaml ? readYamlMap(threads, text, 0) : readJson(text)
 }
 
-/** `start`: where the line after the opening one begins. */
+/** Reads front matter and the text that follows it. `start` is the offset of the line after the opening one. */
 async function readFrontMatter(
   threads: DocumentThreads,
   text: string,
@@ -69,7 +73,7 @@ async function readFrontMatter(
   const rest = text.slice(start)
   const closing = CLOSING.exec(rest)
   if (closing === null) {
-    // In YAML proper the line only says that a document begins.
+    // In plain YAML the line only marks the start of a document.
     if (isYaml) return readYamlMap(threads, text, 0)
     throw invalid('line 1: the front matter is not closed; it ends with a line that is ---')
   }

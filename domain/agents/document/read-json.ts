@@ -4,7 +4,7 @@ import { toJson } from './write-yaml.ts'
 
 export type Fields = Record<string, unknown>
 
-/** Throws `invalid` for what is no JSON object, with the line where JSON.parse tells it. */
+/** Parses a JSON object. Throws `invalid` for anything else, with the line where JSON.parse reports it. */
 export function readJson(text: string): Fields {
   let value: unknown
   try {
@@ -21,8 +21,9 @@ export const isMap = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * The front matter of a large agent, which is JSON so that no YAML has to be read. Undefined for anything that differs
- * in one character from how it would be written: it may hold what only a reader of YAML refuses, such as a key twice.
+ * Reads the front matter of a large agent, which is JSON so that no YAML has to be parsed. Returns undefined for text
+ * that differs in any character from how it would be written. Such text may contain what only a YAML reader refuses,
+ * such as a duplicate key.
  */
 export function readOwnJson(text: string): Fields | undefined {
   if (!text.startsWith('{')) return undefined
@@ -39,7 +40,10 @@ function malformed(text: string, message: string): string {
   return `${line === undefined ? 'The document begins with { but' : `line ${line}: the document`} is not valid JSON`
 }
 
-/** The message has the line, or only what is around the place, which may be there more than once. */
+/**
+ * Returns the line that a message of JSON.parse refers to. The message has the line, or only the text around the place;
+ * when that text occurs more than once, returns undefined.
+ */
 function lineOf(text: string, message: string): number | undefined {
   const line = /\(line (\d+) column \d+\)$/.exec(message)?.[1]
   if (line !== undefined) return Number(line)
@@ -50,7 +54,7 @@ function lineOf(text: string, message: string): number | undefined {
   return countLines(text.slice(0, start + CHARACTERS_BEFORE))
 }
 
-/** Of the place, in such a message. */
+/** Number of characters before the place that such a message shows. */
 const CHARACTERS_BEFORE = 10
 
 function countLines(text: string): number {
@@ -59,7 +63,7 @@ function countLines(text: string): number {
   return lines
 }
 
-/** Without recursion. */
+/** Throws `invalid` for too deep nesting. Works without recursion. */
 function checkDepth(root: object): void {
   const left = [{ value: root, depth: 1 }]
   for (let item = left.pop(); item !== undefined; item = left.pop()) {

@@ -12,9 +12,11 @@ import {
 import { MAX_DEPTH, type ScannedYaml, scanYaml, tooDeep, YamlProblem } from './scan-yaml.ts'
 
 export type YamlAnswer =
-  /** The value as JSON text, and where it begins. */
+  /** Value as JSON text, and the line where it begins. */
   | { json: string; line: number }
-  /** `isAgent`: it is a map with a name or a prompt all the same, so that it can hardly be prose. */
+  /**
+   * Problem and its line. `isAgent`: the text is nevertheless a map with a name or a prompt, so it can hardly be prose.
+   */
   | { problem: string; line: number; isAgent: boolean }
 
 type Plain = string | number | boolean | null | Plain[] | { [key: string]: Plain }
@@ -28,7 +30,7 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   NON_STRING_KEY: 'a key must be a text',
 }
 
-/** One YAML document of plain values; anything else is a problem that has a line, counted from 1. */
+/** Reads one YAML document of plain values. Anything else is a problem with a line, counted from 1. */
 export function readYaml(text: string): YamlAnswer {
   let isAgent = false
   try {
@@ -46,7 +48,10 @@ export function readYaml(text: string): YamlAnswer {
   }
 }
 
-/** Its own check for keys that are there twice would compare each with all others. */
+/**
+ * Composes the tokens into nodes. Duplicate keys are checked later: the composer would compare each key with all
+ * others.
+ */
 function compose({ tokens }: ScannedYaml, text: string): Composed {
   const composer = new Composer<ParsedNode>({ uniqueKeys: false, stringKeys: true })
   const [first, second] = [...composer.compose(tokens, true, text.length)]
@@ -57,7 +62,10 @@ function compose({ tokens }: ScannedYaml, text: string): Composed {
   return { root: first?.contents ?? null, problem: firstOf(problems) }
 }
 
-/** A key of several lines that is also a value is mostly a line that is indented too far; its place is where it ends. */
+/**
+ * Converts the composer's errors to problems. A key of several lines that is also a value is mostly a line that is
+ * indented too far; its place is where it ends.
+ */
 function placeProblems(errors: YAMLParseError[], text: string): YamlProblem[] {
   const startsOf = (wanted: string) => new Set(errors.filter(({ code }) => code === wanted).map(({ pos }) => pos[0]))
   const multiline = startsOf('MULTILINE_IMPLICIT_KEY')
@@ -97,11 +105,11 @@ function toPlainScalar({ value, range }: Scalar.Parsed): Plain {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     throw new YamlProblem(range[0], 'a number must be finite; put text such as .inf or .nan in quotes')
   }
-  // The core schema's tags resolve to nothing else.
+  // The core schema's tags resolve to no other types.
   return value as Plain
 }
 
-/** Not by assignment, which would take `__proto__` for something else. */
+/** Converts a map. Uses Object.fromEntries, because assignment would treat `__proto__` specially. */
 function toPlainMap(map: YAMLMap<Key, ParsedNode | null>, depth: number): Plain {
   const seen = new Set<string>()
   return Object.fromEntries(

@@ -7,15 +7,19 @@ export type RenderedAgent = Pick<
   'name' | 'description' | 'system_prompt' | 'default_model_id' | 'tags' | 'capabilities' | 'tools'
 >
 
-/** More would be much to read as YAML; the front matter is a line of JSON then. */
+/**
+ * Maximum number of values written as YAML. Larger front matter is a line of JSON, because so much YAML is slow to
+ * read.
+ */
 const MAX_YAML_VALUES = 10_000
 const MAX_SLUG_LENGTH = 100
 
 /**
- * Markdown with YAML front matter, which parseAgentDocument reads as the same agent. What has its default is left out.
+ * Renders an agent as Markdown with YAML front matter, which parseAgentDocument reads as the same agent. Default values
+ * are omitted.
  */
 export function renderAgentDocument(fields: RenderedAgent): string {
-  // It is trimmed when it is read.
+  // A body is trimmed when it is read, which must not change the prompt.
   const isBody = fields.system_prompt !== '' && fields.system_prompt.trim() === fields.system_prompt
   const frontMatter = listFields(fields, isBody ? undefined : fields.system_prompt)
   const isLarge = countValues(frontMatter, MAX_YAML_VALUES) > MAX_YAML_VALUES
@@ -23,7 +27,7 @@ export function renderAgentDocument(fields: RenderedAgent): string {
   return `---\n${head}---\n${isBody ? `\n${fields.system_prompt}\n` : ''}`
 }
 
-/** An agent's name in ASCII letters and digits, with hyphens between them. */
+/** Returns a file name made of the agent's name in ASCII letters and digits, with hyphens between words. */
 export function documentFileName(name: string): string {
   const words = name
     .normalize('NFKD')
@@ -46,18 +50,18 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
 
 const unlessEmpty = (list: Json[]): Json[] | undefined => (list.length === 0 ? undefined : list)
 
-/** A config that is null is not one that is left out. */
+/** Shortens a capability without a config to its id. A config of null is not omitted. */
 const shortCapability = ({ ref, config }: AgentCapabilityConfig): Json =>
-  // Parsed from JSON by whoever has the agent; zod's type for that is unknown.
+  // Parsed from JSON, for which zod's type is unknown.
   config === undefined ? ref : { ref, config: config as Json }
 
-/** After all that is short. */
+/** Moves the parameters behind the short fields. */
 function parametersLast({ parameters, ...rest }: ToolDefinition): Json {
-  // As for a config.
+  // Parsed from JSON, like a config.
   return { ...rest, parameters: parameters as JsonObject }
 }
 
-/** Stops counting above `most`. */
+/** Counts the values in a tree. Stops counting above `most`. */
 function countValues(root: Json | undefined, most: number): number {
   const left = [root]
   let count = 0

@@ -1,6 +1,6 @@
 import { CST, Lexer, Parser } from 'yaml'
 
-/** What is wrong with a text, and where. */
+/** Problem in a text, with its offset. */
 export class YamlProblem extends Error {
   override name = 'YamlProblem'
   readonly offset: number
@@ -13,16 +13,16 @@ export class YamlProblem extends Error {
 
 export type ScannedYaml = {
   tokens: CST.Token[]
-  /** The first thing that YAML has and a document may not: it is refused even when nothing else is wrong. */
+  /** First use of a YAML feature that documents must not use. It is refused even when nothing else is wrong. */
   forbidden: YamlProblem | undefined
-  /** Where it was too deep or too large to go on; the tokens are those before. */
+  /** Place where the scan stopped because the text is too deep or too large. The tokens are those before it. */
   limit: YamlProblem | undefined
 }
 
 export const MAX_DEPTH = 64
-/** Words, marks and spaces. So many take half a second and 50 MB. */
+/** Maximum number of words, marks and spaces. That many take half a second and 50 MB. */
 const MAX_PIECES = 200_000
-/** A document's own place on the parser's stack, and that of a scalar. */
+/** Entries on the parser's stack that are no nesting: the document itself, and a scalar. */
 const NOT_NESTED = 2
 
 const FORBIDDEN: Partial<Record<CST.TokenType, string>> = {
@@ -32,7 +32,10 @@ const FORBIDDEN: Partial<Record<CST.TokenType, string>> = {
   'directive-line': 'directives (lines that begin with %) are not allowed',
 }
 
-/** The text's syntax, found without recursion. Throws YamlProblem for what is not closed, with the place where it begins. */
+/**
+ * Scans the text's syntax without recursion. Throws YamlProblem for anything that is not closed, with the place where
+ * it begins.
+ */
 export function scanYaml(text: string): ScannedYaml {
   const parser = new Parser()
   const scanned: ScannedYaml = { tokens: [], forbidden: undefined, limit: undefined }
@@ -60,7 +63,7 @@ export function scanYaml(text: string): ScannedYaml {
 export const tooDeep = (offset: number) => new YamlProblem(offset, `nested more than ${MAX_DEPTH} levels deep`)
 const TOO_LARGE = 'the YAML has too many parts; send the agent as JSON'
 
-/** The parser would report the place where it noticed. */
+/** Tracks brackets to report where an unclosed one begins. The parser would report where it noticed. */
 function createBrackets() {
   const open: { bracket: string; offset: number }[] = []
   const end = (): void => {
@@ -92,7 +95,7 @@ function checkQuotes(piece: string, type: CST.TokenType | null, offset: number):
 const closesDouble = (piece: string): boolean =>
   piece.length > 1 && piece.endsWith('"') && countAtEnd(piece, '\\', piece.length - 1) % 2 === 0
 
-/** Without the first character, which opens. */
+/** Counts the consecutive occurrences of `character` before `end`. The first character, which opens, does not count. */
 function countAtEnd(piece: string, character: string, end: number): number {
   let start = end
   while (start > 1 && piece[start - 1] === character) start--

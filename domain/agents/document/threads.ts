@@ -1,7 +1,7 @@
 import { createThreadPool, type ThreadPool } from '../../../lib/threads/pool.ts'
 import type { YamlAnswer } from './read-yaml.ts'
 
-/** Threads that read the YAML of strangers. */
+/** Threads that read untrusted YAML. */
 export type DocumentThreads = ThreadPool<string, YamlAnswer>
 
 export const createDocumentThreads = (): DocumentThreads =>

@@ -1,5 +1,5 @@
 import { serveJobs } from '../../../lib/threads/worker.ts'
 import { readYaml, type YamlAnswer } from './read-yaml.ts'
 
-/** A thread's whole program: YAML that strangers wrote in, its value or what is wrong with it out. */
+/** Program of a thread: reads untrusted YAML and answers with its value or its problem. */
 serveJobs<string, YamlAnswer>((text) => [readYaml(text)])

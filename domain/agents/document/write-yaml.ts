@@ -1,30 +1,32 @@
 export type Json = string | number | boolean | null | Json[] | JsonObject
-/** What is undefined is left out. */
+/** JSON object. Undefined values are omitted. */
 export type JsonObject = { [key: string]: Json | undefined }
 
-/** Further levels are JSON in a line: indentation would outgrow what it indents. */
+/**
+ * Maximum depth of indented levels. Deeper ones are JSON on one line: their indentation would outgrow what it indents.
+ */
 const MAX_BLOCK_DEPTH = 8
-/** YAML wants keys of at most 1024 characters unless they are in braces; an escaped character takes six. */
+/** Maximum length of a key. YAML limits keys outside braces to 1024 characters, and an escaped character takes six. */
 const MAX_KEY_LENGTH = 160
 
-/** A reader of YAML 1.1 takes them for other values than text. */
+/** Words that a YAML 1.1 reader takes for values other than text. */
 const WORDS = /^(y|n|yes|no|on|off|true|false|null)$/i
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/
 const PLAIN_START = /^[\p{L}\p{Extended_Pictographic}]/u
-/** Control and format characters, other white space than the space, and the marks that begin something else. */
+/** Control and format characters, white space other than the space, and marks that have a meaning in YAML. */
 const NOT_PLAIN = /\p{C}|[^\S ]|:( |$)| #| $/u
 const NOT_LITERAL = /[^\P{C}\n]|[\p{Zl}\p{Zp}]|[^\S\n]\n|^\s|\s$/u
-/** Valid JSON, but some editor or reader of YAML would not keep them. */
+/** Characters that are valid in JSON, but that some editors or YAML readers do not preserve. */
 const UNPRINTABLE = /[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]/g
 
-/** One line, and YAML as well. */
+/** Serializes a value as one line of JSON that is YAML as well. */
 export const toJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     UNPRINTABLE,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** A line or more for each key, in the object's order. */
+/** Writes a map with one or more lines per key, in the object's order. */
 export const writeYamlMap = (map: JsonObject): string => `${mapLines(map, '', 1).join('\n')}\n`
 
 function mapLines(map: JsonObject, indent: string, depth: number): string[] {
@@ -32,20 +34,20 @@ function mapLines(map: JsonObject, indent: string, depth: number): string[] {
   return given.map(([key, value = null]) => `${indent}${writeKey(key)}:${writeField(value, indent, depth)}`)
 }
 
-/** What follows a key's colon. */
+/** Writes the value that follows a key's colon. */
 function writeField(value: Json, indent: string, depth: number): string {
   const lines = blockLines(value, `${indent}  `, depth + 1)
   return lines === undefined ? ` ${writeScalar(value, indent)}` : `\n${lines.join('\n')}`
 }
 
-/** Its first line stands beside the dash. */
+/** Writes an item of a list. Its first line stands beside the dash. */
 function writeItem(value: Json, indent: string, depth: number): string {
   const inner = `${indent}  `
   const lines = blockLines(value, inner, depth + 1)
   return `${indent}- ${lines === undefined ? writeScalar(value, indent) : lines.join('\n').slice(inner.length)}`
 }
 
-/** Undefined for what is written in a line. */
+/** Returns the lines of a value, or undefined for a value that is written on one line. */
 function blockLines(value: Json, indent: string, depth: number): string[] | undefined {
   if (typeof value !== 'object' || value === null || depth > MAX_BLOCK_DEPTH) return undefined
   const hasLongKey = Object.keys(value).some((key) => key.length > MAX_KEY_LENGTH)
