@@ -2,8 +2,8 @@
 
     python3 follow_session.py http://localhost:9300 session_0193...
 
-Prints the id of each event, once and in order. Whatever happens to the connection, the server or this program's
-network, it comes back and goes on after the last event that it has got.
+Prints the id of each event, once and in order. Whatever happens to the connection, the server or the network, it
+reconnects and continues after the last event received.
 """
 
 import http.client
@@ -12,12 +12,12 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-# The server says something at least every 30 seconds.
+# The server sends something at least every 30 seconds.
 SILENCE_SECONDS = 45
 
 
 def read_frames(answer):
-    """Yields (event, id, data, retry) for each frame; lines that begin with a colon are comments."""
+    """Yields (event, id, data, retry) for each frame; lines that start with a colon are comments."""
     fields = {}
     for raw in answer:
         line = raw.decode("utf-8").rstrip("\r\n")
@@ -28,12 +28,12 @@ def read_frames(answer):
         elif not line.startswith(":"):
             name, _, value = line.partition(":")
             value = value.removeprefix(" ")
-            # Long data may come in several lines.
+            # Data may span several lines.
             fields[name] = fields["data"] + "\n" + value if name == "data" and "data" in fields else value
 
 
 def follow(server, session_id):
-    """Yields each event as a dict, for ever."""
+    """Yields each event as a dict, without end."""
     address = urlsplit(server)
     connect = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     path = f"{address.path.rstrip('/')}/v1/sessions/{session_id}/sse"
