@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { type Answer, call } from './http.ts'
 
-/** Secrets of tests are made here, so that a log can be searched for them. */
+/** Prefix of every test password, so that logs can be searched for them. */
 const PASSWORD_MARK = 'pw-of-a-test-'
 export const newPassword = (): string => `${PASSWORD_MARK}${randomBytes(8).toString('hex')}`
 
 export const JWT_SECRET = `jwt-secret-of-tests-${'0123456789abcdef'.repeat(2)}`
 export const ADMIN = { email: 'admin@example.com', password: `${PASSWORD_MARK}admin` }
 
-/** Each request of a test may come from an address of its own: one proxy is believed. */
+/** One trusted proxy lets a test give each request its own client address in X-Forwarded-For. */
 const COMMON = { AUTH_JWT_SECRET: JWT_SECRET, TRUSTED_PROXIES: '1', AUTH_BASE_URL: 'http://localhost:9300' }
 export const FULL_MODE: Record<string, string> = { AUTH_MODE: 'full', ...COMMON }
 export const ADMIN_VARIABLES: Record<string, string> = {
@@ -17,7 +17,7 @@ export const ADMIN_VARIABLES: Record<string, string> = {
 }
 export const ADMIN_MODE: Record<string, string> = { AUTH_MODE: 'admin', ...COMMON, ...ADMIN_VARIABLES }
 
-/** From an address that nobody else has, so that limits are not in the way. */
+/** Headers with a random client address, so that per-address rate limits do not interfere. */
 export const fromSomewhere = (): Record<string, string> => ({
   'X-Forwarded-For': `10.${randomBytes(3).join('.')}`,
 })
@@ -33,7 +33,7 @@ export type TestUser = {
   headers: Record<string, string>
 }
 
-/** A new user of a service in mode full; a member of the default organization. */
+/** Registers a new user in a service running in mode `full`. The user is a member of the default organization. */
 export async function registerUser(url: string): Promise<TestUser> {
   const email = `user-${randomBytes(6).toString('hex')}@example.com`
   const password = newPassword()
@@ -57,7 +57,7 @@ async function asUser(
   return { ...credentials, id: me.body.id, accessToken: body.access_token, refreshToken: body.refresh_token, headers }
 }
 
-/** An organization that the user owns; requests with these headers are in it. */
+/** Creates an organization owned by the user. Requests with the returned headers act in it. */
 export async function addOwnOrganization(
   url: string,
   user: TestUser,
@@ -68,7 +68,7 @@ export async function addOwnOrganization(
   return { id: body.id, headers: { ...user.headers, 'X-Org-Id': body.id } }
 }
 
-/** An API key of the user, in the organization of the headers. */
+/** Creates an API key for the user in the organization that the headers select. */
 export async function createApiKey(
   url: string,
   headers: Record<string, string>,

@@ -3,37 +3,40 @@ import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { callsOf, clientTool } from './turns.ts'
 
-/** Whatever of an organization a request may name. */
+/** Ids and values of an organization that a request may contain. */
 export type Ids = {
   organization: string
   user: string
   email: string
-  /** Stands in all that was written for the organization. */
+  /** Text contained in everything written for the organization. */
   mark: string
   agent: string
-  /** Agents that somebody may try to write under the same id. */
+  /** Agents whose ids another caller may try to write to. */
   chosenAgent: string
   importedAgent: string
-  /** A session with a finished turn, its message, and one of its events. */
+  /** Session with a finished turn, and that turn and one of its events. */
   session: string
   turn: string
   event: string
-  /** One that waits for its client, with the call that it waits for. */
+  /** Session whose turn waits for its client, and the tool call it waits for. */
   waitingSession: string
   waitingTurn: string
   toolCall: string
   deletedSession: string
   apiKey: string
   idempotencyKey: string
-  /** Nothing makes images yet. */
+  /** Random UUID, because nothing creates images yet. */
   image: string
 }
 
 type Headers = Record<string, string>
-/** Headers of requests in the organization; of the user alone, whose first organization is the default one; of an API key. */
+/**
+ * Owner of an organization. `headers` act in it, `token` acts in the default organization, and `keyHeaders` use an API
+ * key.
+ */
 export type Owner = { ids: Ids; headers: Headers; token: Headers; keyHeaders: Headers }
 
-/** Ids of the same form that nothing has. */
+/** Returns well-formed ids that nothing has. */
 export const unknownIds = (): Ids => ({
   organization: toId('org', newUuid()),
   user: newUuid(),
@@ -56,7 +59,7 @@ export const unknownIds = (): Ids => ({
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
 
-/** A user with an organization of their own that has one of everything. */
+/** Creates a user who owns an organization with one resource of each kind. */
 export async function createOwner(url: string): Promise<Owner> {
   const user = await registerUser(url)
   const { mark, toolCall, idempotencyKey, image } = unknownIds()
@@ -114,7 +117,7 @@ async function addWaiting(ask: Ask, scripts: string, mark: string, toolCall: str
   return { waitingSession: id, waitingTurn: await post(ask, id, mark, 'waiting') }
 }
 
-/** Posts a message and waits until its turn is as it is to be. */
+/** Posts a message and waits until its turn has the given status. */
 async function post(ask: Ask, session: string, text: string, status: string): Promise<string> {
   const message = await ask('POST', `/v1/sessions/${session}/messages`, {
     message: { content: [{ type: 'text', text }] },

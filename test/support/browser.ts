@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { PATIENCE_MS } from './http.ts'
 
-/** Where browsers find the service under test; requests to it go to the service's own port. */
+/** Public base URL of the service under test. The test browser sends requests for it to the service's actual port. */
 export const BASE_URL = 'http://localhost:9300'
 export const callbackOf = (provider: string): string => `${BASE_URL}/v1/auth/callback/${provider}`
 
 export type Page = { url: string; status: number; location: string | undefined; text: string; setCookies: string[] }
 
-/** A browser at an address of its own: keeps cookies, and stops at every redirect. */
+/** Browser with its own client address. It keeps cookies and does not follow redirects by itself. */
 export type Browser = {
   cookies: Map<string, string>
   open(url: string): Promise<Page>
   submit(url: string, form: Record<string, string>): Promise<Page>
-  /** Follows redirects from a page up to the first address that begins so, which it does not open. */
+  /** Follows redirects from a page until one points to a URL that starts with `stop`, which it does not open. */
   followTo(page: Page, stop: string): Promise<{ page: Page; reached: string | undefined }>
 }
 
@@ -56,7 +56,7 @@ export function createBrowser(service: { url: string }): Browser {
   }
 }
 
-/** A cookie that has ended is forgotten. Paths are not looked at: nothing here has two cookies of one name. */
+/** Stores a cookie, or removes it if it has expired. Paths are ignored because no two cookies here share a name. */
 function keep(cookies: Map<string, string>, setCookie: string): void {
   const [pair = '', ...attributes] = setCookie.split('; ')
   const name = pair.slice(0, pair.indexOf('='))
@@ -66,23 +66,23 @@ function keep(cookies: Map<string, string>, setCookie: string): void {
   else cookies.set(name, pair.slice(name.length + 1))
 }
 
-/** Begins a sign-in at the service; the page is its redirect to the provider. */
+/** Starts a sign-in at the service. Returns the page that redirects to the provider. */
 export const beginSignIn = (browser: Browser, provider: string, returnTo?: string): Promise<Page> =>
   browser.open(
     `${BASE_URL}/v1/auth/oauth/${provider}${returnTo === undefined ? '' : `?${new URLSearchParams({ return_to: returnTo })}`}`,
   )
 
-/** What the service tells the provider in that redirect. */
+/** Query parameters of the redirect to the provider. */
 export const parametersOf = (page: Page): Record<string, string> =>
   Object.fromEntries(new URL(page.location ?? '').searchParams)
 
-/** The callback that belongs to a sign-in that has begun, with any code. */
+/** Returns the callback URL for a sign-in that has begun, by default with an arbitrary code. */
 export function callbackFor(provider: string, begun: Page, code = 'any-code'): string {
   const { state = '' } = parametersOf(begun)
   return `${callbackOf(provider)}?${new URLSearchParams({ code, state })}`
 }
 
-/** The service's words for a failure. */
+/** Status and error sentence of a failed request. */
 export function errorOf(page: Page): { status: number; error: string } {
   return { status: page.status, error: JSON.parse(page.text).error }
 }

@@ -7,7 +7,7 @@ import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { toUuid } from './ids.ts'
 
-/** Who asks when nobody has to say who they are. */
+/** Actor of requests to a service without sign-in. */
 export const ANYBODY: Actor = {
   organizationId: DEFAULT_ORGANIZATION_UUID,
   userId: ANONYMOUS_USER_UUID,
@@ -15,26 +15,26 @@ export const ANYBODY: Actor = {
   isApiKey: false,
 }
 
-/** A session with a message that nobody answers but the test. */
+/** Creates a session with a message whose turn only the test itself writes to. */
 export async function createOpenTurn(deps: Deps): Promise<{ id: string; writer: Writer }> {
   const { id } = await createSession(deps, ANYBODY, {})
   const { turnUuid } = await postUnanswered(deps, id, 'Hello')
   return { id, writer: { sessionId: toUuid(id), turnId: turnUuid } }
 }
 
-/** The same dependencies, with some calls to Temporal replaced. */
+/** Returns the dependencies with some calls to Temporal replaced. */
 export const withWorkflows = (deps: Deps, workflows: Partial<Deps['workflows']>): Deps => ({
   ...deps,
   workflows: { ...deps.workflows, ...workflows },
 })
 
-/** Posts a message whose workflow is never started. */
+/** Posts a message without starting its workflow. */
 export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
   createMessage(withWorkflows(deps, { startTurn: async () => {} }), ANYBODY, toUuid(sessionId), {
     message: { content: [{ type: 'text', text }] },
   })
 
-/** Appends events, each with its turn's id, as the contract has most of them; any refusal fails the test. */
+/** Appends events with the turn's id in their data, as most types require. Throws unless they were appended. */
 export async function append(deps: Deps, writer: Writer, events: NewEvent[]): Promise<WireEvent[]> {
   const turn_id = toId('turn', writer.turnId)
   const complete = events.map((event) => ({ ...event, data: { turn_id, ...event.data } }))
@@ -43,7 +43,9 @@ export async function append(deps: Deps, writer: Writer, events: NewEvent[]): Pr
   return appended.events
 }
 
-/** An answer as the attempts at a model call write it: each starts over, and its text grows. */
+/**
+ * Creates the events of an answer as model call attempts write them. Each `start` begins a new attempt with empty text.
+ */
 export function createAnswer(): { start(): NewEvent; delta(text: string): NewEvent } {
   let execId = newUuid()
   let accumulated = ''
@@ -61,7 +63,7 @@ export function createAnswer(): { start(): NewEvent; delta(text: string): NewEve
   }
 }
 
-/** A tool call and its result; `name` may come once in a turn. */
+/** Events of a tool call and its result. `name` must be unique within the turn. */
 export const toolEvents = (name: string, result: string): NewEvent[] => [
   {
     type: 'tool.started',

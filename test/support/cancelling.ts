@@ -4,7 +4,10 @@ import { openStream } from './stream.ts'
 import { type TemporalPlace, withClient } from './temporal.ts'
 import { cancel } from './turns.ts'
 
-/** Cancels a session's turns; the record has all of the end with the answer, an open stream soon. Returns the events. */
+/**
+ * Cancels a session's turns and returns the session's events. Expects the record to be complete when the request is
+ * answered, and an open stream to catch up.
+ */
 export async function cancelAtOnce(target: Target, id: string, body?: object): Promise<Json[]> {
   const before = (await listEvents(target, id)).length
   const stream = await openStream(target, `/v1/sessions/${id}/sse`)
@@ -25,12 +28,12 @@ export async function cancelAtOnce(target: Target, id: string, body?: object): P
   return events
 }
 
-/** The types of a turn's events from the one on that its cancellation begins with. */
+/** Returns the types of a turn's last `count` events, which its cancellation wrote. */
 export function typesAtEnd(events: Json[], turnId: string, count: number): string[] {
   return typesOf(eventsOfTurn(events, turnId)).slice(-count)
 }
 
-/** Waits until a turn's workflow has ended; returns how, and what it said of itself. */
+/** Waits until a turn's workflow has ended. Returns its status name. */
 export const workflowEnd = (service: TemporalPlace, turnId: string): Promise<string> =>
   withClient(service, (client) =>
     waitFor(async () => {

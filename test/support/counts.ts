@@ -1,13 +1,13 @@
 /**
- * How much a costly test does: in each `npm test`, and in `npm run test:soak`. Only what still shows at the smaller
- * count is here: what is alive in memory for slow clients does not.
+ * Sizes of expensive tests, in `npm test` and in `npm run test:soak`. Only sizes at which a defect still shows at the
+ * smaller value belong here. The memory held for slow clients is not one of them.
  */
 const COUNTS = {
   kills: [10, 50],
   killLanes: [3, 6],
   interleavings: [200, 1000],
   interleavingsAtOnce: [50, 100],
-  /** Of outages, each of every kind; an interleaving appends about three times. */
+  /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */
   outageRounds: [2, 10],
   abandonedStreams: [1000, 10_000],
   abandonedToWarmUp: [300, 1000],

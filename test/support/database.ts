@@ -2,10 +2,10 @@ import pg from 'pg'
 
 export type TestDatabase = { url: string; drop(): Promise<void> }
 
-/** A database of its own for each test file, cloned from the migrated template. */
+/** Creates a database for one test file by cloning the migrated template. */
 export const cloneDatabase = (): Promise<TestDatabase> => createDatabase(templateUrl().pathname.slice(1))
 
-/** A database without a single table. */
+/** Creates a database without tables. */
 export const createEmptyDatabase = (): Promise<TestDatabase> => createDatabase('template0')
 
 async function createDatabase(template: string): Promise<TestDatabase> {

@@ -1,6 +1,6 @@
 /**
- * Whether this thread still does its other work, by a timer of 20 ms. `busyMs` is the longest that it worked at one
- * thing, in its own CPU time: what others on the machine do does not count.
+ * Measures with a 20 ms timer whether this thread's event loop is blocked. `busyMs` is the longest uninterrupted work
+ * in the thread's own CPU time, so other load on the machine does not count.
  */
 export function watchEventLoop(): { stop(): { busyMs: number } } {
   const longest = { busyMs: 0 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 
-/** What the tests look at in a Chat Completions request; everything else is passed through. */
+/** Fields of a Chat Completions request that the tests read. Other fields are passed through. */
 const RequestBody = z.looseObject({
   model: z.string(),
   stream: z.literal(true),
@@ -15,25 +15,30 @@ const RequestBody = z.looseObject({
 export type FakeOpenaiRequest = {
   headers: IncomingHttpHeaders
   body: z.infer<typeof RequestBody>
-  /** Resolves when the answer was sent or the client hung up. */
+  /** Resolves when the answer has been sent or the client has closed the connection. */
   closed: Promise<'answered' | 'hung_up'>
 }
 
-/** `broken` tears the socket down, `cut_off` ends the body without a finish reason, `stalled` sends nothing more. */
+/**
+ * End of a stream. `broken` destroys the socket, `cut_off` ends the body without a finish reason, `stalled` sends
+ * nothing more.
+ */
 type StreamEnd = 'finished' | 'broken' | 'cut_off' | 'stalled'
 
 export type FakeOpenaiAnswer =
   | {
       text?: string[]
-      /** Sent as `reasoning_content`, as DeepSeek and vLLM do. */
+      /** Reasoning text, sent as `reasoning_content` as DeepSeek and vLLM do. */
       thinking?: string[]
-      /** The arguments arrive in fragments of three characters. */
+      /** Tool calls, whose arguments arrive in fragments of three characters. */
       toolCalls?: { id: string; name: string; arguments: string }[]
       finishReason?: string
       usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details?: { cached_tokens: number } }
-      /** Sent as they are after the text, for example an error object in mid-stream; a string is sent unquoted. */
+      /**
+       * Extra chunks sent after the text, for example an error object in mid-stream. Strings are sent without quotes.
+       */
       chunks?: unknown[]
-      /** Between two chunks. */
+      /** Pause after each chunk. */
       pauseMs?: number
       end?: StreamEnd
     }
@@ -45,8 +50,8 @@ export type FakeOpenai = { baseUrl: string; requests: FakeOpenaiRequest[]; close
 type Handler = (request: FakeOpenaiRequest, index: number) => FakeOpenaiAnswer
 
 /**
- * A provider on a free local port that speaks the Chat Completions wire protocol. A list of answers is given out in
- * order; a request beyond the last is answered 400, so that a model asked once too often fails its test.
+ * Starts a provider on a free local port that speaks the Chat Completions wire protocol. A list of answers is used in
+ * order, and further requests are answered with 400, so that one model call too many fails its test.
  */
 export async function startFakeOpenai(answers: FakeOpenaiAnswer[] | Handler): Promise<FakeOpenai> {
   const handler = typeof answers === 'function' ? answers : takeInOrder(answers)
@@ -57,7 +62,7 @@ export async function startFakeOpenai(answers: FakeOpenaiAnswer[] | Handler): Pr
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A TCP server's address is never a pipe's name.
+  // The address of a TCP server is never a pipe name.
   const { port } = server.address() as AddressInfo
   const close = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
@@ -127,7 +132,7 @@ async function sendFinish(response: ServerResponse, frame: object, answer: Strea
 
 function send(response: ServerResponse, chunk: unknown): Promise<void> {
   const data = typeof chunk === 'string' ? chunk : JSON.stringify(chunk)
-  // A client that has hung up makes the write fail; there is nobody left to tell.
+  // The write fails if the client has disconnected, which is ignored.
   return new Promise((resolve) => response.write(`data: ${data}\n\n`, () => resolve()))
 }
 

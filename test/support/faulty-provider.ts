@@ -6,13 +6,13 @@ import { CLIENT } from './identity-provider.ts'
 const PATHS = ['/.well-known/openid-configuration', '/jwks', '/token', '/userinfo'] as const
 export type Path = (typeof PATHS)[number]
 
-/** What is wrong with a provider that is right otherwise. */
+/** Deviations from a correct provider. */
 export type Faults = {
   claims?: JWTPayload
-  /** Left out of the ID token. */
+  /** Claims left out of the ID token. */
   without?: string[]
   sign?: 'none' | 'another key' | 'the client secret' | 'nothing'
-  /** In its description of itself. */
+  /** Changes to the discovery document. */
   metadata?: Record<string, unknown>
   userinfo?: Record<string, unknown>
   answer?: Partial<Record<Path, (response: ServerResponse) => void>>
@@ -21,9 +21,9 @@ export type Faults = {
 export type FaultyProvider = {
   issuer: string
   faults: Faults
-  /** Each request's path, in order. */
+  /** Path of each request, in order. */
   requests: string[]
-  /** For the next ID token. */
+  /** Nonce of the next ID token. */
   nonce: string
   close(): Promise<void>
 }
@@ -34,13 +34,15 @@ const otherKeys = generateKeyPair('RS256')
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-/** An OpenID provider that anybody has signed in at, whatever the code; with faults to be set. */
+/**
+ * Starts an OpenID provider that accepts any code for the same signed-in user. Its faults can be changed while it runs.
+ */
 export async function startFaultyProvider(faults: Faults = {}): Promise<FaultyProvider> {
   const server = createServer((request, response) => {
     answer(provider, request, response).catch((error: unknown) => response.writeHead(599).end(String(error)))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A TCP server's address is never a pipe's name.
+  // The address of a TCP server is never a pipe name.
   const { port } = server.address() as AddressInfo
   const close = () =>
     new Promise<void>((resolve) => {
@@ -70,7 +72,7 @@ const bodies: Record<Path, (provider: FaultyProvider) => Promise<unknown>> = {
     jwks_uri: `${issuer}/jwks`,
     userinfo_endpoint: `${issuer}/userinfo`,
     token_endpoint_auth_methods_supported: ['client_secret_post'],
-    // It says that anything goes; its clients must not believe it.
+    // The provider claims to support HS256 and `none`. Clients must not rely on it.
     id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
     ...faults.metadata,
   }),

@@ -4,14 +4,14 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** Bytes that are alive in this process, in V8's heap and outside of it. */
+/** Returns the bytes that are alive in this process, in V8's heap and outside it. */
 export function liveBytes(): number {
   collect()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
 
-/** The least of several looks: what is only just dying has gone by then. */
+/** Returns the lowest of several measurements, to leave out memory that is about to be released. */
 export async function leastLiveBytes(): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let look = 0; look < 5; look++) {

@@ -4,8 +4,8 @@ type ProtoType = { fromObject(value: object): object }
 type ProtoJson = { toJson(type: ProtoType, message: object): unknown; fromJson(type: ProtoType, json: unknown): object }
 
 /**
- * Temporal's own `historyToJSON` and `historyFromJSON` throw "type must be a Type" where npm has installed protobufjs
- * more than once, as here: they take theirs from @temporalio/common, and the types come from @temporalio/proto's.
+ * Temporal's own `historyToJSON` and `historyFromJSON` throw "type must be a Type" when npm has installed protobufjs
+ * more than once, as here. They use the copy of @temporalio/common, but the types come from that of @temporalio/proto.
  */
 const requireHere = createRequire(import.meta.url)
 const requireInCommon = createRequire(requireHere.resolve('@temporalio/common'))
@@ -13,10 +13,10 @@ const requireInProto = createRequire(requireInCommon.resolve('@temporalio/proto'
 const { toJson, fromJson }: ProtoJson = requireInProto('protobufjs/ext/protojson')
 const HISTORY: ProtoType = requireInCommon('@temporalio/proto').lookupType('temporal.api.history.v1.History')
 
-/** Temporal's proto JSON of a history, without what belongs to the machine that made it. */
+/** Converts a history to Temporal's proto JSON, without data specific to the machine that recorded it. */
 export function toHistoryFile(history: object): string {
   const text = JSON.stringify(neutralise(toJson(HISTORY, HISTORY.fromObject(history))), null, 2)
-  // As the formatter of this repository wants lists of numbers.
+  // Lists of numbers are put on one line, as this repository's formatter requires.
   return `${text.replace(/\[\s+([\d,\s]+?)\s+\]/g, (_, numbers: string) => `[${numbers.replace(/\s+/g, ' ')}]`)}\n`
 }
 
@@ -28,7 +28,10 @@ const QUEUES: Record<string, string> = {
   TASK_QUEUE_KIND_STICKY: 'agent-sessions-sticky',
 }
 
-/** Processes, folders and names of task queues say where a history was made; a replay reads none of them. */
+/**
+ * Replaces values that identify the recording machine: process identities, stack traces and task queue names. A replay
+ * reads none of them.
+ */
 function neutralise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(neutralise)
   if (typeof value !== 'object' || value === null) return value

@@ -1,18 +1,18 @@
-/** Answers are what the contract says, which the service checks itself in tests; here they are plain JSON. */
+/** JSON of an answer. The service itself checks its answers against the contract in tests, so it is untyped here. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of many shapes, and a wrong one fails it.
 export type Json = any
 
-/** How long a test waits for what has to happen. Only what never happens takes so long, on however slow a machine. */
+/** Timeout for waiting for an expected condition. Long enough that even on a slow machine only a failure reaches it. */
 export const PATIENCE_MS = 180_000
 export type Answer = { status: number; body: Json; headers: Headers }
 
-/** The address of a service, or with headers that go with each request there: as whom, in which organization. */
+/** Address of a service, optionally with headers for every request that select the user and the organization. */
 export type Target = string | { url: string; headers: Record<string, string> }
 
 export const addressOf = (target: Target): string => (typeof target === 'string' ? target : target.url)
 export const headersOf = (target: Target): Record<string, string> => (typeof target === 'string' ? {} : target.headers)
 
-/** A string body is sent as it is, anything else as JSON. */
+/** Sends a request. A string body is sent unchanged, anything else as JSON. */
 export async function call(
   target: Target,
   method: string,
@@ -39,7 +39,7 @@ export const textMessage = (text: string, more: Record<string, unknown> = {}) =>
   ...more,
 })
 
-/** llmsim models by name, as GET /v1/llm-models lists them. */
+/** Returns the id of an llmsim model by its name, from GET /v1/llm-models. */
 export async function modelId(target: Target, name: string, headers: Record<string, string> = {}): Promise<string> {
   const { body } = await call(target, 'GET', '/v1/llm-models', undefined, headers)
   const model = body.data.find((candidate: Json) => candidate.model_id === name)
@@ -47,7 +47,7 @@ export async function modelId(target: Target, name: string, headers: Record<stri
   return model.id
 }
 
-/** A session, of an agent when given its fields; returns its id. */
+/** Creates a session and returns its id. If agent fields are given, creates that agent for it first. */
 export async function createSession(
   target: Target,
   agent?: Record<string, unknown>,
@@ -71,7 +71,7 @@ export async function createSession(
   return body.id
 }
 
-/** A session whose model is an llmsim script: one step for each model call. */
+/** Creates a session whose model plays an llmsim script with one step for each model call. Returns its id. */
 export async function createScriptedSession(
   target: Target,
   steps: object[],
@@ -88,7 +88,7 @@ export async function createScriptedSession(
   )
 }
 
-/** All events of a session, as the list tells them. */
+/** Returns the events of a session as its event list has them. */
 export async function listEvents(
   target: Target,
   sessionId: string,
@@ -100,7 +100,9 @@ export async function listEvents(
   return body.data
 }
 
-/** Polls until `check` gives something other than undefined or false; fails loudly, with the last error, when it never does. */
+/**
+ * Polls until `check` returns something other than undefined or false. Throws after the timeout, or when `check` does.
+ */
 export async function waitFor<T>(
   check: () => Promise<T | undefined | false>,
   what: string,
@@ -115,10 +117,10 @@ export async function waitFor<T>(
   }
 }
 
-/** Waits until the session has nothing left to do; returns its events. */
+/** Waits until the session is idle. Returns its events. */
 export async function waitUntilIdle(target: Target, sessionId: string): Promise<Json[]> {
   return waitFor(async () => {
-    // The events of a long turn are too many to be read again and again.
+    // Poll the session, because a long turn has too many events to read each time.
     const session = await call(target, 'GET', `/v1/sessions/${sessionId}`)
     if (session.body.status !== 'idle') return undefined
     const events = await listEvents(target, sessionId)
@@ -126,10 +128,10 @@ export async function waitUntilIdle(target: Target, sessionId: string): Promise<
   }, `${sessionId} to go idle`)
 }
 
-/** An id of the right form that nothing has. */
+/** Returns a well-formed id that nothing has. */
 export const unknownId = (prefix: string): string => `${prefix}_0193aaaabbbb7ccc8ddd${'0123456789ab'}`
 
-/** Every error of the service: the status, and a body that is a sentence and nothing else. */
+/** Expects an error: the status, and a body with nothing but an error sentence. */
 export function expectError(answer: Answer, status: number, sentence: RegExp | string = /./): void {
   expect({ status: answer.status, body: answer.body }).toEqual({ status, body: { error: expect.any(String) } })
   expect(answer.body.error).toMatch(sentence)

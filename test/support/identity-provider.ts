@@ -14,7 +14,7 @@ export const REDIRECT_URI = callbackOf('idpa')
 
 export type TestIdentityProvider = { issuer: string; stop(): Promise<void> }
 
-/** dev/identity-provider.ts, as a process of its own. */
+/** Starts dev/identity-provider.ts in a process of its own. */
 export async function startIdentityProvider(
   claims: 'id_token' | 'userinfo' = 'id_token',
 ): Promise<TestIdentityProvider> {
@@ -51,7 +51,7 @@ export async function startIdentityProvider(
   return { issuer: `http://localhost:${port}`, stop }
 }
 
-/** From the service to the provider's first form, through its forms, and up to the way back, which is not gone. */
+/** Signs in at the provider by submitting its forms. Returns the callback URL without opening it. */
 export async function signInAtProvider(browser: Browser, login: string, returnTo?: string): Promise<string> {
   let page = await openForm(browser, await beginSignIn(browser, 'idpa', returnTo))
   for (let forms = 0; forms < 3; forms++) {
@@ -67,7 +67,7 @@ export async function signInAtProvider(browser: Browser, login: string, returnTo
   throw new Error(`the provider asks without end, at last ${page.url}`)
 }
 
-/** The provider's first form. */
+/** Opens the provider's first form. */
 export async function openForm(browser: Browser, begun: Page): Promise<Page> {
   const { page } = await browser.followTo(begun, REDIRECT_URI)
   return page

@@ -1,6 +1,6 @@
 import type { Uuid } from '../../contract/ids.ts'
 import { asUuid } from '../../domain/ids.ts'
 
-/** The UUID of an id that an answer has, for tests that look into the database or call the domain. */
+/** Returns the UUID of an id from an answer, for tests that read the database or call the domain. */
 export const toUuid = <Kind extends string>(id: string): Uuid<Kind> =>
   asUuid(id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'))

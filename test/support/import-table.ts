@@ -1,23 +1,26 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** The import table of docs/architecture.md: for each folder or file what it may import. */
+/** Import table of docs/architecture.md: the imports allowed for each folder or file. */
 export type ImportTable = Map<string, Allowed[]>
-/** `what`: a row, `folder/**` for all rows inside a folder, or a package; `node:*` stands for all of Node's. */
+/**
+ * Allowed import. `what` is a row, `folder/**` for all rows inside a folder, or a package. `node:*` covers all Node
+ * modules.
+ */
 type Allowed = { what: string; kind: Kind }
 type Kind = 'value' | 'type'
-/** `to`: a file of ours, or a package. */
+/** Import of a source file. `to` is a file of this repository or a package. */
 type Import = { to: string; kind: Kind }
 export type Sources = Map<string, string>
 
-/** All sources of the repository, by their paths. */
+/** Reads all sources of the repository, keyed by path. */
 export function readSources(root: string): Sources {
   const exclude = ['node_modules/**', 'prisma/generated/**', 'dist/**', '.data/**']
   const files = globSync('**/*.{ts,mjs}', { cwd: root, exclude })
   return new Map(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]))
 }
 
-/** Reads the table whose heading is `| Folder | May import |`; "(types)" behind a name means `import type` only. */
+/** Reads the table with the heading `| Folder | May import |`. "(types)" after a name allows only `import type`. */
 export function readImportTable(markdown: string): ImportTable {
   const [, table = ''] = markdown.split(/^\| Folder +\| May import +\|\n.*\n/m)
   const lines = table.split('\n')
@@ -37,7 +40,7 @@ export function readImportTable(markdown: string): ImportTable {
   )
 }
 
-/** Static, dynamic and re-exported imports, and files that are named by `new URL`, such as a thread's program. */
+/** Matches static and dynamic imports, re-exports, and files named by `new URL`, such as a thread's entry file. */
 const IMPORTS =
   /^(?:import|export)\s+(type\s)?([^'";]*?)\s*\bfrom\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)|\bnew URL\('(\.[^']+\.(?:ts|mjs))', import\.meta\.url\)/gm
 
@@ -54,7 +57,7 @@ const hasOnlyTypes = (names: string): boolean => /^\{(\s*type [^,}]+,?)+\s*\}$/.
 const packageOf = (specifier: string): string =>
   specifier.startsWith('node:') ? specifier : specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
 
-/** A file's row: its own, or that of the nearest folder. */
+/** Returns the row of a file: its own, or that of the nearest folder. */
 function rowOf(table: ImportTable, file: string): string | undefined {
   if (table.has(file)) return file
   for (let folder = path.dirname(file); folder !== '.'; folder = path.dirname(folder)) {
@@ -72,7 +75,7 @@ function covers({ what, kind }: Allowed, wanted: Import, row: string | undefined
   return what === (row ?? wanted.to)
 }
 
-/** A sentence for each import that the table does not have, and for each entry that nobody needs. */
+/** Returns a sentence for each import that the table does not allow, and for each entry that no file needs. */
 export function compareImports(sources: Sources, table: ImportTable): string[] {
   const unused = new Set([...table.values()].flat())
   const problems: string[] = []

@@ -1,4 +1,4 @@
-/** A worker process that has the lab's tools besides the service's own. */
+/** Worker process with the lab's tools in addition to the service's own. */
 import { flushCompileCache } from 'node:module'
 import { run } from '../../platform/wiring/run.ts'
 import { workerRole } from '../../worker/main.ts'
@@ -13,5 +13,6 @@ await run('worker', [
   },
 ])
 
-// For the processes that are started next: to compile takes half of a start, and one that is killed leaves nothing behind.
+// Flush now for the processes started next. Compiling takes half of a start, and a killed process does not write its
+// cache.
 flushCompileCache()

@@ -1,7 +1,7 @@
 import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/capabilities/capability.ts'
 import { sleep } from '../../lib/sleep.ts'
 
-/** Every run of a lab tool in this process, oldest first. */
+/** Run of a lab tool in this process. */
 export type LabRun = {
   organizationId: string
   turnId: string
@@ -19,7 +19,10 @@ const anything = {
 
 const PICTURE = { type: 'image', base64: 'iVBORw0KGgo=', media_type: 'image/png' } as const
 
-/** A capability of tools that misbehave in every way that the service has to live with. */
+/**
+ * Creates a capability with tools that misbehave in every way the service must handle. `runs` lists their runs, oldest
+ * first.
+ */
 export function createLab(): { capability: Capability; runs: LabRun[] } {
   const runs: LabRun[] = []
   const tool = (

@@ -1,8 +1,8 @@
 import { type DestinationStream, pino } from 'pino'
 
-/** By what a secret is recognised wherever it stands in a line; the marks are in every secret that tests make up. */
+/** Patterns that recognise a secret anywhere in a line. Every secret that tests make up contains one of the marks. */
 const SECRETS = {
-  // Access and refresh tokens are signed, the state of a sign-in is encrypted: its second part is empty.
+  // Access and refresh tokens are signed. The state of a sign-in is encrypted, so its second part is empty.
   'a token': /eyJ[\w-]{8,}\.[\w-]*\.[\w-]+/,
   'an API key': /\bask_[0-9a-f]{64}/,
   "a user's password": /pw-of-a-test-/,
@@ -18,15 +18,15 @@ const SECRETS = {
     /(password|access_token|refresh_token|client_secret|code_verifier|authorization)\\*"\s*:\s*\\*"[^"\\]/i,
 } as const
 
-/** Shorter ones are words that may stand anywhere. */
+/** Minimum length of a known secret. Shorter ones may be ordinary words. */
 const MIN_SECRET_LENGTH = 8
 
 export type LogCheck = DestinationStream & {
-  /** Throws for what has been written until now: a secret, or that an answer was not what the contract says. */
+  /** Throws if the lines so far contain a secret, or report that an answer broke the contract. */
   expectNoSecrets(): void
 }
 
-/** Takes log lines and looks for secrets in each: those that are recognised by their form, and the ones given. */
+/** Creates a log destination that searches each line for secrets, by pattern and by the given values. */
 export function createLogCheck(known: (string | undefined)[] = []): LogCheck {
   const given = known.flatMap((secret) => (secret !== undefined && secret.length >= MIN_SECRET_LENGTH ? [secret] : []))
   const found = new Set<string>()
@@ -34,7 +34,7 @@ export function createLogCheck(known: (string | undefined)[] = []): LogCheck {
     write(line) {
       const what = findSecret(line, given)
       if (what !== undefined) found.add(`${what} is in this line of the log: ${line.trim()}`)
-      // Its caller may have seen no more than a stream that broke off.
+      // The client may have seen nothing but a stream that broke off.
       if (line.includes('"ContractViolation"')) found.add(`an answer broke the contract: ${line.trim()}`)
     },
     expectNoSecrets() {
@@ -48,7 +48,7 @@ function findSecret(line: string, given: string[]): string | undefined {
   return what ?? (given.some((secret) => line.includes(secret)) ? 'a secret of the configuration' : undefined)
 }
 
-/** `check`, and from `level` on standard output too. */
+/** Returns `check`, combined with standard output for lines of `level` and above. */
 export const andPrint = (check: LogCheck, level: string | undefined): DestinationStream =>
   level === undefined || level === 'silent'
     ? check

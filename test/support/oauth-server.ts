@@ -7,18 +7,18 @@ import { CLIENT } from './identity-provider.ts'
 
 const REDIRECT_URI = callbackOf('idpb')
 
-/** What GET /user and GET /user/emails answer; undefined is 404. */
+/** Answers to GET /user and GET /user/emails. Undefined is answered with 404. */
 export type Account = { user: unknown; emails?: unknown; token?: Record<string, unknown> }
 
 export type OauthServer = {
   url: string
-  /** What the service is told to use. */
+  /** Environment variables that configure the service to use this server. */
   environment: Record<string, string>
-  /** The way back for somebody who has signed in as this account, from where the service has sent them. */
+  /** Returns the callback URL for a user who has signed in as this account. `location` is the service's redirect. */
   grant(location: string, account: Account): string
-  /** The headers of requests to the API. */
+  /** Headers of the requests to the API. */
   apiHeaders: IncomingMessage['headers'][]
-  /** Answers everything with this status instead. */
+  /** Status that answers every request if set. */
   failWith: number | undefined
   close(): Promise<void>
 }
@@ -27,13 +27,13 @@ type Grant = Account & { challenge: string; redirectUri: string }
 type State = { codes: Map<string, Grant>; tokens: Map<string, Account>; server: OauthServer }
 type Answer = [status: number, body: unknown]
 
-/** An OAuth 2 server with an API that tells who the user is, with GitHub's manners. */
+/** Starts an OAuth 2 server with an API that returns the user, behaving as GitHub does. */
 export async function startOauthServer(): Promise<OauthServer> {
   const http = createServer((request, response) => {
     respond(state, request, response).catch((error: unknown) => response.writeHead(599).end(String(error)))
   })
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  // A TCP server's address is never a pipe's name.
+  // The address of a TCP server is never a pipe name.
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
   const codes: State['codes'] = new Map()
   const server: OauthServer = {
@@ -60,7 +60,7 @@ const environmentOf = (url: string): Record<string, string> => ({
   AUTH_IDPB_USER_URL: `${url}/user`,
 })
 
-/** Throws for a request that GitHub would show an error page for. */
+/** Issues a code and returns the callback URL. Throws for a request to which GitHub would answer with an error page. */
 function grant(codes: State['codes'], location: string, account: Account): string {
   const asked = new URL(location).searchParams
   const get = (name: string) => asked.get(name) ?? ''
@@ -72,7 +72,7 @@ function grant(codes: State['codes'], location: string, account: Account): strin
   if (get('code_challenge_method') !== 'S256') throw new Error(`the service sends no challenge: ${location}`)
   const code = randomBytes(16).toString('hex')
   codes.set(code, { ...account, challenge: get('code_challenge'), redirectUri: get('redirect_uri') })
-  // Some add it, and it is no address that the service was told.
+  // Some servers add `iss`. The service was not configured with this issuer.
   const answer = { code, state: get('state'), iss: 'https://oauth.example.com' }
   for (const [name, value] of Object.entries(answer)) redirectUri.searchParams.append(name, value)
   return redirectUri.href
@@ -95,7 +95,7 @@ function answerTo(state: State, { method, url = '', headers }: IncomingMessage, 
   return answers[url] === undefined ? [404, { message: 'Not Found' }] : [200, answers[url]]
 }
 
-/** GitHub's refusals are 200. */
+/** Exchanges a code for a token. Like GitHub, it refuses with status 200. */
 function exchange({ codes, tokens }: State, accept: string | undefined, body: URLSearchParams): Answer {
   if (accept !== 'application/json') return [200, 'access_token=and&so=on']
   if (body.get('client_id') !== CLIENT.clientId || body.get('client_secret') !== CLIENT.clientSecret) {

@@ -3,8 +3,8 @@ import { newUuid } from '../../domain/ids.ts'
 import { toUuid } from './ids.ts'
 
 /**
- * Turns that ended two hours ago, each of as many steps with as many deltas, straight into the record: what a test
- * needs by the ten thousand. Their events have no content.
+ * Inserts turns that ended two hours ago directly into the record, for tests that need tens of thousands of events.
+ * Each turn has the given number of steps and deltas. The events have no content.
  */
 export async function insertOldTurns(
   { db }: Deps,
@@ -13,7 +13,7 @@ export async function insertOldTurns(
 ): Promise<void> {
   const id = toUuid(sessionId)
   const ids = Array.from({ length: turns }, () => newUuid())
-  // reason.started, output.message.started, the deltas, output.message.completed, reason.completed
+  // Events of a step: reason.started, output.message.started, the deltas, output.message.completed, reason.completed.
   const stepSize = deltas + 4
   const size = steps * stepSize + 3
   const { organizationId, lastSequence } = await db.session.findUniqueOrThrow({ where: { id } })

@@ -1,13 +1,13 @@
 import { newUuid } from '../../domain/ids.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 
-/** Another organization, of which no caller of the test is a member; returns its uuid. */
+/** Creates an organization of which no caller of the test is a member. Returns its UUID. */
 export async function addOrganization(db: PrismaClient): Promise<string> {
   const { id } = await db.organization.create({ data: { id: newUuid(), name: 'Another' } })
   return id
 }
 
-/** Another user, of no organization; returns the uuid. */
+/** Creates a user who is in no organization. Returns the UUID. */
 export async function addUser(db: PrismaClient): Promise<string> {
   const id = newUuid()
   await db.user.create({ data: { id, email: `${id}@example.com`, name: 'Another' } })

@@ -9,12 +9,12 @@ import { createHandle, type Handle, type HandleOptions } from '../../api/http/ha
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { unavailability } from '../../platform/unavailable.ts'
 
-/** Keeps the literal types, as a group does. */
+/** Returns the endpoint with its literal types, as an endpoint group does. */
 export const defineEndpoint = <const E extends Endpoint>(endpoint: E): E => endpoint
 
 export type PlantedApp = { url: string; server: Server; logged: string[]; close(): Promise<void> }
 
-/** Serves endpoints that a test makes up, for which nothing of the service is needed but its HTTP. */
+/** Serves endpoints defined by a test, using only the service's HTTP layer. */
 export async function plant(
   register: (handle: Handle, log: pino.Logger) => void,
   { arrival, ...options }: Partial<HandleOptions> & { arrival?: Partial<ArrivalLimits> } = {},

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { freePorts, type Service, startRedis, startTemporal, type TemporalService } from '../../dev/services/index.ts'
 
-/** A server of a test's own that it may stop: it starts again at the same address, with its data. */
+/** Server for one test, which may stop it. A restart keeps its address and its data. */
 export type PrivateService<S> = {
   address(): Promise<string>
   start(): Promise<S>
-  /** Removes the data; the server must not run. */
+  /** Removes the data. The server must not be running. */
   remove(): Promise<void>
 }
 

@@ -8,21 +8,21 @@ import type { TestService } from './service.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A process of the service, as a deployment has it, that can be killed. */
+/** Process of the service as in a deployment, which a test can kill. */
 export type ServiceProcess = {
   pid: number
-  /** What it has written, to its output or its errors, line by line. */
+  /** Lines written to standard output and standard error. */
   lines: string[]
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>
-  /** SIGTERM; resolves when the process has ended by itself. */
+  /** Sends SIGTERM. Resolves when the process has ended. */
   stop(): Promise<void>
-  /** SIGSTOP: it lives and does nothing, until it is thawed. */
+  /** Sends SIGSTOP, so the process stays alive but does nothing until `thaw`. */
   freeze(): void
   thaw(): void
 }
 
-/** The log line by which each entry point says that it works. */
+/** Log message with which each entry point reports that it is ready. */
 const READY = {
   'worker/main.ts': 'worker polls',
   'api/main.ts': 'API listens',
@@ -33,7 +33,7 @@ type EntryPoint = keyof typeof READY
 
 const running = new Set<ServiceProcess>()
 
-/** For afterAll: nothing that a test left behind goes on. */
+/** Kills all processes that are still running, for use in afterAll. */
 export async function killProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.kill()))
 }
@@ -43,13 +43,16 @@ export const startWorkerProcess = async (
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('worker/main.ts', service, environment)).process
 
-/** A worker that also has the lab's tools; the service needs `capabilities: [createLab().capability]` to offer them. */
+/**
+ * Starts a worker that also has the lab's tools. The service needs `capabilities: [createLab().capability]` to offer
+ * them.
+ */
 export const startLabWorkerProcess = async (
   service: TestService,
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('test/support/lab-worker.ts', service, environment)).process
 
-/** An API in a process of its own, or with `main.ts` API and worker in one; at any free port unless PORT says which. */
+/** Starts an API process, or with `main.ts` one with API and worker. It uses a free port unless PORT is given. */
 export async function startApiProcess(
   service: TestService,
   entryPoint: 'api/main.ts' | 'main.ts' = 'api/main.ts',
@@ -99,7 +102,7 @@ async function startProcess(entryPoint: EntryPoint, service: TestService, enviro
   return { process: started, port: await untilReady(child, entryPoint) }
 }
 
-/** Reads the log until the process says that it is ready; resolves with the port it listens on, if it does. */
+/** Reads the log until the process is ready. Resolves with the port, if it listens on one. */
 function untilReady(child: ChildProcess, entryPoint: EntryPoint): Promise<number | undefined> {
   const needed = new Set<string>([READY[entryPoint], ...(entryPoint === 'main.ts' ? ['API listens'] : [])])
   let port: number | undefined

@@ -1,12 +1,12 @@
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A way to a server that a test can cut while the server goes on. */
+/** TCP proxy to a server. A test can cut the connection while the server keeps running. */
 export type Proxy = {
   address: string
-  /** Breaks every connection and refuses new ones until `mend`. */
+  /** Closes every connection and refuses new ones until `mend`. */
   cut(): void
-  /** Passes nothing on on the connections there are, as if a host had died; new ones work. */
+  /** Stops forwarding data on existing connections, as if a host had died. New connections work. */
   freeze(): void
   mend(): void
   close(): Promise<void>
@@ -29,7 +29,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     socket.pipe(upstream).pipe(socket)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A TCP server's address is never a pipe's name.
+  // The address of a TCP server is never a pipe name.
   const own = server.address() as AddressInfo
   const breakAll = () => {
     for (const socket of sockets) socket.destroy()

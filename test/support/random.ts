@@ -1,6 +1,6 @@
 export type Random = () => number
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 that is deterministic for a seed (mulberry32). */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {

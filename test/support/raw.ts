@@ -4,8 +4,8 @@ import { PATIENCE_MS } from './http.ts'
 export type RawAnswer = { status: number; headers: Record<string, string>; body: string }
 
 /**
- * Sends bytes as they are over a connection of its own and reads the answer to its end. For requests that no HTTP
- * client would send. The head should ask for `Connection: close`; `head` puts one together.
+ * Sends bytes unchanged over a new connection and reads the answer to its end, for requests that no HTTP client would
+ * send. The request should contain `Connection: close`, as those of `head` do.
  */
 export function exchange(url: string, ...bytes: (string | Uint8Array)[]): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)

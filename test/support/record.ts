@@ -1,25 +1,25 @@
 import type { Json } from './http.ts'
 
-/** What a retried step may tell again; everything else of a turn is told once. */
+/** Event types that a retried step may record again. All others occur once for each step or turn. */
 const REPEATABLE = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
 const TURN_END = ['turn.completed', 'turn.failed', 'turn.cancelled']
 
 export const typesOf = (events: Json[]): string[] => events.map((event) => event.type)
 
-/** The turn of an event, also of input.message, whose context names none. */
+/** Returns the turn of an event. The context of input.message has no turn, so its id comes from the message. */
 export const turnOf = (event: Json): string =>
   event.context.turn_id ?? String(event.data.message.id).replace('message_', 'turn_')
 
 export const eventsOfTurn = (events: Json[], turnId: string): Json[] =>
   events.filter((event) => turnOf(event) === turnId)
 
-/** The turns of a record in the order of their messages. */
+/** Returns the turns of a record in the order of their messages. */
 export const turnsOf = (events: Json[]): string[] =>
   events.filter((event) => event.type === 'input.message').map(turnOf)
 
 export const textOf = (message: Json): string => message.content.map((part: Json) => part.text ?? '').join('')
 
-/** Holds a session's record, in any state, against what is promised of every record. */
+/** Checks the guarantees that hold for every session's record in any state. */
 export function expectSoundRecord(events: Json[]): void {
   expect(events.map((event) => event.sequence)).toEqual(events.map((_, index) => index + 1))
   expect(new Set(events.map((event) => event.id)).size).toBe(events.length)
@@ -32,12 +32,15 @@ function expectSoundTurn(events: Json[]): void {
   const keys = once.map((event) => `${event.type} ${event.context.span_id ?? ''}`)
   expect(keys).toEqual([...new Set(keys)])
   const end = events.findIndex((event) => TURN_END.includes(event.type))
-  // session.idled tells of the session, and comes with the end of its last turn.
+  // session.idled belongs to the session and follows the end of its last turn.
   if (end >= 0) expect(typesOf(events.slice(end + 1)).filter((type) => type !== 'session.idled')).toEqual([])
   expectSoundAnswers(events)
 }
 
-/** Each attempt's deltas add up to its `accumulated`, no attempt writes after a newer one, the last one's are the answer. */
+/**
+ * Expects that each attempt's deltas add up to `accumulated`, that no attempt writes after a newer one, and that the
+ * last attempt's text is the answer.
+ */
 function expectSoundAnswers(events: Json[]): void {
   let execId: string | undefined
   let text = ''
@@ -61,7 +64,7 @@ function expectSoundAnswers(events: Json[]): void {
   }
 }
 
-/** Between two turns' own events lies the end of the first one. One that is cancelled in the queue never runs. */
+/** Expects that turns do not overlap. A turn that was cancelled in the queue never ran and is left out. */
 function expectOneTurnAtATime(events: Json[]): void {
   const started = events.filter((event) => event.type === 'turn.started').map(turnOf)
   const own = events.filter((event) => event.type !== 'input.message' && started.includes(turnOf(event))).map(turnOf)
@@ -69,10 +72,10 @@ function expectOneTurnAtATime(events: Json[]): void {
   expect(order).toEqual([...new Set(order)])
 }
 
-/** Where an attempt at the answer was interrupted. */
+/** Point at which an attempt at the answer was interrupted. */
 export type Interruption = 'before_text' | 'in_text'
 
-/** The types of a session's first plain turn, a run of deltas counted as one. */
+/** Returns the event types of a session's first plain turn, with consecutive deltas counted as one. */
 export const firstTurnTypes = (...interruptions: Interruption[]): string[] => [
   'input.message',
   'session.started',
@@ -94,20 +97,20 @@ export const firstTurnTypes = (...interruptions: Interruption[]): string[] => [
 export const compactTypes = (events: Json[]): string[] =>
   typesOf(events).filter((type, index, types) => type !== 'output.message.delta' || types[index - 1] !== type)
 
-/** The text of a turn's answer. */
+/** Returns the text of a turn's answer. */
 export function answerOf(events: Json[], turnId = turnsOf(events)[0]): string | undefined {
   const own = events.find((event) => event.type === 'output.message.completed' && turnOf(event) === turnId)
   return own && textOf(own.data.message)
 }
 
-/** The longest that a turn stood still after `since`, apart from the time in which it waited for its client. */
+/** Returns the longest time without an event after `since`, leaving out the time spent waiting for the client. */
 export function standstillMs(events: Json[], since: number): number {
   const waitsForClient = new Set<string>()
   let longest = 0
   let before = since
   for (const event of events) {
     if (event.type === 'tool.call_requested') for (const { id } of event.data.tool_calls) waitsForClient.add(id)
-    // An approved call starts with its answer, any other one ends with it.
+    // The answer starts an approved call and completes any other.
     const isAnswer =
       (event.type === 'tool.started' && waitsForClient.delete(event.data.tool_call.id)) ||
       (event.type === 'tool.completed' && waitsForClient.delete(event.data.tool_call_id))

@@ -3,16 +3,16 @@ import { privateRedis } from './private-services.ts'
 import { killProcesses } from './process.ts'
 import { startService, type TestOptions, type TestService } from './service.ts'
 
-/** A service whose Redis is its own, for tests that take it away. */
+/** Service with its own Redis, which tests can stop. */
 export type RedisSite = {
   service: TestService
   stopRedis(): Promise<void>
-  /** Kills it, and its data is gone. */
+  /** Kills Redis and removes its data. */
   loseRedis(): Promise<void>
-  /** At the same address. */
+  /** Starts Redis again at the same address. */
   startRedis(): Promise<void>
   askRedis(work: (admin: Redis) => Promise<unknown>): Promise<void>
-  /** Ends the processes of the service, too. */
+  /** Stops everything, including processes started for the service. */
   close(): Promise<void>
 }
 

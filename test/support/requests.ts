@@ -1,15 +1,15 @@
 import type { Ids } from './belongings.ts'
 import type { Sent } from './walk.ts'
 
-/** One way to send a request; its path is filled in from the ids that are given with it. */
+/** One way to call an operation. The path is filled in from the ids in `path`. */
 type Request = {
   path?: Ids
   query?: Record<string, string>
   body?: unknown
   headers?: Record<string, string>
-  /** What it names need not exist for a 2xx: a list that is filtered, an id that the caller chooses. */
+  /** Set if the request succeeds even when the ids do not exist, such as a filtered list or a caller-chosen id. */
   succeeds?: true
-  /** Answers tell of something new, so no two are the same. */
+  /** Set if the request creates something, so that no two answers are equal. */
   creates?: true
 }
 
@@ -18,9 +18,9 @@ const message = { content: [{ type: 'text', text: 'Hello' }] }
 const agent = { name: 'An agent', system_prompt: 'Help.' }
 
 /**
- * For each operation, every place of a request that takes an id: in the path, the query, the body or a header. `own` is
- * what the caller has, `other` what the caller has not: another organization's, or nobody's. Where several ids belong
- * together, each is sent alone too, beside the caller's own.
+ * Requests for each operation, covering every place that takes an id: path, query, body and headers. `own` has the
+ * caller's ids. `other` has ids of another organization, or ids that nothing has. Where several ids belong together,
+ * each is also sent alone with the caller's other ids.
  */
 export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /health': () => [list()],
@@ -80,7 +80,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/messages': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/messages': (own, other) => [
     ...waysToPost(other).map((request) => ({ path: other, ...request })),
-    // There are no images yet that a part could be of; a message may name any.
+    // There are no images yet, so a message may name any image id.
     { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}/events': (own, other) => [
@@ -113,7 +113,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(other), body: resultOf(own) },
   ],
 
-  // The models of the service are everybody's, as the capabilities are.
+  // Models and capabilities are the same for every organization.
   'GET /v1/llm-models': () => [list()],
   'GET /v1/llm-models/{id}': () => [{}],
   'GET /v1/capabilities': () => [list()],
@@ -133,7 +133,7 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
-/** What only a request of nobody's things needs. */
+/** Path parameters that belong to no organization. */
 const NOWHERE = {
   model: 'model_0193aaaabbbb7ccc8ddd0123456789ab',
   capability: 'current_time',
@@ -155,7 +155,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
 
 export type Planned = Sent & Pick<Request, 'succeeds' | 'creates'>
 
-/** All requests of an operation, as they are sent. */
+/** Returns all requests of an operation as they are sent. */
 export function plan(operation: string, own: Ids, other: Ids): Planned[] {
   const [method = '', path = ''] = operation.split(' ')
   return (requests[operation]?.(own, other) ?? []).map(({ path: ids = own, query = {}, ...request }) => {

@@ -3,13 +3,13 @@ import { type OpenStream, openStream } from './stream.ts'
 
 export type Resume = 'since_id' | 'last_event_id' | 'start'
 
-/** A client of one session that goes away and comes back, and keeps what it got. */
+/** Client of one session that disconnects and reconnects, and keeps the events it received. */
 export type ResumingClient = {
-  /** All events since it last came from the start. */
+  /** Returns all events received since the client last read from the start. */
   received(): Json[]
-  /** Resolves with the stream; refused when its status is not 200. */
+  /** Connects and resolves with the stream. A status other than 200 means that it was refused. */
   connect(url: string, resume: Resume): Promise<OpenStream>
-  /** Goes away, also while it connects. */
+  /** Disconnects. Also takes effect while `connect` is pending. */
   leave(): void
 }
 

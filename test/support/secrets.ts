@@ -5,25 +5,25 @@ import { type Config, configVariables } from '../../platform/config.ts'
 const SECRET_VARIABLE = /(_SECRET|_PASSWORD|_API_KEY|_KEY|^DATABASE_URL)$/
 const SECRET_FIELD = /(^|_)(password|passphrase|secret|token|key|credential|credentials|authorization)$/i
 
-/** Names that look like secrets and are none, each with the reason. */
+/** Names that match the patterns but are not secrets, with the reason. */
 const NO_SECRETS: Record<string, string> = {
   AUTH_DISABLE_PASSWORD: 'it is a flag',
 }
 
 const isSecret = (name: string, form: RegExp): boolean => form.test(name) && NO_SECRETS[name] === undefined
 
-/** The configuration's secrets, told by their names. */
+/** Returns the configuration variables that are secrets, going by their names. */
 export const secretVariables = (names: readonly string[] = configVariables): string[] =>
   names.filter((name) => isSecret(name, SECRET_VARIABLE))
 
-/** The values that logs and histories must not have. */
+/** Returns the values that must not appear in logs and histories. */
 export const secretsOf = (config: Config): string[] =>
   secretVariables().flatMap((name) => {
     const value = config[name as keyof Config]
     return typeof value === 'string' ? [value] : []
   })
 
-/** A made-up value for every secret of the configuration but the database's address, which a service needs as it is. */
+/** Returns a made-up value for every secret in the configuration except the database URL, which must stay valid. */
 export const madeUpSecrets = (): Record<string, string> =>
   Object.fromEntries(
     secretVariables()
@@ -31,7 +31,7 @@ export const madeUpSecrets = (): Record<string, string> =>
       .map((name) => [name, `jwt-secret-of-tests-${name}`]),
   )
 
-/** Throws a sentence for each secret of the configuration that a test's service has not been given. */
+/** Throws with a sentence for each secret of the configuration that a test's service has not been given. */
 export function expectEachSecretSet(config: Partial<Config>, file: string, names = secretVariables()): void {
   const sentences = names
     .filter((name) => config[name as keyof Config] === undefined)
@@ -43,7 +43,7 @@ export function expectEachSecretSet(config: Partial<Config>, file: string, names
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }
 
-/** Fields of requests that are secrets by their names, as `METHOD /path: field`. */
+/** Returns the request fields that are secrets, going by their names. */
 export function secretFields(endpoints: readonly Endpoint[]): { operation: string; field: string }[] {
   return endpoints.flatMap(({ method, path, body, query }) =>
     [body, query].flatMap((schema) =>
@@ -54,14 +54,14 @@ export function secretFields(endpoints: readonly Endpoint[]): { operation: strin
   )
 }
 
-/** The names of all properties in a JSON Schema. */
+/** Returns the names of all properties in a JSON Schema. */
 function namesIn(schema: unknown): Set<string> {
   if (typeof schema !== 'object' || schema === null) return new Set()
   const { properties } = schema as { properties?: object }
   return new Set([...Object.keys(properties ?? {}), ...Object.values(schema).flatMap((part) => [...namesIn(part)])])
 }
 
-/** Throws a sentence for each field that `finds` does not find in a line that has it. */
+/** Throws with a sentence for each field that `finds` does not detect in a line containing it. */
 export function expectEachFieldFound(fields: ReturnType<typeof secretFields>, finds: (line: string) => boolean): void {
   const sentences = fields
     .filter(({ field }) => !finds(JSON.stringify({ [field]: 'value' })))

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { isSoak } from './counts.ts'
 
 /**
- * The seeds with which tests that draw at random run in each `npm test`, so that no change fails by a draw that others
- * were spared. A seed that failed in a soak run is added to its list, and stays.
+ * Seeds of the randomised tests in `npm test`. They are fixed so that an unlucky draw does not fail an unrelated
+ * change. A seed that fails in a soak run is added to its list permanently.
  */
 const SEEDS = {
   kills: [1],
@@ -14,7 +14,7 @@ const SEEDS = {
   conversations: [1],
 } satisfies Record<string, [number, ...number[]]>
 
-/** The seeds of a test: those given as SEED=1,2, else a fresh one in a soak run, else the fixed ones. */
+/** Returns the seeds of a test: those in SEED=1,2 if set, otherwise a new one in a soak run or the fixed ones. */
 export function seedsOf(name: keyof typeof SEEDS): number[] {
   const given = process.env.SEED
   if (given) return given.split(',').map(Number)

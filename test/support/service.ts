@@ -15,31 +15,34 @@ export type TestService = {
   config: Config
   platform: Platform
   api: RunningApi
-  /** Another API process's worth: its own connections on the same record. */
+  /** Starts a second API with its own connections on the same record. */
   startPeer(): Promise<{ url: string; api: RunningApi; platform: Platform }>
   startWorker(): Promise<RunningWorker>
-  /** The environment of a child process that joins this service. */
+  /** Environment for a child process that joins this service. */
   environment: Record<string, string>
-  /** What it has logged in this process. */
+  /** Check of everything logged in this process. */
   logCheck: LogCheck
-  /** Throws, once all is stopped, when a secret has been logged. */
+  /** Stops everything. Throws if a secret was logged. */
   stop(): Promise<void>
 }
 
 export type TestOptions = {
   environment?: Record<string, string>
-  /** Default true: a worker in this process. */
+  /** Runs a worker in this process. Defaults to true. */
   worker?: boolean
   sse?: Partial<ApiOptions['sse']>
-  /** Besides the service's own; only in this process. */
+  /** Capabilities added to the service's own, in this process only. */
   capabilities?: Capability[]
-  /** With it workers here schedule retention, as those in a process of their own always do. */
+  /** Makes workers in this process schedule retention, as worker processes always do. */
   retention?: Pick<Retention, 'deltasMs'>
 }
 
 let number = 0
 
-/** One native runtime for all services of a test file that have workers; the last one ends it, or Jest could not exit. */
+/**
+ * Number of workers that use the file's one native runtime. The last to stop shuts it down, because Jest cannot exit
+ * otherwise.
+ */
 let runtimes = 0
 let installed: Promise<void> | undefined
 async function openRuntime(): Promise<void> {
@@ -59,7 +62,7 @@ async function closeRuntime(): Promise<void> {
   await Runtime.instance().shutdown()
 }
 
-/** The whole service in this process, with a database, Redis keys and a task queue of its own. */
+/** Starts the whole service in this process, with its own database, Redis prefix and task queue. */
 export async function startService(options: TestOptions = {}): Promise<TestService> {
   const database = await cloneDatabase()
   const name = `test-${process.pid}-${Date.now()}-${number++}`
@@ -86,7 +89,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   }
   const main = await build()
   const runWorker = async () => {
-    // Loaded for those who need it: it brings a runtime of its own.
+    // Loaded only when needed, because it brings its own native runtime.
     const { startWorker } = await import('../../worker/worker.ts')
     await openRuntime()
     stops.unshift(closeRuntime)
@@ -116,7 +119,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
   }
 }
 
-/** A service for one test. */
+/** Runs `check` with a service of its own. */
 export async function withService(options: TestOptions, check: (service: TestService) => Promise<void>): Promise<void> {
   const service = await startService(options)
   try {
@@ -126,7 +129,7 @@ export async function withService(options: TestOptions, check: (service: TestSer
   }
 }
 
-/** It would start workflows for as long as Temporal runs. */
+/** Deletes the retention schedule, which would otherwise start workflows as long as Temporal runs. */
 const deleteSchedule = (config: Config): Promise<void> =>
   withClient({ config }, (client) => client.schedule.getHandle(`${config.TEMPORAL_TASK_QUEUE}-retention`).delete())
 

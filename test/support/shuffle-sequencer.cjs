@@ -1,12 +1,14 @@
 const { createHash } = require('node:crypto')
 const { default: Sequencer } = require('@jest/test-sequencer')
 
-/** Faults wait most of the time, and some take long: they are through when this much of the other files is. */
+/**
+ * Share of the run over which fault tests are started. They mostly wait and some take long, so none starts after it.
+ */
 const FAULTS_END = 0.85
 
 /**
- * Test files in an order that Jest's seed decides: none may lean on another. `--seed` repeats an order. Those of faults
- * are spread evenly among the others, whose computing fills their waits, and are not left for the end.
+ * Orders test files by Jest's seed, so that none comes to depend on another. `--seed` repeats an order. Fault tests are
+ * spread evenly among the others, which use the CPU while they wait, and do not come last.
  */
 class ShuffleSequencer extends Sequencer {
   constructor(options) {

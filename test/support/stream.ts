@@ -1,26 +1,26 @@
 import { request } from 'node:http'
 import { addressOf, headersOf, type Json, PATIENCE_MS, type Target } from './http.ts'
 
-/** One frame of an event stream; `comment` for a line that begins with a colon. */
+/** One frame of an event stream. `comment` is the text of a line that begins with a colon. */
 export type Frame = { event?: string; id?: string; data?: Json; retry?: number; comment?: string }
 
 export type OpenStream = {
   status: number
   headers: Record<string, string | string[] | undefined>
   frames: Frame[]
-  /** The parsed events: frames with an id. */
+  /** Returns the parsed events, which are the frames with an id. */
   events(): Json[]
-  /** Resolves with the first frame, old or new, that fits; each is looked at once. */
+  /** Resolves with the first matching frame, received already or later. Each frame is checked once. */
   until(fits: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>
-  /** Resolves when the stream has ended: `whole` when the server ended it, `torn` when the connection broke. */
+  /** Resolves when the stream has ended: `whole` if the server ended it, `torn` if the connection broke. */
   ended: Promise<'whole' | 'torn'>
-  /** Takes nothing more from the connection, until it is to go on. */
+  /** Stops reading from the connection until `resume`. */
   pause(): void
   resume(): void
   close(): void
 }
 
-/** Opens a stream and collects its frames; the parser is the standard's, written apart from the service's. */
+/** Opens a stream and collects its frames. The parser follows the standard and shares no code with the service. */
 export function openStream(
   target: Target,
   path: string,

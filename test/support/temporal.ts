@@ -1,9 +1,9 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client'
 
-/** A service of whose Temporal a test asks; a shared service has the one of the run. */
+/** Service whose Temporal a test queries. Without a configuration it is the Temporal server of the test run. */
 export type TemporalPlace = { config?: { TEMPORAL_ADDRESS: string; TEMPORAL_NAMESPACE: string } }
 
-/** What the service asks of Temporal is looked at from outside, on a connection of the test's own. */
+/** Runs `work` with a Temporal client on its own connection, to observe the service's requests from outside. */
 export async function withClient<T>({ config }: TemporalPlace, work: (client: Client) => Promise<T>): Promise<T> {
   const connection = await Connection.connect({ address: config?.TEMPORAL_ADDRESS ?? process.env.TEMPORAL_ADDRESS })
   try {
@@ -13,7 +13,7 @@ export async function withClient<T>({ config }: TemporalPlace, work: (client: Cl
   }
 }
 
-/** The process that runs the pending step of a turn. A worker's identity is `<pid>@<host>`. */
+/** Returns the process that runs a turn's pending step. A worker's identity is `<pid>@<host>`. */
 export const runnerPid = (service: TemporalPlace, turnId: string): Promise<number | undefined> =>
   withClient(service, async (client) => {
     const description = await client.workflow
@@ -28,11 +28,11 @@ export const runnerPid = (service: TemporalPlace, turnId: string): Promise<numbe
     return pending?.lastWorkerIdentity ? Number.parseInt(pending.lastWorkerIdentity, 10) : undefined
   })
 
-/** How many workflows have run, or run, for a turn. */
+/** Returns the number of workflow runs for a turn, running or ended. */
 export const workflowsOf = (service: TemporalPlace, turnId: string): Promise<number> =>
   withClient(service, async (client) => (await client.workflow.count(`WorkflowId = '${turnId}'`)).count)
 
-/** Whatever Temporal answers, as text; payloads decoded. */
+/** Returns anything that Temporal answers as text, with payloads decoded. */
 export function readable(value: unknown): string {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
   if (Array.isArray(value)) return value.map(readable).join('\n')

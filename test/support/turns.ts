@@ -9,8 +9,6 @@ import {
   waitFor,
 } from './http.ts'
 
-/** What clients do to a session's turns, and how they see where these stand. */
-
 export const post = (target: Target, id: string, text = 'Go', more: object = {}, query = ''): Promise<Answer> =>
   call(target, 'POST', `/v1/sessions/${id}/messages${query}`, textMessage(text, { ...more }))
 
@@ -23,7 +21,7 @@ export const submit = (target: Target, id: string, tool_results: object[]): Prom
 export const statusOf = async (target: Target, id: string): Promise<string> =>
   (await call(target, 'GET', `/v1/sessions/${id}`)).body.status
 
-/** Oldest first. */
+/** Returns a session's turns, oldest first. */
 export async function listTurns(target: Target, id: string, query = '?limit=100'): Promise<Json[]> {
   const { status, body } = await call(target, 'GET', `/v1/sessions/${id}/turns${query}`)
   if (status !== 200) throw new Error(`turns: ${status} ${JSON.stringify(body)}`)
@@ -34,10 +32,10 @@ export async function getTurn(target: Target, id: string, turnId: string): Promi
   return (await call(target, 'GET', `/v1/sessions/${id}/turns/${turnId}`)).body
 }
 
-/** The turn that a posted message got. */
+/** Returns the id of the turn that a posted message created. */
 export const turnIdOf = (answer: Answer): string => String(answer.body.id).replace('message_', 'turn_')
 
-/** Posts a message and waits until its turn waits for the client; returns the turn. */
+/** Posts a message and waits until its turn waits for the client. Returns the turn. */
 export async function postAndAsk(target: Target, id: string, text?: string): Promise<Json> {
   const turnId = turnIdOf(await post(target, id, text))
   return waitFor(async () => {
@@ -46,7 +44,7 @@ export async function postAndAsk(target: Target, id: string, text?: string): Pro
   }, `${turnId} to wait for its client`)
 }
 
-/** Waits until the record has the nth event of a type; returns all events. */
+/** Waits until the record has `nth` events of a type. Returns all events. */
 export const waitForEvent = (target: Target, id: string, type: string, nth = 1): Promise<Json[]> =>
   waitFor(async () => {
     const events = await listEvents(target, id)
@@ -61,7 +59,7 @@ export const clientTool = (name: string, properties: object = {}, more: object =
   ...more,
 })
 
-/** A capability's tool that somebody has to approve. */
+/** Returns a capability's tool that requires approval. */
 export const guardedTool = (name: string) => ({
   type: 'builtin',
   name,
@@ -72,10 +70,12 @@ export const guardedTool = (name: string) => ({
 
 export const callsOf = (...names: string[]): Json[] => names.map((name) => ({ id: name, name, arguments: {} }))
 
-/** A model call that says nothing for longer than any test takes. */
+/** Model call that produces nothing for longer than any test takes. */
 export const MUTE = { text: 'never said', delay_ms: 3_600_000 }
 
-/** A session whose first turn is in its model call, with others in the queue; the turns' ids are in that order. */
+/**
+ * Creates a session whose first turn is in its model call while others are queued. Returns the turn ids in that order.
+ */
 export async function createBusySession(
   target: Target,
   queued: number,

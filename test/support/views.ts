@@ -15,8 +15,8 @@ const STREAM = 'a stream of what is read elsewhere'
 const EVERYBODYS = 'the same for everybody'
 
 /**
- * For each operation that reads, with which parameters an owner reads all that the organization has; or why it shows
- * nothing of it. Those that the path has no place for go into the query.
+ * Parameters with which an owner reads everything in the organization, for each operation that reads, or the reason why
+ * it shows nothing of it. Parameters that are not in the path go into the query.
  */
 export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/auth/me': () => list(),
@@ -44,7 +44,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/durable/sse': STREAM,
 }
 
-/** For each table with an organization's or a session's rows, which view shows them; or why none does. */
+/** View that shows the rows of each table with an organization's or session's data, or the reason why none does. */
 export const tables: Record<string, string> = {
   members: 'GET /v1/users',
   api_keys: 'GET /v1/auth/api-keys',
@@ -57,14 +57,14 @@ export const tables: Record<string, string> = {
   idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
 }
 
-/** Fails with a sentence for each operation that reads something of somebody and is no view. */
+/** Throws with a sentence for each operation that reads non-public data and has no view. */
 export function expectViewOfEach(views: object, among: string[] = operations): void {
   const reading = among.filter((one) => one.startsWith('GET ') && endpointOf(one).access !== 'public')
   const what = 'with which parameters an owner reads all there is, so that a change by somebody else is noticed'
   expectEntryForEach(views, 'test/support/views.ts', what, reading)
 }
 
-/** Fails with a sentence for each table that no view is known to show. */
+/** Throws with a sentence for each table that no known view shows. */
 export function expectTablesKnown(found: Table[], known: Record<string, string> = tables): void {
   const missing = found.filter(({ name }) => known[name] === undefined)
   const left = Object.keys(known).filter((table) => !found.some(({ name }) => name === table))
@@ -83,7 +83,7 @@ export function expectTablesKnown(found: Table[], known: Record<string, string> 
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }
 
-/** Everything that the owner sees of the organization. */
+/** Reads everything that the owner can see of the organization. */
 export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json> {
   const read = async (path: string): Promise<Json> => {
     const { status, body } = await call(url, 'GET', path, undefined, headers)
@@ -94,7 +94,7 @@ export async function viewOf(url: string, { headers, ids }: Owner): Promise<Json
   return view
 }
 
-/** All paths at which the owner reads what the organization has. */
+/** Returns all paths at which the owner reads the organization's data. */
 const pathsOf = (ids: Ids): string[] =>
   Object.entries(views).flatMap(([operation, view]) =>
     typeof view === 'string' ? [] : view(ids).map((parameters) => fill(operation, parameters)),

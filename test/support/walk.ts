@@ -3,7 +3,7 @@ import { endpoints } from '../../contract/index.ts'
 
 const operationOf = ({ method, path }: Endpoint): string => `${method} ${path}`
 
-/** All there are, as `METHOD /path`: so a test's table of them names each. */
+/** Names of all operations as `METHOD /path`, so that a test's table can be checked for completeness. */
 export const operations: string[] = endpoints.map(operationOf)
 
 export function endpointOf(operation: string): Endpoint {
@@ -12,7 +12,7 @@ export function endpointOf(operation: string): Endpoint {
   return endpoint
 }
 
-/** What a test has to say about each operation: a new one fails it with a sentence that tells what is missing. */
+/** Throws with a sentence for each operation that a test's table lacks, and for each entry that is not an operation. */
 export function expectEntryForEach(table: object, file: string, what: string, among = operations): void {
   const entries = Object.keys(table)
   const missing = among.filter((operation) => !entries.includes(operation))
@@ -28,13 +28,13 @@ export type Sent = {
   method: string
   path: string
   headers?: Record<string, string>
-  /** A string is sent as it is, a form as multipart/form-data, anything else as JSON. */
+  /** Request body. A string is sent unchanged, a form as multipart/form-data, anything else as JSON. */
   body?: unknown
 }
-/** The body byte by byte (latin1), so that a file stays what it is; that of an event stream is not read. */
+/** Answer to a request. The body is decoded as latin1 to keep its bytes. The body of an event stream is not read. */
 export type Received = { status: number; headers: Record<string, string>; body: string }
 
-/** Different for each request, or about the connection. */
+/** Headers that differ for each request or describe the connection. */
 const PASSING = ['date', 'x-request-id', 'connection', 'keep-alive']
 
 export async function send(url: string, { method, path, headers, body }: Sent): Promise<Received> {
@@ -52,7 +52,7 @@ export async function send(url: string, { method, path, headers, body }: Sent): 
   return { status: answer.status, headers: Object.fromEntries(kept), body: bytes.toString('latin1') }
 }
 
-/** A form's type has its boundary, so it is left to fetch. */
+/** Returns the body and headers for fetch. For a form, fetch sets the content type with its boundary. */
 function sentBody(body: unknown, headers: Record<string, string> = {}): RequestInit {
   if (body === undefined) return { headers }
   if (body instanceof FormData) return { headers, body }

@@ -3,13 +3,13 @@ import { type ServiceProcess, startLabWorkerProcess } from './process.ts'
 import type { TestService } from './service.ts'
 import { runnerPid } from './temporal.ts'
 
-/** Worker processes of a service, with the lab's tools, of which a test kills some. */
+/** Pool of worker processes with the lab's tools, from which a test kills some. */
 export type WorkerPool = {
-  /** Starts as many as are missing. */
+  /** Starts workers until the pool is full. */
   fill(): Promise<void>
-  /** The one that runs a step of the turn now, if that can be told. */
+  /** Returns the worker that currently runs a step of the turn, if it is known. */
   findRunner(turnId: string): Promise<ServiceProcess | undefined>
-  /** Waits for a worker to run a step of the turn, and kills it. */
+  /** Waits until a worker runs a step of the turn, then kills that worker. */
   killRunner(turnId: string): Promise<void>
   killAll(): Promise<void>
   kill(worker: ServiceProcess): Promise<void>

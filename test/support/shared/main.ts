@@ -1,4 +1,4 @@
-/** A service that many test files share: `main.ts <flavour>`. Its first line of output says where it is. */
+/** Service shared by many test files: `main.ts <flavour>`. The first line of output has its addresses. */
 import { createServer } from 'node:http'
 import { flushCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
@@ -19,7 +19,7 @@ if (environment === undefined) throw new Error(`there is no flavour ${flavour}`)
 const lab = createLab()
 const service = await startService({ environment, capabilities: [lab.capability] })
 
-/** Only of this process: `GET /<uuid>` are the runs of the lab's tools for an organization. */
+/** Control server: `GET /<uuid>` returns an organization's lab tool runs in this process. */
 const control = createServer((request, response) => {
   const organizationId = request.url?.slice(1)
   response.end(JSON.stringify(lab.runs.filter((run) => run.organizationId === organizationId)))
@@ -37,7 +37,7 @@ flushCompileCache()
 process.once('SIGTERM', () => {
   control.close()
   control.closeAllConnections()
-  // It throws when a secret has been logged; the whole run then fails.
+  // `stop` throws if a secret was logged, which fails the whole run.
   service.stop().then(
     () => process.exit(0),
     (error) => {

@@ -3,13 +3,18 @@ import pg from 'pg'
 import type { Json } from '../http.ts'
 import type { LabRun } from '../lab.ts'
 
-/** `open`: nobody signs in. `full`: mode full, with an administrator. Both have a worker and the lab's tools. */
+/**
+ * Flavour of a shared service. `open` has no sign-in. `full` runs in mode `full` with an administrator. Both have a
+ * worker and the lab's tools.
+ */
 export type Flavour = 'open' | 'full'
 
-/** `lab` tells the runs of the lab's tools. */
+/** Addresses of a shared service. `lab` serves the runs of the lab's tools. */
 export type Addresses = { url: string; lab: string; database: string }
 
-/** The service of a flavour that all test files of the run share. What a test makes there is in its own organization. */
+/**
+ * Returns the service of a flavour that all test files of the run share. Each test works in its own organization there.
+ */
 export async function sharedService(flavour: Flavour): Promise<Addresses> {
   const broker = process.env.TEST_SERVICES_URL
   if (broker === undefined) throw new Error('Run the tests with npm test: it brings up what they need.')
@@ -19,19 +24,19 @@ export async function sharedService(flavour: Flavour): Promise<Addresses> {
   return JSON.parse(text)
 }
 
-/** An organization of a test's own in the shared service without sign-in; wherever a URL is taken, it can be given. */
+/** Organization for one test in the shared service without sign-in. It can be used wherever a `Target` is expected. */
 export type Organization = {
   id: string
   uuid: string
   url: string
   headers: Record<string, string>
-  /** The runs of lab tools in this organization, oldest first. */
+  /** Returns the lab tool runs in this organization, oldest first. */
   labRuns(): Promise<LabRun[]>
-  /** Looks into, or changes, the database of the shared service: only rows of this organization. */
+  /** Queries the shared service's database. Only this organization's rows may be read or changed. */
   query(sql: string, values?: unknown[]): Promise<Json[]>
 }
 
-/** Of the user that everybody is where nobody signs in. */
+/** Inserts an organization owned by the user as whom all requests run when there is no sign-in. */
 const INSERT_ORGANIZATION = `
   WITH organization AS (INSERT INTO organizations (id, name, updated_at) VALUES ($1, 'Of a test', now()) RETURNING id)
   INSERT INTO members (organization_id, user_id, role)
@@ -41,7 +46,7 @@ export async function newOrganization(): Promise<Organization> {
   const { url, lab, database } = await sharedService('open')
   const uuid = randomUUID()
   const id = `org_${uuid.replaceAll('-', '')}`
-  // Not over HTTP: nobody may own more than a hundred.
+  // Inserted directly, because over HTTP a user may own no more than a hundred.
   await query(database, INSERT_ORGANIZATION, [uuid])
   return {
     id,
@@ -53,13 +58,13 @@ export async function newOrganization(): Promise<Organization> {
   }
 }
 
-/** How many rows of a table are the organization's. */
+/** Returns the number of the organization's rows in a table. */
 export async function countRows(api: Organization, table: 'agents' | 'sessions' | 'turns'): Promise<number> {
   const [row] = await api.query(`SELECT count(*)::int AS rows FROM ${table} WHERE organization_id = $1`, [api.uuid])
   return row.rows
 }
 
-/** Rows as Postgres has them. */
+/** Runs a query and returns the rows as Postgres has them. */
 export async function query(database: string, sql: string, values: unknown[] = []): Promise<Json[]> {
   const client = new pg.Client({ connectionString: database })
   await client.connect()
