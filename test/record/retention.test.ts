@@ -16,9 +16,9 @@ import { callsOf, cancel, clientTool, getTurn, post, postAndAsk, submit, waitFor
 
 const WORDS = Array.from({ length: 24 }, (_, index) => `word${index}`).join(' ')
 const ANSWER = { thinking: 'Let me think about it.', text: WORDS, tokens_per_second: 120 }
-/** Long enough for whatever a test does in its middle. */
+/** Model step that is long enough to act in its middle. */
 const LONG = { text: 'la '.repeat(3000), tokens_per_second: 60 }
-/** A turn with more events than are looked for at once, and another one. */
+/** Turn with more events than are searched at once, and another turn. */
 const LONG_RECORD = [
   ...Array(25).fill({ thinking: 'So.', text: 'A step.', tool_calls: callsOf('echo') }),
   ANSWER,
@@ -38,7 +38,7 @@ afterAll(() => service.stop())
 
 const deleteNow = (olderThanMs = 0, of = deps) => deleteOldDeltas(of, olderThanMs, new AbortController().signal)
 
-/** A session with answered messages, and its record before and after. */
+/** Creates a session with answered messages. Returns its record. */
 async function createAnswered(turns = 1, steps: object[] = Array(turns).fill(ANSWER)) {
   const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
   for (let turn = 0; turn < turns; turn++) await post(url, id)
@@ -52,7 +52,7 @@ const get = async (path: string): Promise<Json> => (await call(url, 'GET', path)
 const views = (id: string) =>
   Promise.all(['', '/messages', '/turns?limit=100'].map((path) => get(`/v1/sessions/${id}${path}`)))
 
-/** The same service, of which a test sees or disturbs the statements. */
+/** Returns dependencies whose SQL statements a test can observe or disturb. */
 function watchStatements(before: (sql: string) => Promise<void>, after = (_sql: string, _result: unknown) => {}): Deps {
   const watched = async ({ args, query }: { args: Prisma.Sql; query: (args: Prisma.Sql) => Promise<unknown> }) => {
     await before(args.sql)
@@ -61,7 +61,7 @@ function watchStatements(before: (sql: string) => Promise<void>, after = (_sql: 
     return result
   }
   const db = deps.db.$extends({ query: { $queryRaw: watched, $executeRaw: watched } })
-  // The extension adds nothing to the client's interface and takes nothing away that the domain uses.
+  // The extension adds nothing to the client's interface and removes nothing that the domain uses.
   return { ...deps, db: db as unknown as Deps['db'] }
 }
 
@@ -301,7 +301,7 @@ describe('a reader whose events retention deletes', () => {
     }
     await batches.return('aborted')
     expect(told).toEqual(left)
-    // A look that finds nothing gives one row without an event.
+    // A query that finds nothing returns one row without an event.
     const sequences = found.map(({ sequence }) => sequence).filter((sequence) => sequence !== null)
     expect(sequences).toEqual(left.map(({ sequence }) => sequence))
   })
@@ -374,7 +374,7 @@ describe('what a session stores', () => {
         sum(octet_length(data::text)) FILTER (WHERE type = 'llm.generation')::int AS generation
       FROM events WHERE session_id = ${toUuid(id)}::uuid AND type NOT LIKE 'session.%' GROUP BY turn_id ORDER BY min(sequence)`
     expect(rows).toHaveLength(turns)
-    // Later numbers have more digits.
+    // Later sequence numbers have more digits.
     for (const { bytes, generation } of rows) {
       expect(bytes).toBeLessThan((rows[0]?.bytes ?? 0) + 40)
       expect(generation).toBeLessThan((rows[0]?.generation ?? 0) + 20)

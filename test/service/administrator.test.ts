@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** What several processes do that start at once with this administrator. */
+/** Prepares the administrator as three processes that start at the same time do. */
 const startWith = async (administrator: { email: string; password: string }): Promise<void> => {
   const started = { ...deps, auth: { ...deps.auth, administrator } }
   await Promise.all([1, 2, 3].map(() => prepareAdministrator(started)))

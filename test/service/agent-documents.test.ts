@@ -70,7 +70,7 @@ Always cite.
     expect(body).toMatchObject({ id: expect.stringMatching(/^agent_[0-9a-f]{32}$/), status: 'active' })
   })
 
-  /** JSON is YAML too; as a block it is not taken for JSON. */
+  /** Renders an object as block-style YAML. JSON is valid YAML too, but the service would read it as JSON. */
   const yamlOf = (value: object) =>
     Object.entries(value)
       .map(([key, inner]) => `${key}: ${JSON.stringify(inner)}\n`)

@@ -261,11 +261,11 @@ describe('a credential that ends while a request is on its way', () => {
     const lines = Object.entries({ ...headers, ...bearer(key) }).map(([name, value]) => `${name}: ${value}`)
     socket.write(`POST /v1/sessions HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.slice(0, 3)}`)
     const answer = text(socket)
-    // The key has been used by this request alone, so once it says so the request has been let in.
+    // Only this request has used the key. Once last_used_at is set, the request has been authenticated.
     const hasBeenUsed = async () => (await list(user.headers)).some((each) => each.id === id && each.last_used_at)
     await waitFor(hasBeenUsed, 'the use of the key')
     expect((await revoke(id, user.headers)).status).toBe(204)
-    // A body that takes longer than 2 s has its credential looked at once more.
+    // If a body takes longer than 2 s, its credential is checked again.
     await new Promise((resolve) => setTimeout(resolve, 3000))
     socket.write(body.slice(3))
     expect(await answer).toMatch(/^HTTP\/1.1 401 /)

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 
 let number = 0
-/** An id of its own for each test's calls: the lab remembers the runs of all of them. */
+/** Returns a unique call id, because the lab remembers the runs of all tests. */
 const uniqueId = (name: string): string => `${name}-${number++}`
 const runsOf = async (callId: string): Promise<LabRun[]> => (await api.labRuns()).filter((run) => run.callId === callId)
 const countRuns = async (callId: string): Promise<number> => (await runsOf(callId)).length
@@ -84,7 +84,7 @@ describe('a call that waits for approval', () => {
   })
 
   describe('and gets a result that is no decision', () => {
-    // What is refused changes nothing, so one turn waits through all of it, and then goes on.
+    // Refused requests change nothing, so one turn waits through all of them and then continues.
     const callId = uniqueId('odd')
     let id: string
     beforeAll(async () => {

@@ -17,14 +17,14 @@ describe('mode admin', () => {
       const somebody = { email: newEmail(), password: newPassword(), name: 'X' }
       expectError(await post('/v1/auth/register', somebody, url), 403, /not enabled/)
 
-      // Somebody who was there in mode full.
+      // A user who signed up in mode full.
       const deps = { ...platform.deps, auth: { ...platform.deps.auth, hasSignup: true } }
       const tokens = await register(deps, somebody)
       const { email, password } = somebody
       expectError(await post('/v1/auth/login', { email, password }, url), 401, /wrong/)
       expect((await me(tokens.access_token, url)).status).toBe(401)
       expect((await post('/v1/auth/refresh', { refresh_token: tokens.refresh_token }, url)).status).toBe(401)
-      // It is out for now, and not for good.
+      // The refresh token is refused in this mode but not deleted.
       expect(await platform.deps.db.refreshToken.count({ where: { user: { email } } })).toBe(1)
     })
   })

@@ -24,7 +24,7 @@ afterAll(() => service.stop())
 const post = (path: string, body: unknown) => call(service.url, 'POST', path, body, fromSomewhere())
 const me = (token: string) => call(service.url, 'GET', '/v1/auth/me', undefined, bearer(token))
 const refresh = (refresh_token: string) => post('/v1/auth/refresh', { refresh_token })
-/** A token of the same login whose time is over. */
+/** Returns an expired token of the same login. */
 async function expired(accessToken: string): Promise<string> {
   const { userId, loginId } = (await service.platform.deps.auth.tokens.readAccess(accessToken)) ?? {}
   const tokens = createTokens({ secret: Buffer.from(JWT_SECRET), accessSeconds: -1, refreshSeconds: 1 })

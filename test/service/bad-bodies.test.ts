@@ -15,7 +15,7 @@ const json = { 'Content-Type': 'application/json' }
 const asAnswer = ({ status, body }: RawAnswer) => ({ status, body: JSON.parse(body) as Json, headers: new Headers() })
 const agentOf = (more: string) => `{"name":"n","system_prompt":"s",${more}}`
 
-/** One POST with its length declared, as bytes. */
+/** Sends a POST with a Content-Length as raw bytes. */
 async function post(path: string, body: Uint8Array | string, headers: Record<string, string> = json) {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   return asAnswer(

@@ -25,7 +25,7 @@ const own = () => {
   return { head: decode(head), claims: decode(claims) }
 }
 
-/** A token like the user's own, with changes, under a key; by a signer that knows no rules. */
+/** Returns a token like the user's own with changes, signed with a key without any validation. */
 function forge(changes: { head?: object; claims?: object }, key: string = JWT_SECRET, hash = 'sha256'): string {
   const { head, claims } = own()
   const signed = `${encode({ ...head, ...changes.head })}.${encode({ ...claims, ...changes.claims })}`

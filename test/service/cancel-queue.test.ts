@@ -71,7 +71,7 @@ describe('cancelling at the same moment as', () => {
       const id = await createSession(api, { default_model_id: await modelId(api, 'llmsim-echo') })
       const stream = await openStream(api, `/v1/sessions/${id}/sse`)
       const turnId = turnIdOf(await post(api, id))
-      // Over the rounds from before the turn's first event to its last ones.
+      // The rounds cover the time from before the turn's first event to its last events.
       const seen = ['input.message', 'reason.started', 'output.message.delta'][round % 3]
       await stream.until((frame) => frame.event === seen)
       const { body } = await cancel(api, id)

@@ -15,7 +15,7 @@ describe('capabilities', () => {
     const ids = (wanted: string) => body.data.filter((item: Json) => item.status === wanted).map(({ id }: Json) => id)
     expect(ids('available').sort()).toEqual([
       'current_time',
-      // Of tests only.
+      // Only in tests.
       'lab',
       'noop',
       'stateless_todo_list',

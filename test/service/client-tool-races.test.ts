@@ -15,7 +15,9 @@ const STAGES = ['reason.completed', 'tool.started', 'tool.completed', 'tool.call
 const CALLS = [...callsOf('ask'), { id: 'own', name: 'echo', arguments: {} }]
 const RESULT = { tool_call_id: 'ask', result: 1 }
 
-/** A session whose first turn has just come to a stage on its way to waiting for the client, and its open stream. */
+/**
+ * Creates a session whose first turn has just reached a stage on the way to waiting for the client. Opens its stream.
+ */
 async function createSessionAt(stage: string | undefined): Promise<{ id: string; stream: OpenStream }> {
   const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('ask')] }
   const id = await createScriptedSession(api, [{ tool_calls: CALLS }, { text: 'done' }], agent)
@@ -25,7 +27,7 @@ async function createSessionAt(stage: string | undefined): Promise<{ id: string;
   return { id, stream }
 }
 
-/** The stream had what the record has, and the record is sound. */
+/** Waits until the session is idle. Expects a sound record and a stream that equals it. */
 async function expectSoundEnd(id: string, stream: OpenStream): Promise<Json[]> {
   const events = await waitUntilIdle(api, id)
   expectSoundRecord(events)

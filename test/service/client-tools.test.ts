@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const ANSWER = { text: 'done' }
 
-/** A session whose model makes these calls and then answers; `names` are tools of its client. */
+/** Creates a session whose model makes these calls and then answers. `names` are the client's tools. */
 const createClientSession = (calls: object[], names: string[], agent: object = {}, session: object = {}) =>
   createScriptedSession(
     api,
@@ -30,7 +30,7 @@ async function finish(id: string): Promise<Json[]> {
 const completed = (events: Json[]): Json[] =>
   events.filter((event) => event.type === 'tool.completed').map((event) => event.data)
 
-/** What the model was told of each call, by the call's id. */
+/** Returns the result of each call that the model received, keyed by call id. */
 function resultsForModel(events: Json[]): Record<string, Json> {
   const [, second] = events.filter((event) => event.type === 'llm.generation')
   const parts = second.data.messages.flatMap((message: Json) => message.content)
@@ -94,7 +94,7 @@ describe('a call of a tool that the client runs', () => {
     const events = await finish(id)
     const acting = events.filter((event) => /^(act|tool)\./.test(event.type))
     const types = acting.map((event) => event.type)
-    // The two run at once, so either may be done before the other begins.
+    // The two tools run in parallel, so either may complete before the other starts.
     const run = ['tool.started', 'tool.completed']
     expect(types.slice(1, 5).sort()).toEqual([...run, ...run].sort())
     expect([types[0], ...types.slice(5)]).toEqual([

@@ -2,7 +2,7 @@ import { call, createScriptedSession, createSession, type Json, textMessage, wai
 import { expectSoundRecord, textOf } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
-/** The simulated models' context, in tokens of four letters. */
+/** Context size of the simulated models, in tokens of four characters. */
 const CONTEXT_TOKENS = 128_000
 
 let api: Organization

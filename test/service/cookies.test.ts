@@ -39,7 +39,7 @@ describe('cookies', () => {
   it('are Secure wherever the service is on the network', async () => {
     const environment = { ...FULL_MODE, ...ADMIN_VARIABLES, AUTH_BASE_URL: 'https://agents.example.com' }
     await withService({ worker: false, environment }, async ({ url }) => {
-      // Behind a proxy the service is asked for by its own, local name.
+      // Behind a proxy, requests reach the service under its own local name.
       const answer = await logIn(url, {}, ADMIN)
       expect(attributes(answer, 'access_token')).toEqual(['path=/', 'expires', 'samesite=lax', 'secure', 'httponly'])
     })

@@ -15,17 +15,17 @@ const QUIET: TemporalHealth = { workers: 1, backlog: { tasks: 0, oldestMs: 0 }, 
 const PATH = '/v1/durable/sse'
 const open = (service: { url: string }) => openStream(service.url, PATH)
 
-/** Every snapshot so far, each held against the contract. */
+/** Returns all snapshots so far, each checked against the contract. */
 const snapshotsOf = ({ frames }: OpenStream): DurableSnapshot[] =>
   frames.filter(({ event }) => event === 'snapshot').map(({ data }) => DurableSnapshot.strict().parse(data))
 
 const untilHealth = (stream: OpenStream, fits: (health: DurableSnapshot['health']) => boolean, timeoutMs?: number) =>
   stream.until(({ event, data }) => event === 'snapshot' && fits(data.health), timeoutMs)
 
-/** The snapshots of a service with a worker and nothing else. */
+/** Waits for the snapshot of a service that has a worker and nothing wrong. */
 const untilHealthy = (stream: OpenStream) => untilHealth(stream, ({ status }) => status === 'healthy')
 
-/** Counts what is asked of Temporal for the streams of one service. */
+/** Counts the reads from Temporal for the streams of one service. */
 function countReads({ platform }: Pick<TestService, 'platform'>) {
   const counter = { reads: 0, underWay: 0, mostUnderWay: 0 }
   const { readHealth } = platform.deps.workflows
@@ -41,7 +41,9 @@ function countReads({ platform }: Pick<TestService, 'platform'>) {
   return { counter, more }
 }
 
-/** With nobody there nothing is asked any more: what is under way ends, and longer than between two questions passes. */
+/**
+ * Expects that nothing is read without streams: pending reads end, and none follows for longer than the read interval.
+ */
 async function expectQuiet({ counter }: ReturnType<typeof countReads>): Promise<void> {
   await waitFor(async () => counter.underWay === 0, 'the last question')
   const { reads } = counter
@@ -49,7 +51,7 @@ async function expectQuiet({ counter }: ReturnType<typeof countReads>): Promise<
   expect(counter.reads).toBe(reads)
 }
 
-/** What Temporal has to say comes at once. */
+/** Makes every read from Temporal return at once. */
 function answerAtOnce({ platform }: TestService): void {
   platform.deps.workflows.readHealth = async () => QUIET
 }
@@ -249,7 +251,7 @@ describe('the end of a monitoring stream', () => {
       .map(([, ms]) => ms ?? 0)
       .filter((ms) => ms >= 0.8 * cycleMs && ms <= 1.2 * cycleMs)
     timers.mockRestore()
-    // Of twelve that are spread over two fifths; all within a tenth is one in half a million.
+    // Twelve lifetimes are spread over 40% of the cycle. All within 10% happens once in half a million runs.
     expect(new Set(lifetimes).size).toBeGreaterThanOrEqual(12)
     expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(0.1 * cycleMs)
   })

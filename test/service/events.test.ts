@@ -28,7 +28,7 @@ const get = (session: string, query = '') => call(api, 'GET', `/v1/sessions/${se
 const list = (query: string) => listEvents(api, id, query)
 const repeated = (key: string, values: string[]) => values.map((value) => `${key}=${value}`).join('&')
 
-/** Adds deltas to a record, as a very long answer would. */
+/** Adds deltas to the record, as a very long answer would. */
 async function addDeltas(session: string, count: number): Promise<void> {
   const uuid = session.replace('session_', '')
   const added = `

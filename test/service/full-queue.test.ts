@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe('a session with 1000 unfinished turns', () => {
-  /** As if 999 more messages had been posted behind the first. */
+  /** Creates a session as if 999 more messages had been posted after the first. */
   async function createFullSession(): Promise<string> {
     const { db } = service.platform.deps
     const id = await createSession(service.url)

@@ -30,10 +30,10 @@ describe('an answer whose calls take forever to check', () => {
     await post(url, hostile)
     expect((await postAndAsk(url, other)).pending_tool_calls).toHaveLength(1)
     const events = await waitUntilIdle(url, hostile)
-    // A heartbeat is sent each second, and missed after four.
+    // Heartbeats are sent every second and count as missed after four seconds.
     expect(loop.stop().busyMs).toBeLessThan(3000)
     expectSoundRecord(events)
-    // One for each of two model calls: no attempt was made twice.
+    // One for each of the two model calls, so no attempt was repeated.
     expect(events.filter(({ type }) => type === 'output.message.started')).toHaveLength(2)
     expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 2 } })
     const completed = events.filter(({ type }: Json) => type === 'tool.completed')

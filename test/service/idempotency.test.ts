@@ -31,13 +31,13 @@ const whole = ({ status, body }: Answer) => ({ status, body })
 const db = () => service.platform.deps.db
 const countAll = async () => [await db().agent.count(), await db().session.count(), await db().turn.count()]
 
-/** As if the process had died between creating something and keeping the answer. */
+/** Removes a stored answer, as if the process had died between creating something and storing the answer. */
 const forgetAnswer = (key: string) => db().idempotencyKey.updateMany({ where: { key }, data: { answer: null } })
 
 const agent = { name: 'Ada', system_prompt: 'Help.' }
 const newAgentId = () => `agent_${newUuid().replaceAll('-', '')}`
 
-/** Every request that creates something: path, body and headers. */
+/** All requests that create something: path, body and headers. */
 const creating: [string, () => Promise<[string, unknown, object?]>][] = [
   ['an agent', async () => ['/v1/agents', agent]],
   [

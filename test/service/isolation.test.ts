@@ -19,19 +19,22 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 afterEach(async () => {
-  // Whatever was tried, nothing that they have has changed.
+  // None of the requests has changed anything that the victim has.
   expect(await viewOf(service.url, victim)).toEqual(before)
 })
 
-/** Not walked: it ends the login that the walk needs. */
+/** Operations left out, because a logout ends the login that the walk needs. */
 const LEFT_OUT = ['POST /v1/auth/logout']
 const walked = operations.filter((operation) => !LEFT_OUT.includes(operation))
 
 type Headers = Record<string, string>
-/** One request with ids of the victim's, and the same with ids of nobody's. */
+/** Request with the victim's ids, and the same request with ids that nothing has. */
 type Pair = { operation: string; sent: [Planned, Planned] }
 
-/** What creates comes last: something with an id that others have too may be found under it from then on. */
+/**
+ * Returns the pairs of all operations. Requests that create something come last, because what they create may
+ * afterwards be found under the victim's ids.
+ */
 function pairsFor(own: Ids, [theirs, nobodys]: [Ids, Ids]): Pair[] {
   const pairs = walked.flatMap((operation) => {
     const those = plan(operation, own, nobodys)
@@ -43,7 +46,10 @@ function pairsFor(own: Ids, [theirs, nobodys]: [Ids, Ids]): Pair[] {
 const ask = (sent: Planned, headers: Headers): Promise<Received> =>
   send(service.url, { ...sent, headers: { ...fromSomewhere(), ...headers, ...sent.headers } })
 
-/** Both requests have the same answer, to the byte, and it tells nothing of the victim; returns it. */
+/**
+ * Expects equal answers to both requests, to the byte unless they create something, and nothing of the victim's in
+ * them. Returns the first answer.
+ */
 async function compare({ operation, sent }: Pair, [theirs, nobodys]: [Ids, Ids], headers: [Headers, Headers]) {
   const answer = withoutEcho(await ask(sent[0], headers[0]), sent[0], theirs)
   const other = withoutEcho(await ask(sent[1], headers[1]), sent[1], nobodys)
@@ -55,7 +61,7 @@ async function compare({ operation, sent }: Pair, [theirs, nobodys]: [Ids, Ids],
 
 const isPublic = (operation: string): boolean => endpointOf(operation).access === 'public'
 
-/** Names each id of the victim's wherever it can be named; returns how often. */
+/** Sends each of the victim's ids in every place that takes one. Returns the number of requests with such ids. */
 async function walk(own: Ids, theirs: Ids, headers: Headers): Promise<number> {
   const ids: [Ids, Ids] = [theirs, unknownIds()]
   let named = 0
@@ -129,7 +135,7 @@ describe('the organization of another as that of the request', () => {
     ['the cookie org_id', (id) => ({ Cookie: `org_id=${id}` })],
   ]
 
-  /** Every operation, once. */
+  /** Returns one request for each operation. */
   const pairs = (own: Ids): Pair[] =>
     walked.flatMap((operation) => {
       const [sent] = plan(operation, own, unknownIds())

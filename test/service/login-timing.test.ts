@@ -5,7 +5,7 @@ import { withService } from '../support/service.ts'
 const PAIRS = 40
 const ROUNDS = 3
 
-/** Milliseconds that a failing login takes. */
+/** Measures a failing login in milliseconds. */
 async function timeOf(url: string, email: string): Promise<number> {
   const headers = fromSomewhere()
   const begun = performance.now()
@@ -14,10 +14,10 @@ async function timeOf(url: string, email: string): Promise<number> {
   return performance.now() - begun
 }
 
-/** The lower quartile: what else the machine does only ever adds. */
+/** Returns the lower quartile, because other load on the machine only adds time. */
 const typical = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length / 4)] ?? 0
 
-/** How much longer a login takes for nobody than for somebody. */
+/** Returns how much longer a login takes for an unknown user than for a known one, as a ratio. */
 async function measureRatio(url: string, email: string): Promise<number> {
   const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] }
   for (let pair = 0; pair < PAIRS; pair++) {
@@ -29,7 +29,7 @@ async function measureRatio(url: string, email: string): Promise<number> {
 
 const isAlike = (ratio: number): boolean => ratio >= 0.8 && ratio <= 1.25
 
-// A busy machine may spoil a round, so one good round of three is enough: a real leak shows in every round.
+// A busy machine may spoil a round, so one good round of three is enough. A real leak shows in every round.
 it('takes a login that fails as long for nobody as for somebody', async () => {
   await withService({ worker: false, environment: FULL_MODE }, async ({ url }) => {
     const { email } = await registerUser(url)

@@ -14,7 +14,7 @@ import { type Planned, plan } from '../support/requests.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import { endpointOf, operations, type Received, send } from '../support/walk.ts'
 
-/** Everything else needs somebody who is known. */
+/** Operations open to everybody. All others need a credential. */
 const FOR_EVERYBODY = [
   'GET /health',
   'GET /health/ready',
@@ -33,7 +33,7 @@ const REFUSAL = '{"error":"Authentication required"}'
 type Headers = Record<string, string>
 type Credential = [what: string, headers: Headers]
 
-/** What looks like a credential, or was one. */
+/** Returns headers that resemble a credential, or contain one that is no longer valid. */
 async function worthless(url: string): Promise<Credential[]> {
   const [user, gone] = [await logInUser(url, ADMIN), await logInUser(url, ADMIN)]
   await call(url, 'POST', '/v1/auth/logout', undefined, gone.headers)
@@ -60,13 +60,13 @@ async function worthless(url: string): Promise<Credential[]> {
   ]
 }
 
-/** Any token of a login is good enough to end that login. */
+/** Logout accepts any token of a login. */
 const LOGOUT = 'POST /v1/auth/logout'
 const OF_A_LOGIN = ['a refresh token', 'the token of a login that was ended', 'the refresh token as a cookie']
 const worthlessFor = (operation: string, credentials: Credential[]): Credential[] =>
   operation === LOGOUT ? credentials.filter(([what]) => !OF_A_LOGIN.includes(what)) : credentials
 
-/** The request as it should be, and with all that would be wrong with it if anybody asked. */
+/** Returns the valid request, and the same request with errors that must not show before authentication. */
 function variants(operation: string): [Planned, ...Planned[]] {
   const [right] = plan(operation, unknownIds(), unknownIds())
   if (right === undefined) throw new Error(`test/support/requests.ts has no entry for "${operation}"`)

@@ -24,7 +24,7 @@ function useProvider(issuer: string, options: Partial<OpenIdOptions> = {}): void
   service.platform.deps.auth.identityProviders.idpa = createOpenIdProvider(all)
 }
 
-/** Signs in at a provider with these faults, which are there from the start, or once the browser is on its way. */
+/** Signs in at a provider that has these faults from the start, or only after the redirect to it. */
 async function signIn(
   faults: Faults,
   { from = 'the start', ...options }: { from?: string } & Partial<OpenIdOptions> = {},
@@ -37,7 +37,7 @@ async function signIn(
   if (begun.status !== 302) return { provider, browser, page: begun }
   provider.nonce = parametersOf(begun).nonce ?? ''
   provider.faults = faults
-  // Only now: a short limit must not end what is to succeed.
+  // Set only now, because a short timeout must not end the earlier steps, which are to succeed.
   if (options.timeoutMs !== undefined) useProvider(provider.issuer, options)
   return { provider, browser, page: await browser.open(callbackFor('idpa', begun)) }
 }
@@ -143,7 +143,7 @@ describe('a provider that does not answer', () => {
 
   it.each(paths.slice(1))('is silent at %s', async (path) => {
     const faults = { without: ['email'], answer: { [path]: () => {} } }
-    // Long enough that what is asked before answers in time.
+    // Long enough for the earlier requests to be answered in time.
     const { page, provider } = await signIn(faults, { from: 'then on', timeoutMs: 5000 })
     expectNobody(page, SILENT)
     expect(provider.requests.at(-1)).toBe(path)
@@ -213,7 +213,7 @@ function json(status: number, body: unknown) {
   }
 }
 
-/** As much as is taken, until it is no longer. */
+/** Writes as much as the client takes until it closes the connection. */
 async function pourOut(response: ServerResponse): Promise<void> {
   response.writeHead(200, { 'Content-Type': 'application/json' })
   const chunk = 'x'.repeat(64 * 1024)

@@ -47,7 +47,7 @@ async function signIn(login: string, browser: Browser = createBrowser(service), 
   return browser.open(await signInAtProvider(browser, login, returnTo))
 }
 
-/** Who the browser is signed in as. */
+/** Returns the user as whom the browser is signed in. */
 async function whoIs(browser: Browser, url = service.url): Promise<Json> {
   const token = browser.cookies.get('access_token') ?? ''
   return (await call(url, 'GET', '/v1/auth/me', undefined, bearer(token))).body
@@ -191,7 +191,7 @@ describe('the way back', () => {
     const kept = victim.cookies.get('oauth_sign_in') ?? ''
     forger.cookies.set('oauth_sign_in', kept.slice(0, 99) + (kept[99] === 'A' ? 'B' : 'A') + kept.slice(100))
     expect(errorOf(await forger.open(callback))).toMatchObject({ status: 401 })
-    // Nobody has used it up.
+    // The failed attempts have not used up the callback.
     expect(await victim.open(callback)).toMatchObject({ status: 302 })
   })
 
@@ -291,7 +291,7 @@ describe('a provider that is not there', () => {
   })
 })
 
-/** Another service has a database and keys of its own. */
+/** Keeps only the sign-in variables, because the other service has its own database and keys. */
 function withoutPlace(environment: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => /^(AUTH_|TRUSTED_)/.test(name)))
 }

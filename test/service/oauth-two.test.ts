@@ -32,7 +32,7 @@ afterEach(() => {
 
 const newId = () => randomInt(2 ** 40)
 
-/** As GitHub tells of somebody who shows no e-mail. */
+/** Returns an account as GitHub describes a user with a private e-mail address. */
 function newAccount(user: Record<string, unknown> = {}, more: Partial<Account> = {}): Account & { email: string } {
   const id = newId()
   const email = `octocat-${id}@example.com`
@@ -86,7 +86,7 @@ describe('signing in with OAuth 2', () => {
     const { db } = service.platform.deps
     const signingIn = await db.$transaction(
       async (tx) => {
-        // None can be made until all have found none.
+        // The lock lets all of them look for the user before any of them can create it.
         await tx.$executeRaw`LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE`
         const begun = browsers.map((browser) => signIn(account, browser))
         const waiting = () => tx.$queryRaw<unknown[]>`
@@ -235,7 +235,7 @@ describe('the way back', () => {
     const { identityProviders } = peer.platform.deps.auth
     identityProviders.idpa = identityProviders.idpb
     const browser = createBrowser(peer)
-    // Both are one and the same here, so nothing else could be wrong with it.
+    // Both names are the same provider here, so only the provider's name in the callback can be wrong.
     const callback = server.grant((await beginSignIn(browser, 'idpb')).location ?? '', newAccount())
     expect(errorOf(await browser.open(callback.replace('/idpb?', '/idpa?')))).toMatchObject({ status: 401 })
   })

@@ -84,7 +84,7 @@ describe('the OpenAPI document', () => {
   it('takes an Idempotency-Key wherever something is created', () => {
     const creating = operations()
       .filter(([, method, operation]) => method === 'post' && operation.responses['201'])
-      // Nobody is signed in yet to whom a key could belong; an e-mail registers once anyway.
+      // Registration has no user to whom a key could belong, and an e-mail address registers only once anyway.
       .filter(([path]) => path !== '/v1/auth/register')
     expect(creating.length).toBeGreaterThan(4)
     for (const [path, , operation] of creating) {

@@ -12,12 +12,12 @@ import type { TestService } from '../support/service.ts'
 import { post } from '../support/turns.ts'
 
 const STEP = { thinking: 'one two three', text: 'four five six seven eight nine ten', tokens_per_second: 20 }
-/** Lasts several connection cycles. */
+/** Model step that lasts several connection cycles. */
 const LONG_STEP = { ...STEP, text: 'a word '.repeat(40) }
-/** Turns around each of: an undisturbed stretch, Redis, a stop and a kill of the API. */
+/** Number of turns: one before any fault, then one each for Redis, an API that is stopped and an API that is killed. */
 const TURNS = 4
 
-/** `told`: the ids of events, 'connected', and why the server ended a connection, as they came. */
+/** Client that follows a session. `told` has event ids, 'connected', and the reasons of disconnections, in order. */
 type FollowingClient = { told: string[]; close(): void }
 const idsOf = ({ told }: FollowingClient): string[] => told.filter((what) => what.startsWith('event_'))
 
@@ -44,7 +44,7 @@ function followWithEventSource(id: string): FollowingClient {
 
 const SCRIPT = fileURLToPath(new URL('../../docs/examples/follow_session.py', import.meta.url))
 
-/** Runs the program as it is, and prints what it reads of the frames that it keeps to itself. */
+/** Runs the example program unchanged and prints the frames that it does not report itself. */
 const LISTEN_IN = `
 import http.client, runpy, sys
 read_line = http.client.HTTPResponse.readline
@@ -70,7 +70,7 @@ function followWithPython(id: string): FollowingClient {
   return { told, close: () => void child.kill() }
 }
 
-/** Some machines have only Node, and some a python3 that only tells where to get one. Undefined: there is one. */
+/** Returns why there is no usable Python, or undefined. Some machines have none, and some only a python3 stub. */
 function whyNoPython(): string | undefined {
   try {
     execFileSync('python3', ['-c', 'import sys; assert sys.version_info >= (3, 9)'], { stdio: 'ignore' })
@@ -84,7 +84,7 @@ function whyNoPython(): string | undefined {
 
 const length = async (id: string): Promise<number> => (await listEvents(service.url, id)).length
 
-/** Waits until the client has got some more of a turn that is under way. */
+/** Waits until the client has received more of a turn that is running. */
 async function untilMore(client: FollowingClient): Promise<void> {
   const before = idsOf(client).length
   await waitFor(async () => idsOf(client).length >= before + 3, 'the client to get more')
@@ -129,7 +129,7 @@ async function expectRecordOverAll(client: FollowingClient, id: string): Promise
   expectCycleInAnswer(client, record)
 }
 
-/** Between two deltas, and the client came back. */
+/** Expects that a connection cycle interrupted an answer between two deltas and the client reconnected. */
 function expectCycleInAnswer({ told }: FollowingClient, record: Json[]): void {
   const deltas = record.filter(({ type }) => type === 'output.message.delta').map(({ id }) => id)
   const cycles = told.filter(
@@ -151,7 +151,7 @@ describe('over connection cycles, a Redis that is started again, an API that is 
   })
 
   const problem = whyNoPython()
-  // Where nobody looks at what was skipped it fails.
+  // In CI it fails instead, because nobody checks what was skipped there.
   const python = problem === undefined || process.env.CI ? it : it.skip
   const why = problem === undefined ? '' : ` (without CI skipped: ${problem})`
   python(`a program of Python's standard library receives the record${why}`, async () => {

@@ -22,7 +22,7 @@ afterAll(async () => {
 const describeSchedule = (service: TestService, client: Client): Promise<ScheduleDescription> =>
   client.schedule.getHandle(`${service.config.TEMPORAL_TASK_QUEUE}-retention`).describe()
 
-/** The workflows that the schedule has started most recently, the first one first. */
+/** Returns the workflows that the schedule started most recently, oldest first. */
 const runsOf = async (service: TestService, client: Client) =>
   (await describeSchedule(service, client)).info.recentActions.map(({ action }) =>
     client.workflow.getHandle(action.workflow.workflowId, action.workflow.firstExecutionRunId),
@@ -61,7 +61,7 @@ describe('the schedule of retention', () => {
     const select = { sequence: true, type: true, turnId: true, step: true } as const
     const read = () => deps.db.event.findMany({ where: others, select, orderBy: { sequence: 'asc' } })
     const before = await read()
-    // Somebody holds on to a delta of the last turn, so that the run stands still half-way.
+    // A lock on a delta of the last turn stops the run half-way.
     await deps.db.$transaction(
       async (db) => {
         await db.$executeRaw`

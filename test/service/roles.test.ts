@@ -15,8 +15,8 @@ import { sharedService } from '../support/shared/service.ts'
 import { endpointOf, expectEntryForEach, operations, send } from '../support/walk.ts'
 
 /**
- * Who may do it. Of the organization of the request: a member, or an owner or administrator (`admin`). `operator`: one of
- * the default organization, which is the installation's.
+ * Access to an operation. `member` and `admin` (owner or administrator) refer to the request's organization. `operator`
+ * is the `admin` of the default organization, which belongs to the installation.
  */
 type Decision = 'anybody' | 'has a login' | 'signed in' | 'member' | 'admin' | 'operator'
 
@@ -37,7 +37,7 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/orgs': 'signed in',
   'POST /v1/orgs': 'signed in',
   'GET /v1/orgs/{org}': 'signed in',
-  // It is about the organization in its path, so the role there counts: see below.
+  // The role in the organization of the path counts. See below.
   'PATCH /v1/orgs/{org}': 'signed in',
   'GET /v1/users': 'member',
   'POST /v1/users/me/switch-org': 'signed in',
@@ -73,7 +73,7 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/durable/sse': 'operator',
 }
 
-/** What would let a key outlive its user's login, or reach beyond its organization. */
+/** Operations that would let a key outlive its user's login or reach beyond its organization. */
 const NOT_FOR_KEYS = [
   'POST /v1/auth/api-keys',
   'DELETE /v1/auth/api-keys/{key_id}',
@@ -90,7 +90,7 @@ const ACCESS: Record<Decision, Access> = {
   operator: 'operator',
 }
 
-/** A logout would be the end of the walk; test/service/auth.test.ts has it. */
+/** Operations to walk. A logout would end the walk and is covered by test/service/auth.test.ts. */
 const guarded = operations.filter((operation) => !['anybody', 'has a login'].includes(DECISIONS[operation] ?? ''))
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 const inDefault = { 'X-Org-Id': DEFAULT_ORGANIZATION }
@@ -105,14 +105,16 @@ beforeAll(async () => {
   owner = { ...(await logInUser(url, ADMIN)).headers, ...inDefault }
 })
 
-/** With ids that nothing has: what is allowed is answered 2xx, 400 or 404. */
+/**
+ * Sends a request with ids that nothing has and returns the status. Allowed requests are answered with 2xx, 400 or 404.
+ */
 async function statusOf(operation: string, headers: Headers): Promise<number> {
   const [sent] = plan(operation, unknownIds(), unknownIds())
   if (sent === undefined) throw new Error(`test/support/requests.ts has no entry for "${operation}"`)
   return (await send(url, { ...sent, headers: { ...fromSomewhere(), ...headers } })).status
 }
 
-/** 403 for what is not allowed, and nothing of the kind for what is. */
+/** Expects 403 for each operation that is not allowed, and for no other. */
 async function walk(who: string, headers: Headers, isAllowed: IsAllowed): Promise<void> {
   const seen: Record<string, string> = {}
   for (const operation of guarded) {

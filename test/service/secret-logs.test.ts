@@ -31,7 +31,10 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** While `work` runs, no row can be written into the table, and Postgres tells what was in it; or there is no table. */
+/**
+ * Runs `work` while a table is unusable. `check` rejects every row, and Postgres reports its content. `rename` removes
+ * the table.
+ */
 async function breaking<T>(how: 'check' | 'rename', table: string, work: () => Promise<T>): Promise<T> {
   const { db } = service.platform.deps
   const [broken, mended] = {
@@ -48,7 +51,7 @@ async function breaking<T>(how: 'check' | 'rename', table: string, work: () => P
 
 type Request = () => Promise<Answer>
 
-/** One for each statement that has to do with a secret, by the table that is broken for it. */
+/** Returns a request for each statement that handles a secret, with the table that is broken for it. */
 async function failingRequests(): Promise<[table: string, request: Request][]> {
   const user = await registerUser(url)
   const session = await call(url, 'POST', '/v1/sessions', {}, user.headers)

@@ -150,7 +150,7 @@ describe('pinning', () => {
 })
 
 describe('a list', () => {
-  /** Days, minutes and moments at which sessions meet, and some alone. */
+  /** Start of a range of creation times in which sessions share days, minutes or instants, and some stand alone. */
   const START = Date.UTC(2026, 0, 31, 23, 58)
   const STEPS_MS = [0, 1, 999, 60_000, 61_000, 3_600_000, 86_400_000, 90_000_000]
 
@@ -200,7 +200,7 @@ describe('a list', () => {
     expect(places).toEqual([{ count: 72 }])
   })
 
-  /** Walks the whole list and holds it against the plain query that it stands for. */
+  /** Reads the whole list page by page and compares it with the plain query for it. */
   async function expectSortedPages(agent: string | null, limit: number): Promise<void> {
     const expected = await service.platform.deps.db.$queryRaw<{ id: string }[]>`
       SELECT s.id FROM sessions s LEFT JOIN session_pins p

@@ -25,7 +25,7 @@ const ask = (method: string, path: string, body?: unknown) => call(service.url, 
 const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
-/** What a session has in the record; nothing but zeros once it is gone. */
+/** Counts a session's rows in the record by table. All counts are zero once it is gone. */
 async function countRows(id: string): Promise<Record<string, number>> {
   const { db } = service.platform.deps
   const sessionId = toUuid(id)
@@ -36,7 +36,7 @@ async function countRows(id: string): Promise<Record<string, number>> {
   }
 }
 
-/** Fails for every table that has rows of the session left. */
+/** Expects no rows of the session in any table. */
 const expectGone = async (id: string): Promise<void> =>
   expectNone(
     await countRows(id),
@@ -45,7 +45,7 @@ const expectGone = async (id: string): Promise<void> =>
       'no foreign key does, and what is inserted must lock the session (FOR KEY SHARE).',
   )
 
-/** Fails for every table of a session's that has no rows of this one. */
+/** Expects at least one row of the session in each table. */
 const expectOneOfEach = async (id: string): Promise<void> => {
   const { deleted_sessions, ...counts } = await countRows(id)
   expectSome(
@@ -56,7 +56,7 @@ const expectOneOfEach = async (id: string): Promise<void> => {
   )
 }
 
-/** Fails unless the session is gone and its deletion is noted. */
+/** Expects that the session is gone and its deletion is recorded. */
 async function expectOnlyNoted(id: string): Promise<void> {
   const { deleted_sessions, ...counts } = await countRows(id)
   expect(deleted_sessions).toBe(1)
@@ -68,7 +68,7 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
   SELECT ${sessionId}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}'
   FROM generate_series(1, ${count}::int) n`
 
-/** Never aborts. */
+/** Signal that never aborts. */
 const ALWAYS = new AbortController().signal
 
 const isGone = async (id: string): Promise<boolean> => Object.values(await countRows(id)).every((count) => count === 0)
@@ -80,7 +80,7 @@ async function untilGone(id: string): Promise<void> {
   })
 }
 
-/** The newest turn, which is its workflow's id too. */
+/** Returns the newest turn, whose id is also its workflow's id. */
 const turnOf = async (id: string): Promise<string> => (await ask('GET', `/${id}/turns`)).body.data[0].id
 
 const untilWorkflowEnds = (turnId: string) =>

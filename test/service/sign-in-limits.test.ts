@@ -3,7 +3,7 @@ import { type Answer, call, expectError, waitFor } from '../support/http.ts'
 import { startRedisSite } from '../support/redis-site.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 
-/** Until Redis is ready, each process counts for itself. */
+/** Waits for Redis, until which each process counts on its own. */
 const waitForRedis = ({ platform }: Pick<TestService, 'platform'>): Promise<boolean> =>
   waitFor(async () => platform.deps.redis.client.status === 'ready', 'Redis')
 

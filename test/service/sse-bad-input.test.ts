@@ -15,11 +15,12 @@ const STALLED_MS = 2000
 const GARBAGE = Buffer.from(Array.from({ length: 4096 }, (_, index) => (index * 7919) % 256))
 
 let service: TestService
-/** A session that others follow while one client misbehaves. */
+/** Session that others follow while one client misbehaves. */
 let turn: Awaited<ReturnType<typeof createOpenTurn>>
 let record: Json[]
 beforeAll(async () => {
-  // Of a client whose bytes nobody reads only writing to it tells that it has gone, and here nothing is written to it.
+  // With its data unread, a client's disconnect is noticed only when writing to it. The long heartbeat prevents such
+  // writes.
   service = await startService({ worker: false, sse: { heartbeatMs: 3_600_000 } })
   turn = await createOpenTurn(service.platform.deps)
   await append(
@@ -37,7 +38,7 @@ const get = (query: string, headers: Record<string, string> = {}) =>
 const untilNoStreams = () => waitFor(async () => service.api.openStreams() === 0, 'no stream to be open')
 const lastId = () => String(record.at(-1)?.id)
 
-/** Every bit of an id that a flip would make another one. */
+/** Returns the id with the lowest bit of one hex digit flipped. */
 const flipped = (id: string, at: number) => {
   const digit = Number.parseInt(id.charAt(at), 16) ^ 1
   return `${id.slice(0, at)}${digit.toString(16)}${id.slice(at + 1)}`
@@ -163,7 +164,9 @@ describe('a session that is deleted while it is streamed', () => {
   })
 })
 
-/** Sends as the server takes it; resolves when all has been sent, the server has hung up, or takes no more. */
+/**
+ * Sends as fast as the server reads. Resolves when everything is sent, the connection is closed, or the server stalls.
+ */
 function send(socket: Socket, bytes: Uint8Array, times: number): Promise<void> {
   const sent = new Promise<void>((resolve) => {
     let left = times
@@ -177,7 +180,7 @@ function send(socket: Socket, bytes: Uint8Array, times: number): Promise<void> {
   return Promise.race([sent, sleep(STALLED_MS)])
 }
 
-/** A connection of a client that is no HTTP client, and what it is told. */
+/** Opens a raw TCP connection and collects what the server sends. */
 function openRaw(): {
   socket: Socket
   heard: () => string
@@ -212,7 +215,7 @@ describe('a client that sends garbage', () => {
     ])
   })
 
-  /** The server is up, others have not noticed, and nothing is left of the client. */
+  /** Expects that the server still works, other clients noticed nothing, and nothing is left of the client. */
   async function expectUnharmed(): Promise<void> {
     await append(service.platform.deps, other.writer, [createAnswer().delta('still here')])
     const expected = await listEvents(service.url, other.id)

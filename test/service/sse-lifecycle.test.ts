@@ -18,15 +18,15 @@ import { cancel, MUTE, statusOf } from '../support/turns.ts'
 
 const { jest } = import.meta
 
-/** Together more than the operating system takes for a connection. */
+/** Events that together exceed what the operating system buffers for a connection. */
 const LARGE_EVENTS = 60
 const LARGE_BYTES = 500_000
-/** By then all that may be read ahead for a client has been read. */
+/** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 3000
-/** Answers under way at a shutdown have four seconds; on a busy machine a few more pass. */
+/** Limit for a shutdown. Pending answers have four seconds, and a busy machine may need a few more. */
 const MOST_CLOSING_MS = 20_000
 
-/** A quiet session whose replay is not read. */
+/** Opens a stream of an inactive session without reading its replay. */
 async function openUnread({
   url,
   platform,
@@ -39,7 +39,7 @@ async function openUnread({
   return { id, stream }
 }
 
-/** As long as `work` takes, nothing can be read from a table. */
+/** Prevents reads from a table while `work` runs. */
 async function withLockedTable(
   { config }: Pick<TestService, 'config'>,
   table: string,
@@ -90,7 +90,7 @@ describe('a stream that stays open', () => {
       .map(([, ms]) => ms ?? 0)
       .filter((ms) => ms >= 0.8 * cycleMs && ms <= 1.2 * cycleMs)
     timers.mockRestore()
-    // Of twelve that are spread over two fifths; all within a tenth is one in half a million.
+    // Twelve lifetimes are spread over 40% of the cycle. All within 10% happens once in half a million runs.
     expect(new Set(lifetimes).size).toBeGreaterThanOrEqual(12)
     expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(0.1 * cycleMs)
   })
@@ -108,7 +108,7 @@ describe('a stream that stays open', () => {
       await turn.until((frame) => frame.event === 'input.message')
       await api.close()
       for (const stream of [...streams, turn]) {
-        // What does not end by itself is torn down.
+        // A stream that does not end by itself would be `torn`.
         expect(await stream.ended).toBe('whole')
         expect(stream.frames.at(-1)).toMatchObject({
           event: 'disconnecting',

@@ -35,14 +35,14 @@ const open = (session: string, query = '', headers: Record<string, string> = {})
   openStream(service.url, `/v1/sessions/${session}/sse${query}`, { headers })
 const ids = (events: Json[]): string[] => events.map((event) => event.id)
 
-/** Of an answer that may be a stream without an end. */
+/** Returns the status of an answer that may be an endless stream. */
 async function statusOf(url: string, path: string, headers: Record<string, string> = {}): Promise<number> {
   const { status, close } = await openStream(url, path, { headers })
   close()
   return status
 }
 
-/** The events that a stream replays, up to the last of the record. */
+/** Returns the events that a stream replays, up to the last of the record. */
 async function replay(query: string, headers: Record<string, string> = {}): Promise<Json[]> {
   const stream = await open(id, query, headers)
   await stream.until((frame) => frame.id === all.at(-1).id)
@@ -121,7 +121,7 @@ describe('a stream', () => {
       clock.mockRestore()
       stream.close()
     }
-    // What passed before the first one is the machine's.
+    // The first hint depends on how much time passed before it.
     expect(hints.slice(1)).toEqual([100, 200, 200, 400, 400, 500, 500, 100])
   })
 

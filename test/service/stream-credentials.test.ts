@@ -45,7 +45,7 @@ const open = async (headers: Record<string, string>): Promise<OpenStream> => {
   expect(stream.status).toBe(200)
   return stream
 }
-/** One of these ends, the other goes on. */
+/** Expects that the stream ends because its credential did. */
 async function expectEndOf(stream: OpenStream, retryMs = 100): Promise<void> {
   expect(await stream.ended).toBe('whole')
   expect(stream.frames.at(-1)).toMatchObject({
@@ -129,7 +129,7 @@ describe('a stream', () => {
     )
     await waitFor(async () => (await listEvents(service.url, session, '', user.headers)).length > 0, 'the message')
     await call(service.url, 'POST', '/v1/auth/logout', undefined, leaving.headers)
-    // The answer comes when the turn ends, and somebody else ends it.
+    // The answer comes when the turn ends, and another user cancels it.
     const cancelled = await call(service.url, 'POST', `/v1/sessions/${session}/cancel`, undefined, user.headers)
     expect(cancelled.status).toBe(200)
     expectError(await waiting, 401, /^Authentication required$/)
@@ -170,7 +170,7 @@ describe('a stream', () => {
       await db.$executeRaw`ALTER TABLE api_keys_away RENAME TO api_keys`
       warn.mockRestore()
     }
-    // What happens after the failure still comes.
+    // Events after the failed check are still delivered.
     const message = path.replace('/sse', '/messages')
     const from = stream.frames.length
     expect((await call(service.url, 'POST', message, textMessage('Still there?'), leaving.headers)).status).toBe(201)

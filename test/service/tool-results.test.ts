@@ -35,21 +35,21 @@ beforeAll(async () => {
 const RESULT = { tool_call_id: 'a', result: 1 }
 const OTHER = { tool_call_id: 'b', result: 2 }
 
-/** A session whose client owes the results of `a` and `b`. */
+/** Creates a session whose client has to submit the results of `a` and `b`. */
 async function createWaitingSession(...more: object[]): Promise<{ id: string; turnId: string }> {
   const steps = [{ tool_calls: callsOf('a', 'b') }, ...more, { text: 'done' }]
   const id = await createScriptedSession(api, steps, { tools: [clientTool('a'), clientTool('b')] })
   return { id, turnId: (await postAndAsk(api, id)).id }
 }
 
-/** Nothing of a refused request was taken: the turn still waits for both. */
+/** Expects that a refused request changed nothing and the turn still waits for both results. */
 async function expectWaiting(id: string, turnId: string): Promise<void> {
   const turn = await getTurn(api, id, turnId)
   expect(turn.status).toBe('waiting')
   expect(turn.pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['a', 'b'])
 }
 
-/** The turn waits as before, and goes on with both. */
+/** Expects that the turn waits as before, and continues with both results. */
 async function expectUntouched(id: string, turnId: string): Promise<void> {
   await expectWaiting(id, turnId)
   expect((await submit(api, id, [RESULT, OTHER])).body).toEqual({ accepted: 2, status: 'active' })
@@ -98,7 +98,7 @@ describe('tool results that are refused', () => {
     ['half a character', [{ tool_call_id: 'a', error: '\ud83e' }], /surrogate/],
   ]
 
-  // What is refused changes nothing, so one turn waits through all of it, and then goes on.
+  // Refused requests change nothing, so one turn waits through all of them and then continues.
   let waiting: { id: string; turnId: string }
   beforeAll(async () => {
     waiting = await createWaitingSession()

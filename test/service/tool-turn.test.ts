@@ -10,7 +10,7 @@ beforeAll(async () => {
 
 type ScriptedCall = { id?: string; name: string; arguments: object | string }
 
-/** The record of a session whose model makes these calls and then answers. */
+/** Runs a session whose model makes these calls and then answers. Returns its record. */
 async function runCalls(calls: ScriptedCall[], more: object = {}): Promise<{ id: string; events: Json[] }> {
   const steps = [{ text: 'Let me see.', tool_calls: calls }, { text: 'done' }]
   const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }], ...more })
@@ -35,7 +35,7 @@ const runsOf = async (callId: string): Promise<LabRun[]> => (await api.labRuns()
 
 describe('a turn whose model calls tools', () => {
   it('runs them in parallel, tells all of it once and in order, and lets the model go on', async () => {
-    // Each run ends when all have begun.
+    // Each run ends when all have started.
     const meets = ['a', 'b', 'c'].map((id) => ({ id, name: 'meet', arguments: { times: 3 } }))
     const { events } = await runCalls(meets)
     expect(compactTypes(events).filter((type) => !type.startsWith('tool.'))).toEqual([

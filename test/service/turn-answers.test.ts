@@ -23,7 +23,7 @@ afterAll(() => service.stop())
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-/** How many follow any session. */
+/** Counts the broker's current subscriptions. */
 function countFollowers(hub: EventBroker): { now(): number; stop(): void } {
   const { subscribe } = hub
   let followers = 0
@@ -45,7 +45,7 @@ function countFollowers(hub: EventBroker): { now(): number; stop(): void } {
   }
 }
 
-/** Statements of this database that wait for somebody's lock. */
+/** Counts the statements in this database that wait for a lock. */
 async function waitingForLock(client: pg.Client): Promise<number> {
   const sql = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   return (await client.query(sql)).rows[0].count
@@ -116,7 +116,7 @@ describe('waiting for the answer to a message', () => {
     await waitFor(async () => (await waitingForLock(lock)) > 0, 'the message to wait for the session')
     left.abort()
     await expect(answer).rejects.toThrow()
-    // Time for the server to notice.
+    // Gives the server time to notice.
     await call(url, 'GET', '/health')
     await lock.query('COMMIT')
     await lock.end()

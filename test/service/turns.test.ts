@@ -96,7 +96,7 @@ describe('a turn that asks its client', () => {
     expect(body.data[0]).toMatchObject({ id: waiting.id, finished_at: null, error: null })
     expect((await turns(other, '?status=active')).body.data).toEqual([])
 
-    // The message came while the turn waited, and took its place.
+    // The message arrived while the turn waited and superseded it.
     expect(statuses((await turns(id)).body)).toEqual(['completed', 'cancelled'])
     const { data: cancelled } = (await turns(id, '?status=cancelled')).body
     expect(cancelled).toEqual([

@@ -33,7 +33,7 @@ describe('cancelling with no worker there', () => {
     ])
     expect(await statusOf(url, id)).toBe('idle')
     await service.startWorker()
-    // The second had no workflow, or one that would find its turn ended.
+    // The second turn had no workflow, or one that finds its turn ended.
     await workflowEnd(service, turns[0] ?? '')
     const next = await post(url, id, 'Now?', {}, '?wait=60')
     expect(next.body.turn.status).toBe('completed')

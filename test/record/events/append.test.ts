@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A session with as many messages that nobody answers but the test. */
+/** Creates a session with `count` messages whose turns only the test writes to. */
 async function createTurns(count = 1): Promise<{ id: string; writers: Writer[]; writer: Writer }> {
   const id = await createSession(service.url)
   const writers: Writer[] = []
@@ -145,7 +145,7 @@ describe('appendEvents', () => {
 })
 
 describe('record_events', () => {
-  /** Records an event of a type that no release has had, announcing what it is given. */
+  /** Records an event of a type that no release has had, with the given announcement. */
   const recordInvented = ({ sessionId, turnId }: Writer, name: string, announced: object) => {
     const events = [{ type: `invented.${name}`, step: STEP, data: {}, announces: announced }]
     return deps.db.$queryRaw`

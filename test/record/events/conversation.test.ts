@@ -15,12 +15,12 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Text that no compression makes smaller. */
+/** Returns incompressible text. */
 const noise = (bytes: number): string => randomBytes((bytes * 3) / 4).toString('base64')
 
 type Conversation = { sessionId: string; turnId: string }
 
-/** A session with earlier turns of one question and one answer each, and the turn that comes after them. */
+/** Creates a session with earlier turns of one question and one answer each, followed by the current turn. */
 async function createConversation(turns: number, bytes: number): Promise<Conversation> {
   const id = await createSession(service.url)
   const sessionId = toUuid(id)
@@ -88,7 +88,7 @@ describe('a conversation', () => {
       times.short = Math.min(times.short, await timeOfReading(short, 1001))
       times.long = Math.min(times.long, await timeOfReading(long, 8001))
     }
-    // With a look at all messages for each turn it would be sixty times as much.
+    // Scanning all messages for each turn would make it about sixty times as long.
     expect(times.long / times.short).toBeLessThan(30)
   })
 

@@ -11,13 +11,15 @@ const { jest } = import.meta
 
 const HOUR_MS = 3_600_000
 
-/** `answer`: what the record waits for before it answers. */
+/** Options of a broker. `answer` delays the record's answers until it resolves. */
 type BrokerOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void> }
 
-/** But when Redis is there again. */
+/** Check intervals so long that the broker checks the record only when Redis (re)connects. */
 const NO_CHECKS = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
 
-/** A broker on the real Redis whose look at the record is counted, and finds what the test says. */
+/**
+ * Starts a broker on the real Redis. Its checks of the record are collected in `looks` and answered from `recorded`.
+ */
 function startBroker(
   recorded: Map<string, number>,
   { checkMs = 20, checkWithoutRedisMs = 10, answer }: BrokerOptions = {},
@@ -148,7 +150,7 @@ describe('the broker', () => {
     await second.wait(new AbortController().signal)
     second.close()
     const seen = looks.length
-    // It looks for one that came later, and for no other.
+    // The broker checks the record for the later subscriber and no other.
     const other = newUuid()
     broker.subscribe(other, () => 1)
     await waitFor(async () => looks.length > seen + 2, 'more looks')
@@ -163,7 +165,7 @@ describe('the broker', () => {
     await broker.close()
     const seen = looks.length
     await waitFor(async () => reader.status === 'end', 'its connection to end')
-    // Another broker tells that time has passed.
+    // Another broker's checks show that enough time has passed.
     const clock = startBroker(new Map())
     clock.broker.subscribe(newUuid(), () => 1)
     await waitFor(async () => clock.looks.length > 3, 'the other broker to look')

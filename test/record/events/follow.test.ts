@@ -13,7 +13,7 @@ import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService
-/** `quiet` records without ringing: the test does that. */
+/** Dependencies of the service. `quiet` records without publishing, which the test does itself. */
 let deps: Deps
 let quiet: Deps
 beforeAll(async () => {
@@ -46,7 +46,7 @@ async function createTurn(): Promise<{
   return { id, writer, write }
 }
 
-/** Follows until an event with this sequence has come, and hands over what came. */
+/** Starts following the session. `until` waits for the event with a sequence and returns everything received. */
 function startFollowing(writer: Writer, after: number, onOverflow = () => {}, from = deps) {
   const stopped = new AbortController()
   const received: EventLine[] = []
@@ -68,7 +68,7 @@ function startFollowing(writer: Writer, after: number, onOverflow = () => {}, fr
 
 const ring = (writer: Writer, events: WireEvent[]) => publishEvents(deps, writer.sessionId, writer.turnId, events)
 
-/** Always the same disorder. */
+/** Shuffles the items, always in the same way. */
 const disorder = <T>(items: T[]): T[] =>
   items
     .map((item, index) => ({ item, place: (index * 7919) % 31 }))
@@ -128,7 +128,7 @@ describe('following a session', () => {
         },
       },
     })
-    // An attempt that was given up counts for nothing, however long.
+    // The deltas of an abandoned attempt do not count, however long they are.
     await append(quiet, writer, [createAnswer().delta('x'.repeat(1_100_000))])
     ring(writer, await write('long '.repeat(20_000)))
     const reader = startFollowing(writer, 1, undefined, { ...deps, db })
@@ -167,7 +167,7 @@ describe('following a session', () => {
     let overflows = 0
     const reader = startFollowing(writer, 0, () => overflows++)
     await reader.until(1)
-    // A second reader shows when all of it has been through the relay.
+    // A second reader shows when everything has passed through the live stream.
     const other = startFollowing(writer, 0)
     for (let batch = 0; batch < 10; batch++) {
       ring(writer, await write(...Array.from({ length: 40 }, () => 'x'.repeat(100))))
@@ -208,7 +208,7 @@ describe('following a session', () => {
     const reader = startFollowing(writer, 0, () => overflows++, { ...deps, db })
     const all = reader.until(41)
     await asked.promise
-    // Another inbox shows when it was too much.
+    // A second inbox shows when the limit was exceeded.
     const inbox = deps.events.broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
     const calls = Array.from({ length: 20 }, (_, index) => toolEvents(`call_${index}`, 'x'.repeat(60_000)))
     ring(writer, await append(quiet, writer, calls.flat()))
@@ -243,7 +243,7 @@ describe('a record that cannot be read for a while', () => {
             }
           : Reflect.get(target, name),
     })
-    // From the middle of the message: the first query is for the page, the second one for the text before it.
+    // Starts in the middle of the message. The first query reads the page, the second the text before it.
     const reader = startFollowing(writer, 3, () => {}, { ...deps, db })
     const events = await reader.until(7)
     await reader.stop()

@@ -14,16 +14,18 @@ import { type RedisSite, startRedisSite } from '../../support/redis-site.ts'
 import { type OpenStream, openStream } from '../../support/stream.ts'
 
 const HOUR_MS = 3_600_000
-/** Just short enough for the relay. */
+/** Tool result just short enough to be published in full. */
 const RESULT = 'x'.repeat(60_000)
-/** Calls whose events are more than an inbox holds. */
+/** Number of calls whose events exceed an inbox. */
 const BURST = 20
 const STREAMS = 300
 const SESSIONS = 30
 
 let site: RedisSite
 let deps: Deps
-/** The only one that streams have: its look at the record finds nothing, so what is new comes over Redis or not at all. */
+/**
+ * The only broker of the streams. Its checks of the record find nothing, so new events arrive over Redis or not at all.
+ */
 let broker: EventBroker
 beforeAll(async () => {
   site = await startRedisSite({ worker: false })
@@ -42,7 +44,7 @@ afterAll(async () => {
 
 type Turn = { id: string; writer: Writer }
 
-/** Appends until the broker has told of it. */
+/** Appends events until the broker delivers one. */
 async function untilRelayed({ writer }: Turn, by: EventBroker): Promise<void> {
   const inbox = by.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   await waitFor(async () => {
@@ -54,7 +56,7 @@ async function untilRelayed({ writer }: Turn, by: EventBroker): Promise<void> {
 
 const open = ({ id }: Turn): Promise<OpenStream> => openStream(site.service.url, `/v1/sessions/${id}/sse`)
 
-/** Opens a stream and waits until it has all there is, and an event that came over Redis. */
+/** Opens a stream and waits until it has caught up and has received an event over Redis. */
 async function openLive(turn: Turn): Promise<OpenStream> {
   const stream = await open(turn)
   await stream.until((frame) => frame.data?.sequence === 1)
@@ -63,7 +65,9 @@ async function openLive(turn: Turn): Promise<OpenStream> {
   return stream
 }
 
-/** More than an inbox holds, at once; resolves when the broker has given it to all inboxes of the session. */
+/**
+ * Appends more than an inbox holds at once. Resolves when the broker has delivered it to all of the session's inboxes.
+ */
 async function burst({ writer }: Turn, name: string): Promise<WireEvent | undefined> {
   const inbox = broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   const calls = Array.from({ length: BURST }, (_, index) => toolEvents(`${name}_${index}`, RESULT))
@@ -80,7 +84,7 @@ async function expectRecord({ id }: Turn, stream: OpenStream, last: WireEvent | 
   expect(stream.events()).toEqual(await listEvents(site.service.url, id))
 }
 
-/** Deps whose record answers until it is to stop. `asked` resolves when it is asked after that. */
+/** Returns dependencies whose record stops answering after `stop`. `asked` resolves at the first query after that. */
 function withRecordThatStops() {
   let isStopped = false
   let tell = (_: string) => {}
@@ -157,7 +161,7 @@ describe('more events at once than may wait for a client', () => {
 
   it('do not cut off one that is slow, as long as it is in its replay', async () => {
     const turn = await createOpenTurn(deps)
-    // More than the operating system takes for a connection.
+    // More than the operating system buffers for a connection.
     for (let index = 0; index < 40; index++)
       await append(deps, turn.writer, toolEvents(`large_${index}`, 'x'.repeat(500_000)))
     const stream = await open(turn)
@@ -189,7 +193,7 @@ describe('streams', () => {
     const during = await connections()
     expect(during).toHaveLength(before.length)
     const reading = (commands: string[]) => commands.filter((command) => command === 'xread').length
-    // The service's own broker, and the test's.
+    // One is the broker of the service, one that of the test.
     expect([reading(before), reading(during)]).toEqual([2, 2])
     for (const stream of streams) stream.close()
   })

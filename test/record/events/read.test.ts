@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Reads page by page, and a page that fails once more. */
+/** Reads page by page, repeating a page that fails. */
 async function readPages(from: Deps, { sessionId }: Writer, batch: number, after = 0): Promise<EventLine[][]> {
   const read = createEventReader(from, sessionId, { expand: expandGenerations, batch, ahead: batch > 1 })
   const pages: EventLine[][] = []
@@ -28,7 +28,7 @@ async function readPages(from: Deps, { sessionId }: Writer, batch: number, after
   return pages
 }
 
-/** What each delta has as the whole text so far, and what it is by the deltas before it. */
+/** Returns the `accumulated` text of each delta, and the text expected from the deltas before it. */
 function textsOf(events: Json[]): { told: string[]; expected: string[] } {
   const texts = new Map<string, string>()
   const deltas = events.filter(({ type }) => type.endsWith('.delta'))
@@ -40,12 +40,12 @@ function textsOf(events: Json[]): { told: string[]; expected: string[] } {
   return { told: deltas.map(({ data }) => data.accumulated), expected }
 }
 
-/** Its SQL is put together of parts, so it stands among the values. */
+/** Returns whether a query reads the conversation. Its SQL is composed of parts, so it is among the values. */
 const isOfConversation = (given: unknown[]): boolean => JSON.stringify(given).includes('bytes_behind')
 
 const parse = (events: EventLine[]): Json[] => events.map(({ line }) => JSON.parse(line))
 
-/** A message that is begun twice and completed, and another one, with what led to them. */
+/** Creates a message that is started twice and completed, and another one, with the events that led to them. */
 async function createAnswers(): Promise<Writer> {
   const { writer } = await createOpenTurn(deps)
   const attempt = (step: string, ...texts: string[]): NewEvent[] => {
@@ -112,7 +112,7 @@ describe('pages of the record', () => {
     const longest = Math.max(...(await listEvents(service.url, id)).map((event) => JSON.stringify(event).length))
     const PAGE_BYTES = 256 * 1024
     expect(Math.max(...sizes)).toBeLessThanOrEqual(PAGE_BYTES + longest)
-    // A page ends because it is large, or because no more is there.
+    // A page may be small only if no more events follow.
     expect(sizes.filter((size) => size < PAGE_BYTES / 2).length).toBeLessThanOrEqual(3)
   })
 })

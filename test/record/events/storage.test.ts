@@ -7,9 +7,9 @@ import { startService, type TestService } from '../../support/service.ts'
 import { openStream } from '../../support/stream.ts'
 import { post } from '../../support/turns.ts'
 
-/** Model calls that call a tool; one more answers. */
+/** Number of model calls that call a tool. One more answers. */
 const ROUNDS = 40
-/** Text that no compression makes smaller. */
+/** Returns incompressible text. */
 const noise = (what: string): string => hash('sha512', what, 'base64')
 const STEPS = Array.from({ length: ROUNDS }, (_, round) => ({
   text: noise(`text ${round}`),
@@ -21,7 +21,7 @@ let deps: Deps
 let url: string
 beforeAll(async () => {
   const { capability } = createLab()
-  // What tells of all its tools is so large that Postgres compresses it as soon as a little is added.
+  // The descriptions of all lab tools are so large that Postgres would compress them as soon as a little is added.
   const tools = capability.tools.filter(({ name }) => name === 'echo')
   service = await startService({ capabilities: [{ ...capability, tools }] })
   deps = service.platform.deps
@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Bytes that Postgres keeps for the first and for the second half of the rounds. */
+/** Returns the bytes that Postgres stores for the first and the second half of the rounds. */
 async function storedBytes(id: string, types: string): Promise<number[]> {
   const rows = await deps.db.$queryRaw<{ bytes: number }[]>`
     SELECT sum(pg_column_size(data))::int AS bytes
@@ -58,7 +58,7 @@ describe('a turn of many model calls', () => {
       expect(data.messages).toEqual(messages.slice(0, 2 * round + 1))
     }
 
-    // What the calls told while they ran, before anything was read.
+    // Events that the stream delivered while the calls ran, before anything was read.
     await live.until((frame) => frame.event === 'session.idled')
     live.close()
     expect(live.events()).toEqual(events)

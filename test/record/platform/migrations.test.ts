@@ -4,7 +4,7 @@ import { applyMigrations, diffMigration, EMPTY_MIGRATION, runScript } from '../.
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/sql-functions.ts'
 import { cloneDatabase, createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
 
-/** But for the last digit. */
+/** UUID without its last digit. */
 const UUID = '00000000-0000-0000-0000-00000000000'
 
 async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
@@ -36,7 +36,7 @@ describe('the migrations', () => {
 
   it('are applied after a process that died in the middle of one', async () => {
     await withPool(database.url, async (pool) => {
-      // As the engine makes its table, and notes a migration that it begins.
+      // The table as the migration engine creates it, with a migration that it has begun.
       await pool.query(`
         CREATE TABLE _prisma_migrations (
           id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
@@ -80,7 +80,8 @@ describe('the migrations', () => {
       const other = await pool.connect()
       await other.query('BEGIN; LOCK TABLE busy IN ROW EXCLUSIVE MODE')
       const migrating = runScript(pool, 'ALTER TABLE busy ADD COLUMN more int; CREATE TABLE once (id int)', 100)
-      // It waits behind the migration, and would for as long as that waits.
+      // The insert waits behind the migration's lock request, and would for as long as the migration waits for its
+      // lock.
       await pool.query('INSERT INTO busy VALUES (1)')
       await other.query('COMMIT')
       other.release()

@@ -5,7 +5,7 @@ import { cloneDatabase } from '../../support/database.ts'
 import { type Proxy as ServerProxy, startProxy } from '../../support/proxy.ts'
 
 const CONNECTIONS = 3
-/** AuthenticationOk and ReadyForQuery. */
+/** Bytes of AuthenticationOk and ReadyForQuery. */
 const LOGGED_IN = Buffer.from('520000000800000000' + '5a0000000549', 'hex')
 
 let proxy: ServerProxy

@@ -27,7 +27,7 @@ afterEach(async () => {
     .catch(() => {})
 })
 
-/** What one process of the service has. */
+/** Connects to Temporal as a process of the service does. */
 function open(at = address): Temporal {
   const config = { TEMPORAL_ADDRESS: at, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
   const temporal = connectTemporal(config, pino({ level: 'silent' }))
@@ -37,7 +37,7 @@ function open(at = address): Temporal {
 
 const handle = () => client.schedule.getHandle(`${taskQueue}-retention`)
 
-/** Waits for a schedule that runs each so many seconds. */
+/** Waits for a schedule with this interval in seconds. */
 const scheduled = (everySecs: number): Promise<ScheduleDescription> =>
   waitFor(async () => {
     const found = await handle()

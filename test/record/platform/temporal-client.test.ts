@@ -9,7 +9,7 @@ import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
 import { RESUME_SIGNAL } from '../../../workflows/messages.ts'
 import { waitFor } from '../../support/http.ts'
 
-/** temporal.api.enums.v1.IndexedValueType */
+/** Values of temporal.api.enums.v1.IndexedValueType. */
 const KEYWORD = 2
 const INT = 3
 const ATTRIBUTES = { SessionId: KEYWORD, AgentId: KEYWORD, OrganizationId: KEYWORD }
@@ -35,7 +35,10 @@ afterEach(async () => {
   for (const temporal of opened.splice(0)) await temporal.close()
 })
 
-/** What one process of the service has. No worker polls the queue, so what is started stays as it is. */
+/**
+ * Connects to Temporal as a process of the service does. No worker polls the queue, so workflows stay as they were
+ * started.
+ */
 function open(namespace: string, at = address): Temporal {
   const config = {
     TEMPORAL_ADDRESS: at,
@@ -48,7 +51,7 @@ function open(namespace: string, at = address): Temporal {
   return temporal
 }
 
-/** A namespace of a test's own: as in a new installation, nothing is registered in it but what is given. */
+/** Creates a namespace for one test. As in a new installation, only the given search attributes are registered. */
 async function createNamespace(searchAttributes: Record<string, number> = {}): Promise<string> {
   const namespace = `test-${randomUUID()}`
   const workflowExecutionRetentionPeriod = msToTs('1 day')
@@ -61,7 +64,7 @@ async function createNamespace(searchAttributes: Record<string, number> = {}): P
   return namespace
 }
 
-/** A namespace is not known to all of Temporal at once. */
+/** Retries until all of Temporal knows a new namespace. */
 const eventually = (work: () => Promise<unknown>) =>
   waitFor(
     () =>
@@ -157,7 +160,7 @@ describe('starting a turn', () => {
   })
 
   it('does without attributes that Temporal does not let it register', async () => {
-    // All places for keywords are taken, which Temporal refuses as it does what is not permitted.
+    // All keyword attributes are taken. Temporal refuses more with the same error as for a missing permission.
     const others = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`Other${index}`, KEYWORD]))
     const namespace = await createNamespace(others)
     const temporal = open(namespace)

@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const temporal of opened.splice(0)) await temporal.close()
 })
 
-/** What one process of the service has, on a task queue of its own. */
+/** Connects to Temporal as a process of the service does, on its own task queue. */
 function open({ address = connection.options.address, taskQueue = `queue-${randomUUID()}` } = {}) {
   const config = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default', TEMPORAL_TASK_QUEUE: taskQueue }
   const temporal = connectTemporal(config, pino({ level: 'silent' }))
@@ -36,11 +36,11 @@ function open({ address = connection.options.address, taskQueue = `queue-${rando
   return { taskQueue, read: temporal.readHealth }
 }
 
-/** No worker is there to run them. */
+/** Starts a workflow that no worker runs. */
 const start = (taskQueue: string, type: string, more: { workflowExecutionTimeout?: number } = {}) =>
   client.workflow.start(type, { taskQueue, workflowId: randomUUID(), ...more })
 
-/** Reads until Temporal has noticed; what it says is compared when it does not. */
+/** Reads until the expected values appear. After a while, compares them so that the test fails with the difference. */
 async function expectSoon(read: () => Promise<TemporalHealth>, expected: Partial<TemporalHealth>): Promise<void> {
   const until = Date.now() + PATIENCE_MS / 2
   const fits = async () => {
@@ -53,7 +53,7 @@ async function expectSoon(read: () => Promise<TemporalHealth>, expected: Partial
   await waitFor(fits, 'Temporal to say so')
 }
 
-/** Polls as idle workers do, for as long as `work` takes. */
+/** Polls as idle workers do while `work` runs. */
 async function whilePolled<T>(on: Connection, taskQueue: string, identities: string[], work: () => Promise<T>) {
   const done = new AbortController()
   const ask = (asking: () => Promise<unknown>) =>
@@ -74,7 +74,7 @@ async function whilePolled<T>(on: Connection, taskQueue: string, identities: str
   }
 }
 
-/** For what an hour or a minute makes different; Temporal's own clock goes on as it does. */
+/** Reads with the local clock set forward. Temporal's own clock is unchanged. */
 async function readLater(read: () => Promise<TemporalHealth>, laterMs: number): Promise<TemporalHealth> {
   const { now } = Date
   Date.now = () => now() + laterMs
@@ -95,7 +95,7 @@ describe('the workflows that Temporal counts', () => {
       start(taskQueue, TURN_WORKFLOW, { workflowExecutionTimeout: 1000 }),
     ])
     await terminated.terminate()
-    // A cancellation has to be answered by a worker; without one it runs on.
+    // Only a worker can answer a cancellation. Without one the workflow stays running.
     await cancelled.cancel()
     await expectSoon(read, { turns: { running: 2, failed: 2, ended: 2 }, executions: NONE })
   })

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A step that does nothing until its signal aborts, for a turn of the session. */
+/** Starts a step for a turn of the session that does nothing until its signal aborts. */
 async function startStep(signal = new AbortController().signal) {
   const id = await createSession(service.url)
   await post(service.url, id)

@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterAll(() => service.stop())
 
-/** A session with a message for each step, and the turns that answer them. */
+/** Creates a session with a message for each step, and returns the turns that answer them. */
 async function createTurns(...steps: object[]): Promise<{ id: string; turns: TurnInput[]; turn: TurnInput }> {
   const id = await createScriptedSession(service.url, steps)
   const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)

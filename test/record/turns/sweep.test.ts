@@ -18,7 +18,7 @@ let started: string[] = []
 beforeEach(async () => {
   service = await startService({ worker: false })
   started = []
-  // Temporal is away for everybody but the sweeper's own list.
+  // Starting a workflow always fails as if Temporal were away. `started` collects the turns for which it was tried.
   const startTurn = async ({ turnId }: TurnInput) => {
     started.push(turnId)
     throw new Error('Temporal is away')

@@ -31,7 +31,7 @@ afterAll(() => service.stop())
 
 const never = new AbortController().signal
 
-/** A turn whose model has called one tool of the lab, which nobody has run yet. */
+/** Creates a turn whose model has called one lab tool that has not run yet. */
 async function createCall(name: string, args: object = {}): Promise<{ id: string; turn: TurnInput }> {
   const steps = [{ tool_calls: [{ id: 'one', name, arguments: args }] }, { text: 'done' }]
   const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }] })
@@ -47,7 +47,7 @@ const run = (turn: TurnInput, fence: number, signal = never) => runTool(deps, tu
 const untilRuns = (count: number): Promise<LabRun[]> =>
   waitFor(async () => lab.runs.length >= count && lab.runs, `${count} runs`)
 
-/** The results in the record, which is sound. */
+/** Returns the results in the record, after checking that it is sound. */
 async function results(id: string): Promise<Json[]> {
   const events = await listEvents(service.url, id)
   expectSoundRecord(events)
@@ -55,7 +55,7 @@ async function results(id: string): Promise<Json[]> {
   return events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
 }
 
-/** Begins a run and lets its process die in the middle of the tool. */
+/** Begins a run and lets its process die while the tool runs. */
 async function interruptRun(turn: TurnInput, fence: number): Promise<void> {
   const died = new AbortController()
   const first = run(turn, fence, died.signal)
@@ -87,7 +87,7 @@ describe('a second attempt at a tool call', () => {
 
   it('runs the tool as the first when the one before died before its claim', async () => {
     const { id, turn } = await createCall('once', { ms: 1 })
-    // The higher fence is all that it knows of the attempt before.
+    // The higher fence is all that the record shows of the earlier attempt.
     expect(await run(turn, 7)).toEqual({ outcome: 'done' })
     expect(lab.runs).toMatchObject([{ mayHaveRun: false }])
     expect(await results(id)).toMatchObject([{ status: 'success' }])
@@ -110,7 +110,7 @@ describe('an attempt that lives although a newer one has begun', () => {
     await untilRuns(1)
     const newer = run(turn, 2)
     await untilRuns(2)
-    // Its append is refused; the newer one is done a moment later.
+    // The append of the old attempt is refused. The new attempt completes shortly after.
     await expect(zombie).rejects.toThrow('newer attempt')
     expect(await newer).toEqual({ outcome: 'done' })
     expect(await results(id)).toMatchObject([{ status: 'success' }])

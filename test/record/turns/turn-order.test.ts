@@ -30,7 +30,7 @@ async function createQueue(count: number): Promise<{ id: string; turns: [TurnInp
     const { body: message } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
     turns.push({ organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) })
   }
-  // The tests below make three.
+  // The tests below create three turns.
   return { id, turns: turns as [TurnInput, TurnInput, TurnInput] }
 }
 
@@ -81,7 +81,7 @@ describe('a step whose attempts all vanish without a word', () => {
     const { id, turns } = await createQueue(1)
     const [{ turnId }] = turns
     await deps.db.turnStep.create({ data: { turnId, step: 'reason:1', fence: 1, claims: 19 } })
-    // The 20th is still tried.
+    // The 20th attempt is still made.
     expect(
       await reason(deps, turns[0], 1, { fence: 2, signal: AbortSignal.abort(new Error('killed')) }).catch(String),
     ).toContain('killed')
