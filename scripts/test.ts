@@ -1,6 +1,7 @@
 /**
- * npm test: jest against real services of its own, on free ports, with data that is removed afterwards. Unit tests alone
- * need none. `--soak` runs the files that have counts, with the large ones and fresh seeds (test/support/counts.ts).
+ * npm test: runs Jest against its own services on free ports and removes their data afterwards. Unit tests alone need
+ * no services. `--soak` runs the files that use counts or seeds, with the large counts and fresh seeds
+ * (test/support/counts.ts).
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -16,7 +17,10 @@ import { type Counts, formatCounts, formatSlowest, readCounts, readFileTimes, re
 import { createTestServices } from '../dev/test-services.ts'
 
 const TEMPLATE_DATABASE = 'agent_sessions_template'
-/** Jest writes its results when the last test has ended; what still runs this long afterwards has leaked. */
+/**
+ * Time after the end of the last test, when Jest writes its results. A process that still runs then has leaked
+ * something.
+ */
 const LEAK_GRACE_MS = 15_000
 
 const dataFolder = path.join(ROOT, '.data')
@@ -68,7 +72,7 @@ const JEST = [
   path.join(ROOT, 'node_modules', 'jest', 'bin', 'jest.js'),
 ]
 
-/** Jest's exit code; a signal counts as a failure. */
+/** Runs Jest and returns its exit code. A signal counts as a failure. */
 function runJest(args: string[], env: Record<string, string>): Promise<number> {
   const report = ['--json', `--outputFile=${resultFile}`]
   return new Promise((resolve) => {
@@ -90,7 +94,7 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
 
 const UNIT_TESTS = path.join(ROOT, 'test', 'unit') + path.sep
 
-/** Whether jest, with these arguments, would run nothing but unit tests. */
+/** Returns whether Jest would run only unit tests with these arguments. */
 async function isUnitOnly(args: string[]): Promise<boolean> {
   if (!args.some((argument) => argument.includes('unit'))) return false
   const { stdout } = await promisify(execFile)(process.execPath, [...JEST, '--listTests', ...args], { cwd: ROOT })
@@ -98,7 +102,7 @@ async function isUnitOnly(args: string[]): Promise<boolean> {
   return files.length > 0 && files.every((file) => file.startsWith(UNIT_TESTS))
 }
 
-/** The files of which npm test does only a part: they ask how much, or with which seeds. */
+/** Finds the test files that npm test runs only in part, which are those that import counts or seeds. */
 async function findSoakFiles(): Promise<string[]> {
   const files = await readdir(path.join(ROOT, 'test'), { recursive: true })
   const tests = files.filter((file) => file.endsWith('.test.ts')).map((file) => path.join('test', file))
@@ -106,7 +110,7 @@ async function findSoakFiles(): Promise<string[]> {
   return tests.filter((_, index) => /support\/(counts|seeds)\.ts'/.test(texts[index] ?? ''))
 }
 
-/** Bundled once for all workers of the run. */
+/** Bundles the workflows once for all workers of the run. */
 async function writeWorkflowBundle(): Promise<string> {
   const { bundleWorkflows } = await import('../worker/bundle.ts')
   const file = path.join(dataDir, 'workflow-bundle.js')
@@ -114,7 +118,7 @@ async function writeWorkflowBundle(): Promise<string> {
   return file
 }
 
-/** With Postgres, Redis and Temporal of its own, and the processes that test files share. */
+/** Runs Jest with its own Postgres, Redis and Temporal, and with the services that test files share. */
 async function runWithServices(args: string[], env: Record<string, string>): Promise<Counts> {
   const services = await start()
   try {

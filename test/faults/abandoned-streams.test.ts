@@ -16,20 +16,20 @@ import { openStream } from '../support/stream.ts'
 
 const { jest } = import.meta
 
-/** So many are told `connected` and go away; besides them there are those that leave half-way. */
+/** Number of clients that leave after the `connected` frame. Those that leave half-way come on top. */
 const ABANDONED = countOf('abandonedStreams')
 const WARM_UP = countOf('abandonedToWarmUp')
 const MOST_WARM_UPS = 10
 const AT_ONCE = 50
 const REPLAYED_EVENTS = 300
-/** A replay's text; a client that leaves within this much of it leaves in its middle. */
+/** Text of a replay. A client that leaves before this much of it leaves in the middle. */
 const REPLAY_BYTES = 60_000
 /** Two hundred bytes for each client of a soak run. */
 const MOST_GROWTH_BYTES = 2 * 1024 * 1024
 const LOOKS = 30
 const BETWEEN_LOOKS_MS = 100
 
-/** When a client goes away, and of how many clients in a hundred. */
+/** Moment at which a client leaves, with its percentage of the clients. */
 const MOMENTS = { in_the_head: 5, after_the_head: 5, connected: 50, in_a_new_session: 20, in_replay: 10, live: 10 }
 type Moment = keyof typeof MOMENTS
 const HALF_WAY: Moment[] = ['in_the_head', 'after_the_head']
@@ -43,7 +43,7 @@ let connected = 0
 let service: TestService
 let deps: Deps
 let lanes: Lane[]
-/** What the service has made at its start, and has for as long as it runs. */
+/** Objects that the service creates at its start and keeps as long as it runs. */
 let kept: { collections: { size: number }[]; controllers: AbortController[]; emitters: EventEmitter[] }
 beforeAll(async () => {
   const [maps, sets, aborts] = [watchNew('Map'), watchNew('Set'), watchNew('AbortController')]
@@ -65,7 +65,7 @@ afterAll(() => service.stop())
 
 type Watched = { Map: Map<unknown, unknown>; Set: Set<unknown>; AbortController: AbortController }
 
-/** Collects what is made of a global class until it is told to end. */
+/** Collects the instances of a global class until `end`. */
 function watchNew<Name extends keyof Watched>(name: Name): { end(): Watched[Name][] } {
   const globals = globalThis as unknown as Record<Name, new (...args: never[]) => Watched[Name]>
   const original = globals[name]
@@ -94,7 +94,7 @@ async function createLane(lane: number): Promise<Lane> {
   return { live, lastId: first?.id ?? '', replayed, random: createRandom(lane) }
 }
 
-/** Reads until there is enough; fails when the server ends the stream first. */
+/** Reads until the text is enough. Rejects if the server ends the stream first. */
 function readUntil(socket: Socket, isEnough: (text: string) => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -111,7 +111,7 @@ function readUntil(socket: Socket, isEnough: (text: string) => boolean): Promise
   })
 }
 
-/** What a client does of `moment` before it goes away. */
+/** Acts as a client up to `moment`, at which it leaves. */
 async function visit(socket: Socket, moment: Moment, lane: Lane): Promise<void> {
   const { live, lastId, replayed, random } = lane
   const id =
@@ -143,7 +143,7 @@ async function abandon(lane: Lane): Promise<void> {
   await once(socket, 'connect')
   await visit(socket, moment, lane)
   const closed = once(socket, 'close')
-  // Some say that they go, of others only a reset tells.
+  // Some close the connection properly, others reset it.
   if (random() < 0.5) socket.destroy()
   else socket.resetAndDestroy()
   await closed
@@ -160,14 +160,14 @@ async function abandonMany(many: number): Promise<void> {
   )
 }
 
-/** What would keep a process from ending, by kind. */
+/** Counts the resources that would keep the process from ending, by kind. */
 function countResources(): Record<string, number> {
   const resources: Record<string, number> = {}
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1
   return resources
 }
 
-/** Entries and listeners, one number for each of what is kept. */
+/** Counts entries and listeners of each kept object. */
 const countKept = () => ({
   entries: kept.collections.map(({ size }) => size),
   abortListeners: kept.controllers.map(({ signal }) => getEventListeners(signal, 'abort').length),
@@ -178,7 +178,7 @@ const countKept = () => ({
 
 type Kept = ReturnType<typeof countKept>
 
-/** The least of many looks: a timer may be at work during one of them. */
+/** Takes the minimum of many counts, because a timer may be active during one of them. */
 async function countLeastKept(): Promise<Kept> {
   let least = countKept()
   for (let look = 0; look < LOOKS; look++) {
@@ -194,7 +194,7 @@ async function countLeastKept(): Promise<Kept> {
   return least
 }
 
-/** What was there for a moment before may be gone; nothing may have come. */
+/** Expects no count to be higher than before. Short-lived entries of the first count may be gone. */
 function expectNoMore(now: Kept, before: Kept): void {
   const more = (kind: keyof Kept) => now[kind].filter((count, index) => count > (before[kind][index] ?? 0))
   expect([more('entries'), more('abortListeners'), more('listeners')]).toEqual([[], [], []])
@@ -213,7 +213,9 @@ async function untilQuiet(atMost: Record<string, number> = {}): Promise<Record<s
   return countResources()
 }
 
-/** What a process loads and compiles for its first clients is not left behind by them. */
+/**
+ * Lets clients come and go until memory settles, to leave out what a process loads and compiles for its first clients.
+ */
 async function warmUp(): Promise<number> {
   let bytes = 0
   for (let round = 0; round < MOST_WARM_UPS; round++) {
@@ -226,7 +228,10 @@ async function warmUp(): Promise<number> {
   throw new Error('memory does not settle')
 }
 
-/** A stream that is open shows in what is kept, and all of it is looked at: API, and two Redis clients, besides the process. */
+/**
+ * Checks the measurement: an open stream changes the counts, and the emitters are the process, the API and two Redis
+ * clients.
+ */
 async function expectKept(before: Kept): Promise<void> {
   expect([before.listeners.length, before.abortListeners.length > 0]).toEqual([4, true])
   const stream = await openStream(service.url, `/v1/sessions/${lanes[0]?.live.id}/sse`)

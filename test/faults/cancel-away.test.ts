@@ -51,7 +51,7 @@ const untilType = ({ url }: TestService, id: string, type: string) =>
 
 const untilAsked = (count = 1) => waitFor(async () => provider.requests[count - 1], `${count} model calls`)
 
-/** What Temporal says to the news of a turn's end is told only after `work`: who waited for it would wait for ever. */
+/** Delays Temporal's answer to a cancellation until `work` is done. A request that waited for it would never end. */
 async function beforeTemporalAnswers<T>({ platform: { deps } }: TestService, work: () => Promise<T>): Promise<T> {
   const { workflows } = deps
   const isDone = Promise.withResolvers<void>()
@@ -64,7 +64,7 @@ async function beforeTemporalAnswers<T>({ platform: { deps } }: TestService, wor
   }
 }
 
-/** Cancels; the record says so in the moment of the answer. */
+/** Cancels the turn. Expects the record to show it as soon as the request is answered. */
 async function cancel(service: TestService, id: string): Promise<Json[]> {
   const { url } = service
   const { status, body } = await beforeTemporalAnswers(service, () => call(url, 'POST', `/v1/sessions/${id}/cancel`))
@@ -75,7 +75,7 @@ async function cancel(service: TestService, id: string): Promise<Json[]> {
   return events
 }
 
-/** How the workflow of a turn stands in Temporal, asked past the service. */
+/** Returns the status of a turn's workflow, read from Temporal directly. */
 const statusOf = (service: TestService, turnId: string): Promise<string> =>
   withClient(service, async (client) => (await client.workflow.getHandle(turnId).describe()).status.name)
 

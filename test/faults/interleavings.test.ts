@@ -18,17 +18,20 @@ import type { OpenStream } from '../support/stream.ts'
 
 const INTERLEAVINGS = countOf('interleavings')
 const AT_ONCE = countOf('interleavingsAtOnce')
-/** A line that is longer is published without its text. */
+/** Longest line published in full. Longer ones are published without their text. */
 const RELAY_LINE = 64 * 1024
 const HEARTBEAT_MS = 250
-/** Each has an outage of every kind, and then quiet in which only the look at the record finds a lost tail. */
+/**
+ * Number of rounds. Each has an outage of every kind, then a quiet time in which only the record check finds a lost
+ * tail.
+ */
 const ROUNDS = countOf('outageRounds')
 const APPENDS_OF_A_ROUND = 280
 const APPENDS_TO_AN_OUTAGE = 35
 
 type Relay = 'told' | 'dropped' | 'failed' | 'late' | 'twice'
 type Outage = 'restarted' | 'killed' | 'flushed' | 'disconnected'
-/** `after`: so many appends. Without a kind it is the quiet after a round's outages. */
+/** Outage due after a number of appends. Without a kind, it is the quiet time after a round's outages. */
 type DueOutage = { after: number; kind?: Outage }
 type Filter = { query: string; wants: (type: string) => boolean }
 type Session = {
@@ -43,7 +46,7 @@ type Session = {
   record?: Promise<Json[]>
 }
 
-/** What happened; a test in which something of it did not happen has shown nothing. */
+/** Counts of what happened. A run in which a count stays zero has not tested that case. */
 const nothingYet = {
   ...{ appends: 0, events: 0, longLines: 0, messages: 0 },
   ...{ dropped: 0, failed: 0, late: 0, twice: 0, lostTails: 0 },
@@ -55,9 +58,9 @@ let counts = { ...nothingYet }
 
 let site: RedisSite
 let service: TestService
-/** Whose streams are read: this process and one of its own. */
+/** URLs of the APIs whose streams are read: one in this process, one in its own. */
 let urls: [string, string]
-/** Who appends, each over its own connections. */
+/** Dependencies used to append, each with its own connections. */
 let writers: [Deps, Deps]
 beforeAll(async () => {
   const environment = { SSE_HEARTBEAT_INTERVAL_SECS: `${HEARTBEAT_MS / 1000}` }
@@ -72,13 +75,13 @@ const upTo = (random: Random, most: number): number => Math.floor(random() * (mo
 const pick = <T>(random: Random, items: readonly [T, ...T[]]): T => items[upTo(random, items.length - 1)] ?? items[0]
 const isOneIn = (random: Random, many: number): boolean => random() * many < 1
 
-/** Fields of an entry of the relay, of which each line says that it came over it. */
+/** Marks each line published to the live stream, to show by which way an event arrived. */
 const marked = (fields: Parameters<Redis['xadd']>) =>
   fields.map((field) =>
     typeof field === 'string' && field.startsWith('{"id":') ? `${field.slice(0, -1)},"relayed":true}` : field,
   ) as Parameters<Redis['xadd']>
 
-/** Deps of which an append comes to the relay as `fate` says. */
+/** Returns dependencies whose appends are published as `fate` says. */
 function withRelay(deps: Deps, fate: Relay): Deps {
   const xadd = async (...given: Parameters<Redis['xadd']>) => {
     const args = marked(given)
@@ -95,7 +98,7 @@ function withRelay(deps: Deps, fate: Relay): Deps {
 const drawFate = (random: Random): Relay =>
   isOneIn(random, 2) ? 'told' : pick(random, ['dropped', 'dropped', 'failed', 'late', 'twice'])
 
-/** What is appended at once: pieces of an answer, an answer that starts over, a tool call. */
+/** Draws events to append at once: deltas of an answer, a restarted answer, or a tool call. */
 function createDrafts(random: Random): () => NewEvent[] {
   const answer = createAnswer()
   let calls = 0
@@ -110,10 +113,10 @@ function createDrafts(random: Random): () => NewEvent[] {
   return () => Array.from({ length: 1 + upTo(random, 2) }, draft).flat()
 }
 
-/** Appends a few times, now and then while another process takes a message. */
+/** Appends a few times. Sometimes another process posts a message meanwhile. */
 async function write({ id, writer, log, followed }: Session, random: Random): Promise<void> {
   const drafts = createDrafts(random)
-  // With every other one the relay goes wrong only in an outage.
+  // For every other session, publishing fails only in an outage.
   const draw = isOneIn(random, 2) ? drawFate : (): Relay => 'told'
   if (isOneIn(random, 2)) await followed.promise
   for (let left = 2 + upTo(random, 2); left > 0; left--) {
@@ -132,7 +135,7 @@ async function write({ id, writer, log, followed }: Session, random: Random): Pr
   }
 }
 
-/** By hand, or over the other process, which rings for it. */
+/** Posts a message with the fate drawn for it, or over the other process, which publishes normally. */
 async function postMessage(id: string, random: Random): Promise<void> {
   counts.messages++
   const [deps, fate, text] = [pick(random, writers), drawFate(random), 'And another thing']
@@ -150,7 +153,7 @@ const FILTERS: readonly [Filter, ...Filter[]] = [
 ]
 const RESUMES: readonly [Resume, ...Resume[]] = ['since_id', 'since_id', 'last_event_id', 'last_event_id', 'start']
 
-/** Follows the session, goes away and comes back at random as long as there is writing, and then stays. */
+/** Follows the session while it is written, disconnecting and reconnecting at random, and then stays connected. */
 async function follow(session: Session, random: Random): Promise<void> {
   const filter = pick(random, FILTERS)
   const client = createResumingClient(session.id, filter.query)
@@ -171,7 +174,7 @@ async function follow(session: Session, random: Random): Promise<void> {
     client.leave()
     if (stream) open.delete(stream)
     counts.left++
-    // Who left before the answer is through with this visit when it has come.
+    // A client that left while connecting waits here until the connection is answered.
     await connecting
     stream = undefined
     await sleep(upTo(random, 30))
@@ -188,14 +191,14 @@ async function connect(client: ResumingClient, session: Session, url: string, re
   return stream
 }
 
-/** The whole of it, once it is written; read once for all who follow it. */
+/** Returns the whole record once it is written. Read once for all clients of the session. */
 async function recordOf(session: Session): Promise<Json[]> {
   await session.written
   session.record ??= listEvents(service.url, session.id)
   return session.record
 }
 
-/** The client has the whole record, each event once, and nothing comes after its last. */
+/** Expects that the client has the whole record, each event once and nothing after the last. */
 async function expectRecord(session: Session, filter: Filter, client: ResumingClient, stream: OpenStream) {
   const record = (await recordOf(session)).filter(({ type }) => filter.wants(type))
   const lastId = record.at(-1)?.id
@@ -207,7 +210,7 @@ async function expectRecord(session: Session, filter: Filter, client: ResumingCl
   expect(received.map(({ relayed, ...event }) => event)).toEqual(record)
   const live = received.filter(({ relayed }) => relayed).length
   counts.live += live
-  // The other process does not mark the messages that it rings for.
+  // The other process does not mark the messages that it publishes.
   counts.recorded += received.filter(({ type }) => type !== 'input.message').length - live
 }
 
@@ -247,9 +250,12 @@ const OUTAGES: Record<Outage, () => Promise<void>> = {
 }
 
 let outages: DueOutage[] = []
-/** The streams that are open, each with its session. */
+/** Open streams with their sessions. */
 const open = new Map<OpenStream, Session>()
-/** The last outage that was due, and the one before it: until that is over nobody appends, so that each comes in its place. */
+/**
+ * Latest outage that was due, and the one before it. Nobody appends until the earlier one is over, so that each outage
+ * comes in its place.
+ */
 let outage = Promise.resolve()
 let outageBefore = Promise.resolve()
 
@@ -273,7 +279,7 @@ function countAppend(): void {
   if (kind !== undefined) outage = outageBefore.then(() => disturb(kind))
 }
 
-/** Both the connection that rings and the one that listens are there again. */
+/** Waits until both the publishing and the reading connection are back. */
 async function untilRelayed(): Promise<void> {
   const { deps } = service.platform
   const [session, turn] = [newUuid(), newUuid()]
@@ -320,7 +326,7 @@ describe('clients that come and go while the relay loses what it is told and Red
     const { restarted, killed, flushed, disconnected, duringOutages, live, recorded } = counts
     expect([restarted, killed, flushed, disconnected]).toEqual([ROUNDS, ROUNDS, ROUNDS, ROUNDS])
     expect(duringOutages).toBeGreaterThanOrEqual(INTERLEAVINGS / 2)
-    // About a third comes live, and less on a machine that has other work.
+    // About a third arrives live, and less on a busy machine.
     expect(Math.min(live, recorded)).toBeGreaterThan(INTERLEAVINGS / 4)
   })
 })

@@ -12,15 +12,15 @@ const WAYS = ['events', 'sse']
 const SHORT = 10_000
 const LONG = 100_000
 const TURN_EVENTS = 100
-/** Turns that tell of their model call. It tells the conversation up to there, so both histories have the same ones. */
+/** Turns with a model call, which contains the conversation up to it. Both histories have the same ones. */
 const GENERATIONS = [1, 30, 90]
 const LOOKS = 4
 const SLOW_AT_FIRST_MS = 300
-/** Some megabytes are on their way between server and client, or garbage; the text of all events alone is 60 MB more. */
+/** Limit that allows for some megabytes in transit and garbage. The text of all events would add 60 MB. */
 const MOST_GROWTH_BYTES = 45 * 1024 * 1024
-/** By then all that may be read ahead for a client has been read. */
+/** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 3000
-/** A page or two of the record, and what they are made of. */
+/** Size of one or two pages of the record and their parsed form. */
 const MOST_PILED_UP_BYTES = 8 * 1024 * 1024
 
 let service: TestService
@@ -30,12 +30,12 @@ beforeAll(async () => {
   service = await startService({ worker: false })
   short = await createHistory(service.platform.deps, SHORT)
   long = await createHistory(service.platform.deps, LONG)
-  // What the first reader makes a process load is not a history's.
+  // Warm up, so that what a process loads for its first reader does not count.
   for (const what of WAYS) await readAll(`/v1/sessions/${short}/${what}`, SHORT)
 })
 afterAll(() => service.stop())
 
-/** A session of finished turns: a message, an answer in deltas, and what surrounds them. */
+/** Creates a session of finished turns, each with a message, an answer in deltas, and the events around them. */
 async function createHistory(deps: Deps, length: number): Promise<string> {
   const actor = ANYBODY
   const { id } = await createSession(deps, actor, {})
@@ -83,7 +83,7 @@ const open = (path: string): Promise<IncomingMessage> =>
       .end()
   })
 
-/** Reads `length` events and keeps none; returns the most memory that was alive meanwhile. */
+/** Reads `length` events and keeps none. Returns the most memory that was alive meanwhile. */
 async function readAll(path: string, length: number): Promise<number> {
   const answer = await open(path)
   answer.setEncoding('latin1')
@@ -92,7 +92,7 @@ async function readAll(path: string, length: number): Promise<number> {
     if (seen === 0) await sleep(SLOW_AT_FIRST_MS)
     const text = rest + chunk
     const found = [...text.matchAll(/"id":"(event_\w{32})"/g)]
-    // What may be the beginning of one more id, and no whole one.
+    // Keep what may be the beginning of another id, but no complete id.
     const last = found.at(-1)
     rest = text.slice(Math.max(last ? last.index + last[0].length : 0, text.length - 50))
     const before = seen

@@ -5,7 +5,7 @@ import { expectSoundRecord, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { withClient, workflowsOf } from '../support/temporal.ts'
 
-/** In a soak run the default of MAX_TURN_ITERATIONS. */
+/** Most iterations of a turn. In a soak run this is the default of MAX_TURN_ITERATIONS. */
 const MOST = countOf('turnIterations')
 
 let service: TestService
@@ -31,7 +31,7 @@ async function play({ url }: TestService, steps: object[]): Promise<{ turnId: st
 
 const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
 
-/** The last call's result tells that it was not run; the others were. */
+/** Expects that the last call's result reports that the call was not run. All others were. */
 function expectLimitReached(events: Json[], iterations: number): void {
   expect(count(events, 'reason.completed')).toBe(iterations)
   expect(count(events, 'act.completed')).toBe(iterations - 1)

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A session whose model plays these steps, after as many messages have been answered. */
+/** Plays a session whose model has these steps, with one message for each. Returns its record. */
 async function play(...steps: object[]): Promise<{ id: string; events: Json[] }> {
   const id = await createScriptedSession(service.url, steps)
   for (const _ of steps) await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Go'))

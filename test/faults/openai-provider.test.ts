@@ -19,7 +19,7 @@ afterAll(async () => {
   await provider.close()
 })
 
-/** The record of a session whose one message the provider answered so. */
+/** Runs a session with one message that the provider answers as given. Returns its record. */
 async function ask(...given: FakeOpenaiAnswer[]): Promise<Json[]> {
   answers = given
   const id = await createSession(service.url)

@@ -18,7 +18,7 @@ import { startService, type TestOptions, type TestService } from '../support/ser
 import { withClient } from '../support/temporal.ts'
 import { createWorkerPool } from '../support/workers.ts'
 
-/** What SPOKEN takes, and half a second. */
+/** Duration of SPOKEN plus half a second. */
 const ANSWERED_MS = 4500
 const SPOKEN = { text: 'one two three four five six seven eight', tokens_per_second: 2 }
 const SLOW = { text: Array.from({ length: 30 }, (_, index) => `word${index}`).join(' '), delay_ms: 3_600_000 }
@@ -33,7 +33,7 @@ const start = (options: TestOptions = {}) => startService({ capabilities: [lab.c
 
 type Started = { id: string; turnId: string }
 
-/** A session whose first turn is under way until `type` has happened, with a second message in its queue or none. */
+/** Starts a session and waits until its first turn has reached the event `until`. Further texts are queued. */
 async function startTurn({ url }: TestService, step: object, until: string, texts = ['first']): Promise<Started> {
   const id = await createScriptedSession(url, [step, NEXT], { capabilities: [{ ref: 'lab' }], tools: [ASK] })
   const posts: Json[] = []
@@ -49,7 +49,7 @@ const withWorkflow = (service: TestService, turnId: string, work: (handle: Workf
 const terminate = (service: TestService, { turnId }: Started) =>
   withWorkflow(service, turnId, (handle) => handle.terminate('a test'))
 
-/** The record of the session once the turn has ended in it. */
+/** Waits until the record shows the end of the turn. Returns the record. */
 const untilEnded = ({ url }: TestService, { id, turnId }: Started): Promise<Json[]> =>
   waitFor(async () => {
     const events = await listEvents(url, id)
@@ -59,7 +59,7 @@ const untilEnded = ({ url }: TestService, { id, turnId }: Started): Promise<Json
     return ended && events
   }, `${turnId} to end`)
 
-/** A look at all turns, also at those that have only just begun; returns when what it found has ended. */
+/** Checks all turns, even those that have only just begun. Resolves when the orphans found have ended. */
 const reconcile = ({ platform }: TestService) => failOrphans(platform.deps, null, { graceMs: 0 })
 
 const untilIdle = ({ url }: TestService, { id }: Started): Promise<Json[]> => waitUntilIdle(url, id)
@@ -117,7 +117,7 @@ describe('a turn whose workflow was terminated', () => {
     const events = await listEvents(service.url, started.id)
     expect(typesOf(events)).not.toContain('output.message.completed')
     expect(typesOf(events).slice(-2)).toEqual(['turn.failed', 'session.idled'])
-    // That nothing comes can only be seen by waiting for longer than the rest of the answer would take.
+    // Only waiting for longer than the rest of the answer takes can show that nothing follows.
     await sleep(ANSWERED_MS)
     expect(await listEvents(service.url, started.id)).toEqual(events)
   })
@@ -140,7 +140,7 @@ describe('a turn that is cancelled in Temporal', () => {
     const events = await untilEnded(service, started)
     expectSoundRecord(events)
     expect(typesOf(events).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])
-    // By the service's own look at its turns it would have failed.
+    // The service's own check of its turns would have recorded a failure.
     expect(events.at(-2).data.reason).toContain('Temporal')
   })
 

@@ -58,7 +58,7 @@ describe('several API processes', () => {
   })
 })
 
-/** llmsim-echo; the ids of the catalog are the same in every installation. */
+/** Id of llmsim-echo. Catalog ids are the same in every installation. */
 const ECHO = 'model_01933b5a000070008000000000000103'
 
 describe('a service in one process that is killed right after it took a message', () => {

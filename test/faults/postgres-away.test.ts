@@ -50,7 +50,7 @@ async function startTurn(steps: object[]): Promise<Started> {
 const answer = (id: string) =>
   call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results: [{ tool_call_id: 'one', result: 'x' }] })
 
-/** Postgres is away until the service has noticed it. */
+/** Makes Postgres unreachable until the service has noticed and `until` holds. */
 async function takePostgresAway(until: () => Promise<boolean>): Promise<void> {
   proxy.cut()
   const ready = () => call(service.url, 'GET', '/health/ready')
@@ -59,7 +59,7 @@ async function takePostgresAway(until: () => Promise<boolean>): Promise<void> {
   proxy.mend()
 }
 
-/** The record once the turn has ended, which an open stream has told in full. */
+/** Waits for the end of the turn. Expects the open stream to equal the record, and returns the record. */
 async function finishedRecord({ id, stream }: Started): Promise<Json[]> {
   const events = await waitFor(async () => waitUntilIdle(service.url, id).catch(() => undefined), 'the turn to end')
   await stream.until((frame) => frame.event === 'session.idled')

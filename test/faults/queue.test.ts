@@ -27,7 +27,7 @@ async function postAtOnce(url: string, id: string, texts = TEXTS): Promise<void>
   expect(answers.map(({ status }) => status)).toEqual(texts.map(() => 201))
 }
 
-/** Every message has a turn of its own, in order, that saw the conversation up to its own message. */
+/** Expects that every message has its own turn, in order, with the conversation up to that message. */
 function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
   expectSoundRecord(events)
   const inputs = events.filter((event) => event.type === 'input.message').map((event) => textOf(event.data.message))
@@ -43,7 +43,7 @@ function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
   expect(events.at(-1).type).toBe('session.idled')
 }
 
-/** The turns that are started from now on, as they are. */
+/** Collects the turns that are started from now on. */
 function watchStarts({ platform: { deps } }: TestService): string[] {
   const started: string[] = []
   const { startTurn } = deps.workflows
@@ -74,7 +74,7 @@ describe('messages that reach a session at once', () => {
     const [running = '', ...others] = turns
     const started = watchStarts(service)
     expect((await cancel(url, id, { turn_id: running })).body.status).toBe('cancelled')
-    // Not only when the sweeper comes round.
+    // The next turn starts at once, without waiting for the sweep.
     expect(started).toContain(others[0])
     const events = await waitUntilIdle(url, id)
     expectSoundRecord(events)
@@ -102,7 +102,7 @@ describe('messages that reach a session at once', () => {
     const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
     const stream = await openStream(url, `/v1/sessions/${id}/sse`)
     for (const text of TEXTS) {
-      // A message at each end of a turn: it finds the session busy, idle, or on its way from one to the other.
+      // Post a message at each end of a turn, when the session is busy, idle, or between the two.
       await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage(text))
       await stream.until((frame) => frame.event === 'reason.completed' && frame.data.data.text_preview === text)
     }

@@ -12,7 +12,7 @@ import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
 const LANES = countOf('killLanes')
 const KILLS = countOf('kills')
-/** About what the turn takes; later kills would find it ended. */
+/** Latest kill, about the length of the turn. Later kills would find it ended. */
 const LATEST_KILL_MS = 2300
 const CLIENT_TAKES_MS = 200
 
@@ -74,7 +74,7 @@ const actTypes = (started: number, completed: number) => [
   ...Array(completed).fill('tool.completed'),
   'act.completed',
 ]
-/** All of the turn but what a repeated step tells again. */
+/** Event types of the turn, without those that a repeated step records again. */
 const EXPECTED_TYPES = [
   ...['input.message', 'session.started', 'session.activated', 'turn.started'],
   ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(3, 4), 'tool.call_requested'],
@@ -102,17 +102,17 @@ afterAll(async () => {
 
 async function answerClientCall({ service }: Lane, id: string, stream: OpenStream): Promise<void> {
   await stream.until((frame) => frame.event === 'tool.call_requested')
-  // A person's time, in which a kill finds the turn waiting.
+  // Time for a person to answer, in which a kill finds the turn waiting.
   await sleep(CLIENT_TAKES_MS)
   const tool_results = [{ tool_call_id: 'ask', result: 'Lisbon' }]
   const answered = await call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
   expect(answered).toMatchObject({ status: 200, body: { accepted: 1, status: 'active' } })
 }
 
-/** Kills the worker that has the work, or any; says at which event of the turn that was. */
+/** Kills the worker that runs the turn, or any if none does. Returns the time and the turn's last event then. */
 async function killSoon({ pool }: Lane, random: Random, turnId: string, stream: OpenStream) {
   const afterMs = Math.floor(random() * LATEST_KILL_MS)
-  // The random moment is what is tested.
+  // The random moment is what this tests.
   await sleep(afterMs)
   const runner = await pool.findRunner(turnId)
   const workers = pool.list()

@@ -5,7 +5,7 @@ import { type OpenStream, openStream } from '../support/stream.ts'
 
 const STEP = { thinking: 'one two three', text: 'four five six seven eight nine ten', tokens_per_second: 40 }
 const TURNS = 3
-/** A session takes 12 streams at once. */
+/** Number of streams opened at once. A session allows 12. */
 const STREAMS_AT_ONCE = 10
 
 let service: TestService
@@ -22,7 +22,7 @@ async function runTurns(): Promise<string> {
   return id
 }
 
-/** All that a stream has to say: nothing came between its last event and the heartbeat after it. */
+/** Waits for the last event and the heartbeat after it, then returns everything that the stream delivered. */
 async function everythingOf(stream: OpenStream, lastId: string | undefined): Promise<Json[]> {
   if (lastId !== undefined) await stream.until((frame) => frame.id === lastId)
   const heartbeats = () => stream.frames.filter((frame) => frame.comment !== undefined).length
@@ -32,7 +32,7 @@ async function everythingOf(stream: OpenStream, lastId: string | undefined): Pro
   return stream.events()
 }
 
-/** Runs `work` for all items, some at a time. */
+/** Runs `work` for all items in groups of `size`. */
 async function inGroups<T>(items: T[], size: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
   for (let start = 0; start < items.length; start += size) {
     await Promise.all(items.slice(start, start + size).map((item, offset) => work(item, start + offset)))

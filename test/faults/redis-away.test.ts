@@ -36,7 +36,7 @@ async function startTurn(step: object): Promise<{ id: string; streams: OpenStrea
 
 const deltas = (events: Json[]) => events.filter((event) => event.type === 'output.message.delta').length
 
-/** Waits until the turn has gone on by some deltas, in the record, or to its end. */
+/** Waits until the record has some more deltas, or the turn has ended. */
 async function untilMoreDeltas(id: string): Promise<void> {
   const before = deltas(await listEvents(service.url, id))
   const hasGoneOn = async () => {
@@ -46,7 +46,10 @@ async function untilMoreDeltas(id: string): Promise<void> {
   await waitFor(hasGoneOn, 'the turn to go on')
 }
 
-/** All streams tell the whole record, each event once. Returns how much later than it happened they told the last. */
+/**
+ * Expects that all streams deliver the whole record, each event once. Returns the delay of the last event in
+ * milliseconds.
+ */
 async function expectWholeStreams(id: string, streams: OpenStream[]): Promise<number> {
   const record = await waitUntilIdle(service.url, id)
   const idleAt = Date.now()
@@ -117,7 +120,7 @@ describe('when Redis is back', () => {
     await waitFor(ready, 'the service to find Redis again')
     const relayed = async () => {
       const id = await createSession(service.url)
-      // A look at the record has nothing to say to one who is ahead of it.
+      // A subscriber that is ahead of the record gets nothing from its checks.
       const inbox = service.platform.deps.events.broker.subscribe(toUuid(id), () => Number.POSITIVE_INFINITY)
       await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
       await waitUntilIdle(service.url, id)

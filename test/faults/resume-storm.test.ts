@@ -10,7 +10,7 @@ import type { OpenStream } from '../support/stream.ts'
 const SESSIONS = countOf('stormSessions')
 const CLIENTS_OF_A_SESSION = 10
 const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
-/** All sessions together; each append goes to ten clients. */
+/** Rate for all sessions together. Each append goes to ten clients. */
 const APPENDS_PER_SECOND = 100
 const RETRY_MS = 100
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** Appends to one session after the other until it is told to stop. */
+/** Appends to one session after another until `stop`. */
 function keepAppending(sessions: Session[]): { count(): number; stop(): Promise<void> } {
   let isStopped = false
   let count = 0
@@ -52,7 +52,7 @@ function keepAppending(sessions: Session[]): { count(): number; stop(): Promise<
 
 const refusals = new Map<string, number>()
 
-/** Comes back until it is let in, as soon as it is told to. */
+/** Connects until it is accepted, waiting as long as each refusal asks. */
 async function insist(client: ResumingClient, url: string): Promise<OpenStream> {
   for (;;) {
     const opened = await client.connect(url, 'since_id').catch((error: NodeJS.ErrnoException) => error)
@@ -64,7 +64,7 @@ async function insist(client: ResumingClient, url: string): Promise<OpenStream> 
   }
 }
 
-/** What a client does when its stream ends: it comes back elsewhere. Returns how it was told to. */
+/** Reconnects elsewhere when the stream has ended. Returns the disconnecting event. */
 async function comeBack(follower: Follower): Promise<Json> {
   await follower.stream.ended
   const last = follower.stream.frames.at(-1)
@@ -108,7 +108,7 @@ describe(`when an API with ${CLIENTS} streams closes`, () => {
   })
 })
 
-/** A round of all sessions. */
+/** Waits for a round of appends to all sessions. */
 async function appendMore({ count }: { count(): number }): Promise<void> {
   const before = count()
   await waitFor(async () => count() >= before + SESSIONS, 'appends to go on')

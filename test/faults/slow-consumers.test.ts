@@ -9,23 +9,25 @@ import type { OpenStream } from '../support/stream.ts'
 const SESSIONS = 8
 const CLIENTS_OF_A_SESSION = 12
 const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
-/** Just short enough for the relay. */
+/** Tool result just short enough to be published in full. */
 const RESULT = 'x'.repeat(60_000)
-/** What may wait for a client. */
+/** Most bytes that may wait for a client. */
 const INBOX_BYTES = 1024 * 1024
-/** The operating system takes megabytes for each connection before anything waits in the service. */
+/**
+ * High limit, because the operating system buffers megabytes for each connection before anything waits in the service.
+ */
 const MOST_ROUNDS = 1000
-/** Of so many clients the rest of the record is read. */
+/** Number of clients for which the rest of the record is read. */
 const RESUMED = 5
 
 const LARGE_EVENTS = 60
 const LARGE_BYTES = 500_000
 const HUGE_BYTES = 16_000_000
-/** What is left of a stream after its end is dropped after this long. */
+/** Time after the end of a stream at which its unread rest is dropped. */
 const FLUSH_MS = 5000
-/** Long enough for a large event to be read from the record on a machine that has other work. */
+/** Long enough to read a large event from the record on a busy machine. */
 const CYCLE_MS = 3000
-/** By then all that may be read ahead for a client has been read. */
+/** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 2000
 
 type Turn = Awaited<ReturnType<typeof createOpenTurn>>
@@ -44,7 +46,7 @@ async function openUnread(turn: Turn, url = service.url): Promise<Unread> {
   return { turn, client, stream }
 }
 
-/** Appends to all sessions until the last client has been cut off; returns the most memory that was alive meanwhile. */
+/** Appends to all sessions until the last client has been cut off. Returns the most memory that was alive meanwhile. */
 async function appendUntilCutOff(turns: Turn[]): Promise<number> {
   let mostBytes = 0
   for (let round = 0; service.api.openStreams() > 0; round++) {
@@ -52,7 +54,7 @@ async function appendUntilCutOff(turns: Turn[]): Promise<number> {
     const events = [...toolEvents(`call_${round}`, RESULT), ...toolEvents(`other_${round}`, RESULT)]
     await Promise.all(turns.map(({ writer }) => append(service.platform.deps, writer, events)))
     if (round % 20 === 0) mostBytes = Math.max(mostBytes, liveBytes())
-    // Time for the relay.
+    // Time for the live stream.
     await sleep(20)
   }
   return mostBytes
@@ -66,7 +68,7 @@ async function mostBytesOf(ms: number): Promise<number> {
 
 const sizeOf = (events: Json[]): number => events.reduce((size, event) => size + JSON.stringify(event).length, 0)
 
-/** Reads what was under way, and then the rest on a second stream. */
+/** Reads what was in transit, and then the rest on a second stream. Expects the whole record. */
 async function expectNothingLost({ turn, client, stream }: Unread): Promise<void> {
   stream.resume()
   await stream.ended
@@ -110,7 +112,7 @@ describe('a client that is slow in the middle of a large event', () => {
   it('gets the rest of it before the next heartbeat', async () => {
     await withService({ worker: false, sse: { heartbeatMs: 20 } }, async ({ platform, url, api }) => {
       const turn = await createOpenTurn(platform.deps)
-      // More than the operating system takes for a connection.
+      // More than the operating system buffers for a connection.
       for (let call = 0; call < LARGE_EVENTS; call++) {
         await append(platform.deps, turn.writer, toolEvents(`call_${call}`, 'x'.repeat(LARGE_BYTES)))
       }
@@ -132,7 +134,7 @@ describe('a client that takes a large event longer than its stream lasts', () =>
   it('gets past it', async () => {
     await withService({ worker: false, sse: { cycleMs: CYCLE_MS } }, async ({ platform, url }) => {
       const turn = await createOpenTurn(platform.deps)
-      // More than the operating system takes for a connection.
+      // More than the operating system buffers for a connection.
       const [, large] = await append(platform.deps, turn.writer, toolEvents('large', 'x'.repeat(HUGE_BYTES)))
       const { stream } = await openUnread(turn, url)
       await sleep(CYCLE_MS + FLUSH_MS + 1000)
@@ -156,7 +158,7 @@ describe('clients that stop reading in a replay', () => {
     process.stdout.write(
       `${unread.length} replays that nobody reads: live memory grew by ${toMegabytes(most - bytesBefore)}\n`,
     )
-    // All of the record would be 30 MB for each.
+    // The whole record would be 30 MB for each client.
     expect(most - bytesBefore).toBeLessThan(CLIENTS_OF_A_SESSION * 8 * 1024 * 1024)
     const record = await listEvents(service.url, turn.id)
     const [first] = unread

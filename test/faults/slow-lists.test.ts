@@ -20,9 +20,9 @@ import { startService, type TestService } from '../support/service.ts'
 const CLIENTS = 5
 const LARGE = countOf('largeItems')
 const LARGE_BYTES = 2_000_000
-/** By then all that may be held for a client is held. */
+/** Time after which everything that may be held for a client is held. */
 const PILING_UP_MS = 2000
-/** A large message a few times over; a page by number would be all of them. */
+/** Several times the size of a large message. A page limited only by count would hold all of them. */
 const MOST_BYTES_OF_A_CLIENT = 16 * 1024 * 1024
 
 let service: TestService
@@ -33,14 +33,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Text that no compression makes smaller. */
+/** Returns incompressible text. */
 const noise = (bytes: number): string => randomBytes((bytes * 3) / 4).toString('base64')
 const text = (text: string): ContentPart[] => [{ type: 'text', text }]
 const image = (bytes: number): ContentPart => ({ type: 'image', base64: noise(bytes), media_type: 'image/png' })
 
 type History = { id: string; sessionId: string; turnIds: string[] }
 
-/** A session of finished turns with one message each. */
+/** Creates a session of finished turns with one message each. */
 async function createHistory(length: number, contentOf: (turn: number) => ContentPart[]): Promise<History> {
   const { id } = await createSession(deps, ANYBODY, {})
   const sessionId = toUuid(id)
@@ -64,7 +64,7 @@ async function addEvent({ data, ...event }: Added): Promise<void> {
   await deps.db.session.update({ where: { id: sessionId }, data: { lastSequence: sequence } })
 }
 
-/** Begins to ask for a list and takes nothing of it until it is read. */
+/** Requests a list without reading the answer. */
 const openList = (path: string): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     request(service.url + path, { agent: false }, resolve)
@@ -72,7 +72,7 @@ const openList = (path: string): Promise<IncomingMessage> =>
       .end()
   })
 
-/** The most memory that was alive for each of some clients that take nothing. */
+/** Measures the most memory that was alive for each of several clients that read nothing. */
 async function bytesOfUnread(path: string): Promise<{ bytes: number; answers: IncomingMessage[] }> {
   const before = liveBytes()
   const answers = await Promise.all(Array.from({ length: CLIENTS }, () => openList(path)))
@@ -83,7 +83,7 @@ async function bytesOfUnread(path: string): Promise<{ bytes: number; answers: In
   return { bytes, answers }
 }
 
-/** What the first client reads in the end; the others go. */
+/** Reads the first client's answer and closes the others. */
 async function readFirst([first, ...others]: IncomingMessage[]): Promise<Json[]> {
   for (const other of others) other.destroy()
   return ((await json(first as IncomingMessage)) as Json).data
@@ -144,7 +144,7 @@ describe('a session that is deleted while it is listed', () => {
   })
 })
 
-/** The same, and how many bytes of answers its queries have brought. */
+/** Returns the same dependencies with a counter of the bytes that their queries return. */
 function countBytes(): { counted: Deps; bytes: () => number } {
   let bytes = 0
   const db = deps.db.$extends({
@@ -172,7 +172,7 @@ async function messagesOfCall(deps: Deps, sessionId: string): Promise<Json[]> {
   return JSON.parse(lines[0] ?? '').data.messages
 }
 
-/** What its model is given, as a reader of the call is told it. */
+/** Returns the messages given to the turn's model, without images, as a reader of the call sees them. */
 async function givenTo(sessionId: string, turnId: string): Promise<Json[]> {
   const { organizationId } = ANYBODY
   const turn = await loadTurn(deps, { organizationId, sessionId, turnId }, 'reason:1')

@@ -7,7 +7,7 @@ import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { createWorkerPool } from '../support/workers.ts'
 
-/** Longer than it takes until all turns are where they are to be. */
+/** Longer than it takes until all turns have reached their points. */
 const HELD_MS = 12_000
 const WORDS = Array.from({ length: 40 }, (_, index) => `word${index}`).join(' ')
 const SLOW = { text: WORDS, tokens_per_second: 3 }
@@ -25,15 +25,15 @@ const APPROVED_WAIT = {
 type Scenario = {
   steps: object[]
   tools?: object[]
-  /** How often the model is asked in all. */
+  /** Total number of model calls. */
   asked: number
-  /** What the one call ends with, if not with success. */
+  /** Status of the tool call, if not success. */
   status?: string
-  /** All of it has to be in the record before the worker is killed. */
+  /** Events that must be in the record before the worker is killed. */
   until: [type: string, times: number][]
 }
 
-/** Each holds its turn at the point of its name for some seconds, until all of them are there. */
+/** Scenarios that each hold a turn at the named point for some seconds, until all turns are held. */
 const HELD = {
   'before the first token': {
     steps: [{ ...QUICK, delay_ms: HELD_MS, tool_calls: call1('echo') }, QUICK],
@@ -84,7 +84,7 @@ const held = new Map<string, Started>()
 let answered: Started
 let approved: Started
 let runsApproved: Started
-/** One worker has all the turns, each somewhere else, when it is killed; another one starts after that. */
+/** One worker has all the turns at different points when it is killed. Another one starts afterwards. */
 beforeAll(async () => {
   service = await startService({ worker: false, capabilities: [createLab().capability] })
   const pool = createWorkerPool(service, 1)
@@ -113,7 +113,7 @@ type Started = { scenario: Scenario; id: string; turnId: string; stream: OpenStr
 const count = (stream: OpenStream, type: string) => typesOf(stream.events()).filter((other) => other === type).length
 const until = (stream: OpenStream, type: string, times = 1) => stream.until(() => count(stream, type) >= times)
 
-/** Starts a turn; resolves when it is where the scenario wants it. */
+/** Starts a turn. Resolves when it has reached the scenario's point. */
 async function reach(scenario: Scenario): Promise<Started> {
   const { steps, tools = [] } = scenario
   const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }], tools })
@@ -126,7 +126,7 @@ async function reach(scenario: Scenario): Promise<Started> {
 const answer = (id: string, result: unknown) =>
   call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results: [{ tool_call_id: 'one', result }] })
 
-/** The record of a turn that went on after the kill: a reason step, one call, and the answer. */
+/** Waits for the end of a turn that continued after the kill, expecting a reason step, one call, and the answer. */
 async function expectFinished({ scenario, id, stream }: Started): Promise<Json[]> {
   const events = await waitUntilIdle(service.url, id)
   await until(stream, 'session.idled')
@@ -177,7 +177,7 @@ describe('a turn that waits for its client goes on', () => {
 
   it.concurrent('when Temporal is away while the results come, and only the sweeper can tell its workflow', async () => {
     const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
-    // A service of its own whose every way to Temporal can be cut.
+    // A separate service, so that each of its connections to Temporal can be cut.
     const cutOff = await startService({ worker: false, environment: { TEMPORAL_ADDRESS: proxy.address } })
     const workers: ServiceProcess[] = []
     try {

@@ -34,7 +34,7 @@ async function post(id: string): Promise<void> {
   expect(status).toBe(201)
 }
 
-/** What comes of starting a turn is told only after `work`: who waited for it would wait for ever. */
+/** Delays the outcome of starting turns until `work` is done. A request that waited for it would never end. */
 async function beforeAnyStart(work: () => Promise<void>): Promise<void> {
   const { deps } = service.platform
   const { startTurn } = deps.workflows
@@ -86,7 +86,7 @@ describe('a turn that runs while Temporal goes away', () => {
     stream.close()
     expectSoundRecord(events)
     expect(answerOf(events)).toBe(TEXT)
-    // And the session is not stuck.
+    // The session is not stuck.
     await post(id)
     const later = await waitFor(async () => {
       const now = await waitUntilIdle(service.url, id)

@@ -4,7 +4,7 @@ import { expectEachSecretSet, madeUpSecrets, secretsOf } from '../support/secret
 import { startService, type TestService } from '../support/service.ts'
 import { readable, withClient } from '../support/temporal.ts'
 
-/** Words that stand in every place where a caller, a model or a tool may put something that is nobody else's. */
+/** Marks in every place where a caller, a model or a tool may put private content. */
 const SECRETS = {
   prompt: 'PROMPT-4711',
   question: 'QUESTION-4712',
@@ -35,7 +35,7 @@ const failing = (times?: number) => ({
   after_text: true,
 })
 const steps = [
-  // The script is the system prompt, so what only a later step holds is text of the prompt.
+  // The script is the system prompt, so the contents of later steps are part of the prompt.
   { thinking: `hm ${SECRETS.thought}`, text: `so ${SECRETS.answer}`, error: failing(1) },
   {
     tool_calls: [
@@ -67,7 +67,7 @@ const statusIs = (status: string) =>
     return body.status === status
   }, `the session to be ${status}`)
 
-/** One turn of each kind: answered after a failure, with tools and a client, cancelled, failed. */
+/** Plays one turn of each kind: answered after a failure, with tools and a client, cancelled, and failed. */
 beforeAll(async () => {
   service = await startService({
     environment: {
@@ -112,7 +112,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** All that Temporal keeps of a turn when it has ended, as text; payloads decoded. */
+/** Returns everything that Temporal keeps of a turn that has ended, as text with payloads decoded. */
 async function readHistory(turnId: string) {
   return withClient(service, async (client) => {
     const handle = client.workflow.getHandle(turnId)
@@ -134,7 +134,7 @@ describe("Temporal's history of a turn", () => {
     for (const turnId of turnIds) {
       const { text, status } = await readHistory(turnId)
       statuses.push(status)
-      // So it is the history that was searched, decoded.
+      // Shows that the decoded history was searched.
       expect(text).toContain(`"sessionId":"`)
       for (const secret of secrets) expect(text).not.toContain(secret)
     }
@@ -179,7 +179,7 @@ describe("Temporal's history of a turn", () => {
   it('is short', async () => {
     for (const [index, turnId] of turnIds.entries()) {
       const { events, text } = await readHistory(turnId)
-      // A workflow task that a slow machine is too late for is written down as three events more.
+      // A workflow task that times out on a slow machine adds three events.
       const late = events.filter((event) => event.workflowTaskTimedOutEventAttributes).length
       expect(events.length - 3 * late).toBeLessThanOrEqual(index === 1 ? 60 : 16)
       expect(text.length).toBeLessThan(index === 1 ? 60_000 : 20_000)

@@ -20,7 +20,7 @@ const ANSWER: FakeOpenaiAnswer = { text: ['A whole', ' answer'] }
 const OVERLOADED: FakeOpenaiAnswer = { status: 503, message: 'overloaded', headers: { 'retry-after-ms': '20' } }
 
 const lab = createLab()
-/** What each session is still to be answered, by the text of its first message: the tests run at once. */
+/** Remaining answers for each session by the text of its first message, because the tests run at once. */
 const answers = new Map<string, FakeOpenaiAnswer[]>()
 let provider: FakeOpenai
 let service: TestService
@@ -46,13 +46,13 @@ const firstTextOf = ({ body }: FakeOpenaiRequest): string =>
   String(body.messages.find(({ role }) => role === 'user')?.content)
 const requestsOf = (text: string) => provider.requests.filter((request) => firstTextOf(request) === text)
 
-/** The same answer, whose tools are called with `text`: it tells in the lab whose they are. */
+/** Returns the answer with `text` as its tools' argument, which identifies their runs in the lab. */
 function ownCalls(answer: FakeOpenaiAnswer, text: string): FakeOpenaiAnswer {
   if (typeof answer === 'string' || 'status' in answer || !answer.toolCalls) return answer
   return { ...answer, toolCalls: answer.toolCalls.map((one) => ({ ...one, arguments: JSON.stringify({ text }) })) }
 }
 
-/** The record of a session whose one message the provider answered so; the tools were run once. */
+/** Runs a session with one message that the provider answers as given. Expects its tools to have run once. */
 async function ask(...given: FakeOpenaiAnswer[]): Promise<{ id: string; text: string; events: Json[] }> {
   const text = `Hello ${answers.size}`
   answers.set(

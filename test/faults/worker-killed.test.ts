@@ -15,13 +15,13 @@ import { type OpenStream, openStream } from '../support/stream.ts'
 import { runnerPid } from '../support/temporal.ts'
 import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
-/** Told so slowly in all tests that no worker is through with it before it is missed or told to stop. */
+/** Slow enough in all tests that no worker finishes it before it is found missing or told to stop. */
 const TEXT = Array.from({ length: 40 }, (_, index) => `word${index}`).join(' ')
 
 type Site = { service: TestService; pool: WorkerPool }
 type Started = { site: Site; id: string; turnId: string; stream: OpenStream }
 
-/** Each test has a service and workers of its own: all of them spend their time waiting, so they run at once. */
+/** Services of the tests. Each test has its own service and workers, so that they can wait at the same time. */
 const sites: Site[] = []
 afterAll(async () => {
   await killProcesses()
@@ -36,7 +36,7 @@ async function startSite(workers: number): Promise<Site> {
   return site
 }
 
-/** A session with an open stream and a message that a worker answers. */
+/** Starts a session with an open stream and a message that a worker answers. */
 async function startTurn(site: Site, step: object): Promise<Started> {
   const { url } = site.service
   const id = await createScriptedSession(url, [step])

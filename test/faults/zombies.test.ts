@@ -15,16 +15,18 @@ import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { runnerPid } from '../support/temporal.ts'
 
-/** Reported still within the time of a heartbeat: the worker that is cut off records all of it before it is missed. */
+/**
+ * Short enough to end within the heartbeat timeout, so the cut-off worker records all of it before it is found missing.
+ */
 const SHORT = { text: 'one two three four five six', tokens_per_second: 6 }
 const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 3 }
 const QUICK = { text: 'done' }
 const callOne = (name: string, args: object = {}) => [{ id: 'one', name, arguments: args }]
 
-/** A worker process whose own way to Temporal can be cut: then it works on, and nobody hears of it. */
+/** Worker process whose connection to Temporal can be cut. It then goes on working unheard. */
 type CuttableWorker = { process: ServiceProcess; proxy: ServerProxy }
 
-/** Each test has a service and two workers of its own: all of them spend their time waiting, so they run at once. */
+/** Service with two workers for one test, so that the tests can wait at the same time. */
 type Site = { service: TestService; workers: CuttableWorker[] }
 
 const sites: Site[] = []
@@ -65,7 +67,7 @@ const runnerOf = ({ site, turnId }: Started): Promise<CuttableWorker> =>
     return site.workers.find(({ process }) => process.pid === pid)
   }, 'a worker to run the step')
 
-/** The record of a turn of two steps, whose one tool succeeded; `answers` is how often the model was asked. */
+/** Waits for the end of a turn of two steps whose one tool succeeded. `answers` is the number of model calls. */
 async function expectFinished(
   { site, id, stream }: Started,
   answers: number,
@@ -119,7 +121,7 @@ describe('a worker that was frozen and comes back', () => {
     runner.process.freeze()
     const events = await expectFinished(turn, answers, Date.now(), `frozen ${where}`)
     runner.process.thaw()
-    // It is back, and past whatever it had begun, when it takes part in turns again.
+    // Once the worker takes part in turns again, it has finished whatever it had begun.
     const isBack = async () => {
       const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
       const next = await runnerOf(later)

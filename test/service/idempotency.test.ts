@@ -37,7 +37,7 @@ const forgetAnswer = (key: string) => db().idempotencyKey.updateMany({ where: { 
 const agent = { name: 'Ada', system_prompt: 'Help.' }
 const newAgentId = () => `agent_${newUuid().replaceAll('-', '')}`
 
-/** All requests that create something: path, body and headers. */
+/** Requests that create something: path, body and headers. */
 const creating: [string, () => Promise<[string, unknown, object?]>][] = [
   ['an agent', async () => ['/v1/agents', agent]],
   [

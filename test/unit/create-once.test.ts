@@ -1,6 +1,6 @@
 import { createOnce, findOrInsert } from '../../domain/create-once.ts'
 
-/** Rows by id, and what was asked of them. */
+/** Creates a table of rows by id that records its calls. */
 function createTable() {
   const rows = new Map<string, string>()
   const calls: string[] = []

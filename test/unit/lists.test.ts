@@ -1,6 +1,6 @@
 import { counted, type Place, pages } from '../../domain/lists.ts'
 
-/** Pages of the numbers from 0 to `length`, no longer than `mostAtOnce`, and what was asked for. */
+/** Creates a list of the numbers below `length`, read in pages of up to `mostAtOnce`. `places` records the reads. */
 function createList(length: number, mostAtOnce = Number.POSITIVE_INFINITY) {
   const places: Place<number>[] = []
   const read = async (place: Place<number>) => {

@@ -5,7 +5,7 @@ import { expectEachFieldFound, expectEachSecretSet, secretFields, secretVariable
 import { expectNone, expectSome } from '../support/tables.ts'
 import { expectTablesKnown, expectViewOfEach, tables, views } from '../support/views.ts'
 
-/** What the record has, as views.ts knows it. */
+/** Tables of the record according to views.ts. */
 const known = Object.keys(tables).map((name) => ({ name, columns: ['organization_id'] }))
 
 describe('what a new resource has to be added to', () => {
@@ -43,7 +43,7 @@ describe('what a new resource has to be added to', () => {
       'DATABASE_URL',
       'LOCAL_KEY',
     ])
-    // A flag that is called like one.
+    // A flag with a name like a secret's.
     expect(secretVariables()).not.toContain('AUTH_DISABLE_PASSWORD')
     expect(secretVariables()).toContain('AUTH_JWT_SECRET')
     expect(() => expectEachSecretSet({}, 'a.test.ts', ['NOTES_API_KEY'])).toThrow(

@@ -140,7 +140,7 @@ function drawAgent(seed: number): RenderedAgent {
   }
 }
 
-/** As a document has it: what is a default is not there. */
+/** Returns the agent as a document has it, without defaults. */
 const given = ({ description, default_model_id, tags, capabilities, tools, ...rest }: RenderedAgent) => ({
   ...rest,
   ...(description == null ? {} : { description }),
@@ -149,7 +149,7 @@ const given = ({ description, default_model_id, tags, capabilities, tools, ...re
   ...(capabilities.length === 0 ? {} : { capabilities }),
   ...(tools.length === 0 ? {} : { tools }),
 })
-/** Keys such as __proto__ are told from what they would do. */
+/** Serialises with sorted keys, as entries, so that keys such as __proto__ do not take effect. */
 const sorted = (value: unknown): string =>
   JSON.stringify(value, (_key, inner) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)

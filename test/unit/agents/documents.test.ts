@@ -23,7 +23,7 @@ tools:
 ---`.split('\n')
 
 const threads = createDocumentThreads()
-/** The message of a refusal, or what was read. */
+/** Returns what was read, or the message of the refusal. */
 const read = (text: string, contentType?: string): Promise<unknown> =>
   parseAgentDocument(threads, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
 const readFront = (...lines: string[]): Promise<unknown> => read(['---', ...lines, '---', 'Hi'].join('\n'))
@@ -108,7 +108,7 @@ describe('front matter', () => {
   })
 })
 
-/** What is done to a line, by its indentation with any dashes, its key with the colon, and its value. */
+/** Ways to break a line of YAML. `start` is the indentation with any dashes, and `key` includes the colon. */
 const BREAKAGES: Record<string, (start: string, key: string, value: string) => string | undefined> = {
   'an open quote': (start, key) => `${start}${key}"a`,
   'another open quote': (start, key) => `${start}${key}'a''`,

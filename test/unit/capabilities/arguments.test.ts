@@ -227,17 +227,17 @@ describe('schemas and arguments made to take time', () => {
   }
   const objects = (count: number) => Array.from({ length: count }, (_, index) => ({ index }))
   /**
-   * Unchecked, each of these takes from minutes to years. What is spent until they are cut off is some seconds, by the
-   * threads and by what collects their garbage, and several times that on a slow machine.
+   * Limit of the CPU time. Unchecked, each of these takes minutes to years. Before they are stopped, the threads and
+   * their garbage collection use some seconds, and several times that on a slow machine.
    */
   const MOST_CPU_MS = 60_000
   const MOST_BUSY_MS = 5000
-  /** CPU time of the whole process: others on the machine do not count. */
+  /** Returns the CPU time of the whole process, so that other load on the machine does not count. */
   const cpuMs = (): number => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000
   }
-  /** The loop goes on, and the next batch is checked. */
+  /** Runs `work`, expecting the event loop to stay free and a later check to succeed. */
   async function whileFree<T>(work: () => Promise<T>): Promise<T> {
     await check(object({}), {})
     const startedMs = cpuMs()
@@ -249,7 +249,7 @@ describe('schemas and arguments made to take time', () => {
     return result
   }
 
-  /** Each failure is kept: a fast machine is out of memory before it is out of time. */
+  /** Each failure is kept in memory, so a fast machine runs out of memory before it runs out of time. */
   const LATE_OR_LARGE = /could not be checked in time|too large or too deeply nested/
 
   it.each<[string, Schema, Arguments, string | RegExp]>([
@@ -299,7 +299,7 @@ describe('schemas and arguments made to take time', () => {
     const hostile = Array.from({ length: 4 }, () => checkArguments(threads, evilCalls(128)))
     const startedMs = cpuMs()
     expect(await check(object({ a: {} }), { a: 1 })).toBeUndefined()
-    // Two threads, two batches of a second on each.
+    // There are two threads, each with two batches of a second.
     expect(cpuMs() - startedMs).toBeLessThan(MOST_CPU_MS)
     expect((await Promise.all(hostile)).flat()).toEqual(Array(4 * 128).fill(LATE))
   })

@@ -9,7 +9,7 @@ const pages = createWebPageThreads()
 
 type Options = Partial<Pick<ToolContext, 'callId' | 'signal'>> & { allowPrivateNetwork?: boolean }
 
-/** Runs a tool of the service's own as a turn does: arguments that its schema refuses are an error. Returns its value. */
+/** Runs a built-in tool as a turn does and returns its value. Throws if the schema refuses the arguments. */
 export async function runTool(name: string, args: Record<string, unknown>, options: Options = {}): Promise<unknown> {
   const tool = builtinCapabilities.flatMap(({ tools }) => tools).find((candidate) => candidate.name === name)
   if (tool === undefined) throw new Error(`there is no tool ${name}`)

@@ -31,7 +31,7 @@ describe('an id in an answer', () => {
   })
 })
 
-/** Fingerprints that are stored with Idempotency-Keys were made of it. */
+/** Stored fingerprints of requests with an Idempotency-Key were computed from requests as they came. */
 describe('a request that was parsed', () => {
   it.each<[string, z.ZodType, unknown]>([
     ['an agent', CreateAgentRequest, { id: `agent_${HEX}`, name: 'A', system_prompt: '', default_model_id: null }],

@@ -81,7 +81,7 @@ describe('a result without a call', () => {
   })
 })
 
-/** Three exchanges of one call each; a result is about 250 tokens. */
+/** Returns exchanges with one tool call each. A result is about 250 tokens. */
 const exchanges = (count: number) =>
   Array.from({ length: count }, (_, index) => [
     message(index * 4 + 1, 'user', [text('What is there?')]),
@@ -118,7 +118,7 @@ describe('a conversation that is too long', () => {
     expect(first?.role).toBe('user')
     expect(compacted.at(-1)).toEqual(messages.at(-1))
     expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
-    // What was dropped need not be there, and a second time changes nothing.
+    // The dropped messages are not needed, and applying the plan again changes nothing.
     const rest = messages.filter(({ sequence }) => (sequence ?? 0) >= (plan?.droppedBefore ?? 0))
     expect(applyCompaction(rest, plan ?? fail())).toEqual(compacted)
     expect(applyCompaction(compacted, plan ?? fail())).toEqual(compacted)
@@ -160,7 +160,7 @@ describe('a conversation that is too long', () => {
     const before = process.threadCpuUsage()
     const plan = planCompaction(patchDanglingCalls(messages), { fixedTokens: 0, contextTokens: 128_000 })
     const compacted = applyCompaction(messages, plan ?? fail())
-    // Its own work, whatever else the machine does meanwhile.
+    // CPU time of this thread, so that other load on the machine does not count.
     const { user, system } = process.threadCpuUsage(before)
     expect((user + system) / 1000).toBeLessThan(1000)
     expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
@@ -181,7 +181,9 @@ function fail(): never {
   throw new Error('there is no plan')
 }
 
-/** Any order of messages that a record, a client or a provider could produce, and some that none should. */
+/**
+ * Draws messages in any order that a record, a client or a provider could produce, and in some that should not occur.
+ */
 function anyConversation(random: () => number): Message[] {
   const below = (limit: number) => Math.floor(random() * limit)
   const ids = ['call_0', 'call_1', 'call_2', 'other']
@@ -201,7 +203,7 @@ function anyConversation(random: () => number): Message[] {
         ),
       )
   }
-  // Turns are read one after the other, but a queued message has its number before the turn ahead of it ends.
+  // Turns are read one after another, but a queued message has its sequence before the turn ahead of it ends.
   return messages.map((each, index) => ({ ...each, sequence: index % 7 === 3 ? each.sequence + 1000 : each.sequence }))
 }
 

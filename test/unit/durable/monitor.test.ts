@@ -5,7 +5,7 @@ import { waitFor } from '../../support/http.ts'
 
 const POLL_MS = 20
 
-/** A Temporal that says how many workers there are; `answer` is undefined while it has yet to. */
+/** Creates a fake Temporal that reports `workers`. Reads wait for `answer`. */
 function createFake(pollMs = POLL_MS) {
   const fake = { workers: 1, reads: 0, underWay: 0, mostUnderWay: 0, answer: Promise.resolve() }
   const read = async (): Promise<TemporalHealth> => {
@@ -21,7 +21,7 @@ function createFake(pollMs = POLL_MS) {
 
 type Monitor = ReturnType<typeof createMonitor>
 
-/** Takes what comes; `workers` are those of each snapshot. */
+/** Collects the monitor's snapshots. `workers` returns the number of workers in each. */
 function take(monitor: Monitor) {
   const gone = new AbortController()
   const snapshots: DurableSnapshot[] = []

@@ -20,7 +20,10 @@ const created = defineEndpoint({ ...base, method: 'POST', creates: true, respons
 const WRONG = { id: 'x', name: 1 } as unknown as z.infer<typeof Thing>
 const RIGHT = { id: 1, name: 'a' }
 
-/** Status and text of the answer to a planted endpoint, and what was logged; the text of one that breaks off is 'broken off'. */
+/**
+ * Requests a planted endpoint. Returns status, text and log of the answer. The text of one that breaks off is 'broken
+ * off'.
+ */
 async function ask(register: (handle: Handle, log: Log) => void, method = 'GET') {
   const app = await plant(register)
   try {

@@ -19,7 +19,7 @@ const upload = defineEndpoint({
 
 const ARRIVAL = { requestMs: 1000, uploadMs: 4000, windowMs: 500, windowBytes: 100, lingerMs: 300 }
 const MIB = 1024 * 1024
-/** Three quarters of it are for plain bodies, the rest for compressed ones. */
+/** Memory for bodies: three quarters for plain ones, the rest for compressed ones. */
 const BODY_MEMORY_BYTES = 8 * MIB
 
 let app: PlantedApp
@@ -57,7 +57,7 @@ afterAll(() => app.close())
 
 type Client = { socket: Socket; answer: () => string; hasEnded: () => boolean; openedAt: number }
 
-/** Sends a head and what there is of its body; the rest is the test's. */
+/** Sends a head and the given part of the body. The test sends the rest. */
 function open(path: string, headers: Record<string, string | number>, body: string | Uint8Array = ''): Client {
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1')
   let text = ''
@@ -86,7 +86,7 @@ describe('a body that does not arrive in time', () => {
     expect(Date.now() - client.openedAt).toBeGreaterThan(ARRIVAL.requestMs * 0.9)
     expect(client.answer()).toMatch(/^HTTP\/1\.1 408 /)
     expect(client.answer()).toContain('{"error":"The request did not arrive in time"}')
-    // What comes now comes too late.
+    // The rest arrives too late.
     client.socket.write('1234}')
     await sleep(100)
     expect(counts.json).toBe(before)
@@ -144,7 +144,7 @@ describe('an upload', () => {
     if (bytes === 200) expect(tookMs).toBeGreaterThan(ARRIVAL.uploadMs * 0.7)
     await waitFor(async () => client.hasEnded(), 'the connection to end')
     expect(counts.upload).toBe(before)
-    // With nothing of the file the handler is not called.
+    // Without any part of the file, the handler is not called.
     expect(uploadFailures).toEqual(bytes === 0 ? [] : [expect.objectContaining({ status: 408 })])
   })
 })
@@ -160,7 +160,7 @@ describe('bodies in memory', () => {
     const refused = await post('/v1/json', twoMib)
     expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '2' } })
     expect(JSON.parse(refused.body).error).toMatch(/too many large requests/)
-    // What comes compressed has room of its own.
+    // Compressed bodies have their own share.
     const small = gzipSync('{}')
     const headers = { ...JSON_TYPE, 'Content-Encoding': 'gzip', 'Content-Length': small.length }
     expect((await exchange(app.url, head('POST', '/v1/json', headers), small)).status).toBe(204)

@@ -6,7 +6,7 @@ const PIECE_BYTES = 128 * 1024
 const TEXT = 'abc'.repeat(PIECE_BYTES)
 const TAKES_MS = 50
 
-/** A client that takes a piece each 50 ms, until it takes no more. What is written to it is all that an answer is here. */
+/** Creates a client that takes a piece every 50 ms, until it takes no more. The stream stands in for the response. */
 function createClient(takes = Number.POSITIVE_INFINITY) {
   const taken: string[] = []
   const write = (bytes: Buffer, _: string, done: () => void) => {
@@ -19,7 +19,7 @@ function createClient(takes = Number.POSITIVE_INFINITY) {
   return { res: client as unknown as ServerResponse, client, taken, listeners }
 }
 
-/** Aborts when the first piece has been taken. */
+/** Returns a signal that aborts after the first piece has been taken. */
 function abortSoon(reason: string): AbortSignal {
   const ended = new AbortController()
   setTimeout(() => ended.abort(reason), 1.5 * TAKES_MS)

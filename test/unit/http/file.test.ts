@@ -22,7 +22,7 @@ const endpoint = defineEndpoint({
 const BYTES = Buffer.from('0123456789'.repeat(10))
 const reads: [number, number][] = []
 
-/** In chunks of seven bytes. */
+/** Splits bytes into chunks of seven. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 7) yield bytes.subarray(at, at + 7)
 }
@@ -212,7 +212,7 @@ it('a client that reads no further holds no more than what is on its way, and it
   socket.write('GET /v1/files/large HTTP/1.1\r\nHost: test\r\n\r\n')
   await waitFor(async () => endless.taken > 0, 'the file to begin')
   let last = -1
-  // The system's buffers are full some time.
+  // After a while the operating system's buffers are full.
   await waitFor(async () => {
     await sleep(200)
     const isStill = endless.taken === last

@@ -12,12 +12,12 @@ import { exchange, head } from '../../support/raw.ts'
 
 const STALLED_MS = 3000
 const LINE = JSON.stringify('x'.repeat(100_000))
-/** A socket that always takes something, and yet no piece within STALLED_MS. */
+/** Rate at which a socket always makes progress but needs longer than STALLED_MS for a piece. */
 const SLOW_BYTES_PER_SECOND = 20_000
 
 type Lines = () => AsyncGenerator<string>
 
-/** Serves a list, and keeps what is logged. */
+/** Serves a list and collects the log. */
 async function serve(lines: Lines, more = {}) {
   const logged: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
@@ -35,7 +35,7 @@ async function serve(lines: Lines, more = {}) {
   return { server, port, url: `http://127.0.0.1:${port}`, logged, close }
 }
 
-/** A list without end, and how much of it was taken. */
+/** Creates an endless list that counts the lines taken. */
 function createEndless() {
   const counts = { lines: 0, ended: false }
   async function* lines(): AsyncGenerator<string> {
@@ -51,7 +51,7 @@ function createEndless() {
   return { counts, lines }
 }
 
-/** Fails after as many lines. */
+/** Returns a list that fails after `count` lines. */
 const failingAfter = (count: number): Lines =>
   async function* lines() {
     for (let line = 0; line < count; line++) yield LINE
@@ -65,13 +65,13 @@ const ask = (url: string, options = {}): Promise<IncomingMessage> =>
       .end()
   })
 
-/** Takes little by little what is written to it. */
+/** Socket that accepts written data slowly. */
 class SlowSocket extends Duplex {
   override _read(): void {}
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     setTimeout(done, (chunk.length / SLOW_BYTES_PER_SECOND) * 1000)
   }
-  /** It is never without progress for so long. */
+  /** Does nothing, because the socket is never without progress for that long. */
   setTimeout(): this {
     return this
   }
@@ -84,7 +84,7 @@ describe('a list', () => {
     const socket = connect(port, '127.0.0.1')
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
-    // As long as it takes what comes it may take longer than that.
+    // As long as the client reads, the answer may take longer than STALLED_MS.
     socket.on('data', () => {})
     await sleep(2 * STALLED_MS)
     expect(counts.ended).toBe(false)

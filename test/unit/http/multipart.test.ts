@@ -102,7 +102,7 @@ function keep(error: unknown): never {
   throw error
 }
 
-/** A form; a File is one, anything else a field. */
+/** Builds a form. A File becomes a file, anything else a field. */
 function formOf(...parts: [string, string | File][]): FormData {
   const form = new FormData()
   for (const [name, value] of parts) form.append(name, value)

@@ -30,12 +30,12 @@ describe('a path of several segments', () => {
     ['a.txt', 'a.txt'],
     ['a/b/c.txt', 'a/b/c.txt'],
     ['a%20b/%C3%A4%E2%82%AC.txt', 'a b/ä€.txt'],
-    // Generated clients encode it as one parameter.
+    // Generated clients encode the path as one parameter.
     ['a%2Fb%2Fc.txt', 'a/b/c.txt'],
-    // Decoded once.
+    // Decoded only once.
     ['100%2525', '100%25'],
     ['a//b/', 'a//b/'],
-    // Left to the resource, which knows what a path may be.
+    // Left to the resource, which defines valid paths.
     ['../%2e%2e/etc/passwd', '../../etc/passwd'],
     ['a%5Cb;c=1&d+e', 'a\\b;c=1&d+e'],
     ['x/_/grep', 'x/_/grep'],

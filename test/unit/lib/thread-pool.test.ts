@@ -7,7 +7,7 @@ import { createThreadPool } from '../../../lib/threads/pool.ts'
 
 const { jest } = import.meta
 
-/** Its program is that of the schemas, whose jobs may take any time. */
+/** Creates a pool that runs the program for schemas, whose jobs may take any length of time. */
 const createPool = (more: object = {}) =>
   createThreadPool<SchemaJob, string | undefined>({
     file: new URL('../../../domain/capabilities/arguments/schema-worker.ts', import.meta.url),
@@ -119,7 +119,7 @@ describe('a pool of threads', () => {
     const startedAt = performance.now()
     const [code] = await once(child, 'exit')
     expect([code, output]).toEqual([0, expect.stringContaining('type must be "object"')])
-    // An idle thread is kept for half a minute.
+    // An idle thread would be kept for half a minute.
     expect(performance.now() - startedAt).toBeLessThan(25_000)
   })
 })

@@ -30,7 +30,7 @@ export type Asked = {
   error: unknown
 }
 
-/** Reads the whole answer; what was thrown, if anything, is in `error`, next to the parts that came before it. */
+/** Reads the whole answer. An error thrown by the model is returned in `error`, with the parts before it. */
 export async function ask(model: Model | undefined, changes: Partial<ModelRequest> = {}): Promise<Asked> {
   if (model === undefined) throw new Error('There is no such model.')
   const parts: ModelPart[] = []
@@ -52,7 +52,7 @@ export async function ask(model: Model | undefined, changes: Partial<ModelReques
   }
 }
 
-/** The failure of the answer, or an error that says there was none. */
+/** Returns the model's failure. Throws if there was none. */
 export function failureOf(asked: Asked): ModelError {
   if (asked.error instanceof ModelError) return asked.error
   throw new Error(`Expected a ModelError, got ${String(asked.error)} after ${asked.parts.length} parts.`)

@@ -144,7 +144,7 @@ describe('the pace of a step', () => {
     const startedMs = performance.now()
     const asked = await ask(model, { systemPrompt: promptOf([{ text, tokens_per_second: 100_000 }]) })
     expect(asked.text).toBe(text)
-    // It takes 0.2 s; a timer of a millisecond for each token would take more than twenty.
+    // It takes 0.2 s. A timer of a millisecond for each token would take more than 20 s.
     expect(performance.now() - startedMs).toBeGreaterThan(180)
     expect(performance.now() - startedMs).toBeLessThan(18_000)
   })

@@ -21,7 +21,7 @@ describe('llmsim-default', () => {
       systemPrompt: '12345678',
       messages: [userSays('1234'), messageOf('agent', call), messageOf('tool_result', result)],
     })
-    // 8 + 4 + 6 + 4 characters at four to a token, rounded up.
+    // 8 + 4 + 6 + 4 characters, at four per token, rounded up.
     expect(asked.finish?.usage.input_tokens).toBe(6)
   })
 

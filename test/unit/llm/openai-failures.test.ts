@@ -49,7 +49,7 @@ describe('a status other than 200', () => {
     expect(failure.message).toMatch(/^OpenAI answered 401: key \[key\] at https:\/\/proxy\.example\/v1 😀/)
     expect(Array.from(failure.message).length).toBeLessThan(330)
     expect(failure.message.isWellFormed()).toBe(true)
-    // Loggers and Temporal write causes down, and the SDK's error holds the key's text and the conversation.
+    // Loggers and Temporal write causes down. The SDK's error contains the key and the conversation.
     expect(failure.cause).toBeUndefined()
   })
 

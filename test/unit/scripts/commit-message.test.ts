@@ -8,7 +8,7 @@ const hook = fileURLToPath(new URL('../../../.githooks/commit-msg', import.meta.
 const folder = mkdtempSync(path.join(tmpdir(), 'commit-message-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** What the hook says to a message: nothing when it takes it. */
+/** Returns the hook's refusal of a message, or an empty string if it accepts the message. */
 function refusal(...lines: string[]): string {
   const file = path.join(folder, 'COMMIT_EDITMSG')
   writeFileSync(file, `${lines.join('\n')}\n`)

@@ -19,13 +19,13 @@ const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error()
 type Bundle = NonNullable<ReplayWorkerOptions['workflowBundle']>
 
 beforeAll(() => {
-  // The core tells each nondeterminism; here they are wanted.
+  // Temporal's core logs every nondeterminism. Here they are intended.
   const logging = { filter: makeTelemetryFilterString({ core: 'ERROR' }) }
   Runtime.install({ shutdownSignals: [], logger: silent, telemetryOptions: { logging } })
 })
 afterAll(() => Runtime.instance().shutdown())
 
-/** What a replay of each history says: undefined when the workflows do the same again. */
+/** Replays histories. Returns the error of each, or undefined if the workflows repeat it. */
 async function replay(workflowBundle: Bundle, names: string[]): Promise<Record<string, Error | undefined>> {
   const histories = names.map((name) => ({ workflowId: name, history: read(name) }))
   const errors: Record<string, Error | undefined> = {}
@@ -35,7 +35,7 @@ async function replay(workflowBundle: Bundle, names: string[]): Promise<Record<s
   return errors
 }
 
-/** Workflows that are not ours. */
+/** Bundles workflows that are not the service's. */
 const bundleOther = (name: string): Promise<Bundle> =>
   bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL(name, import.meta.url)), logger: silent })
 

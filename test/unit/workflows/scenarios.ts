@@ -3,7 +3,7 @@ import { call, createScriptedSession, type Json, listEvents, textMessage, waitFo
 import type { TestService } from '../../support/service.ts'
 import { withClient } from '../../support/temporal.ts'
 
-/** Of what a history is kept: `play` returns a workflow's id as soon as nothing more has to be done for it to end. */
+/** Scenario for which a history is kept. `play` returns a workflow's id as soon as the workflow will end by itself. */
 export type Scenario = {
   name: string
   play(url: string, service: TestService): Promise<string>
@@ -24,7 +24,7 @@ const calls = (...names: string[]) => ({
   tool_calls: names.map((name, index) => ({ id: `call_${index}`, name, arguments: { text: name } })),
 })
 
-/** With the limit that the recorder gives Temporal, enough to go on in a second run. */
+/** Number of steps that, with the limit that the recorder sets in Temporal, continues the turn in a second run. */
 const LONG_TURN_STEPS = 6
 
 export const scenarios: Scenario[] = [
@@ -73,7 +73,7 @@ async function playAlone(url: string, steps: object[], agent: object = {}): Prom
 const untilEvent = (url: string, sessionId: string, type: string): Promise<Json> =>
   waitFor(async () => (await listEvents(url, sessionId)).find((event) => event.type === type), type)
 
-/** The last of the calls is the client's. */
+/** Answers the client's calls, which come last. */
 async function playAnswered(url: string, agent: object, names: string[], result: object): Promise<string> {
   const { sessionId, turnId } = await start(url, [calls(...names), done], agent)
   const asked = await untilEvent(url, sessionId, 'tool.call_requested')

@@ -1,6 +1,6 @@
 import { sleep } from '@temporalio/workflow'
 
-/** Waits before its first step, which no history of a turn does: a replay has to notice. */
+/** Waits before its first step, which no recorded turn does. A replay must detect it. */
 export async function turn(): Promise<string> {
   await sleep('1 second')
   return 'completed'

@@ -1,4 +1,4 @@
-/** Ends where every history of a turn has a step: a replay has to notice. */
+/** Ends where every recorded turn has a step. A replay must detect it. */
 export async function turn(): Promise<string> {
   return 'completed'
 }

@@ -125,7 +125,7 @@ describe('redirects', () => {
   it.each(['http://127.0.0.1:PORT/text', 'http://localhost:PORT/text', 'http://169.254.169.254/latest'])(
     'from the internet to a private network are refused: %s',
     async (location) => {
-      // This machine stands for a public server until it has answered.
+      // The local server stands for a public one until it has answered.
       const guard = { allowPrivateNetwork: true }
       const outside = await startWebServer((_, response) => {
         guard.allowPrivateNetwork = false
@@ -178,7 +178,7 @@ describe('addresses that are refused', () => {
     }
     const fetching = fetchSafely({ ...closed, resolve }, `http://rebind.example:${server.port}/text`)
     expect((await failure(fetching)).reason).toBe('private_address')
-    // Asked once: what was checked is what would have been connected to.
+    // The name is resolved once, so the checked address is the one for the connection.
     expect(asked).toEqual(['rebind.example'])
     expect(server.requests).toHaveLength(0)
   })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 export type WebServer = { url: string; port: number; requests: IncomingMessage[]; stop(): Promise<void> }
 
-/** A web server of this machine; it keeps the requests that it has got. */
+/** Starts a local web server that collects its requests. */
 export async function startWebServer(answer: RequestListener): Promise<WebServer> {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
