@@ -105,7 +105,7 @@ describe('cancelling while Redis and Temporal are there', () => {
 })
 
 describe('cancelling while no worker is there', () => {
-  it('settles the turn at once, and a worker that comes back runs nothing of it', async () => {
+  it('settles the turn at once, and a restarted worker runs nothing of it', async () => {
     const service = await start({}, false)
     const pool = createWorkerPool(service, 1)
     try {
@@ -174,7 +174,7 @@ describe('cancelling while a server is away', () => {
     await waitFor(async () => (await due()) === 0, 'the notice to be given')
   })
 
-  it('Temporal: a silent model call stops by the news over Redis', async () => {
+  it('Temporal: a silent model call is stopped over Redis', async () => {
     const { id } = await startTurn(service, SILENT)
     const request = await untilAsked()
     temporal.cut()
@@ -182,7 +182,7 @@ describe('cancelling while a server is away', () => {
     expect(await request.closed).toBe('hung_up')
   })
 
-  it('Redis: a silent model call stops by the next heartbeat', async () => {
+  it('Redis: a silent model call is stopped by its next heartbeat', async () => {
     const { id, turnId } = await startTurn(service, SILENT)
     const request = await untilAsked()
     redis.cut()
@@ -193,7 +193,7 @@ describe('cancelling while a server is away', () => {
     await untilClosed(service, turnId)
   })
 
-  it('both: a model call that streams stops by its next words', async () => {
+  it('both: a streaming model call is stopped by its next append', async () => {
     const { id } = await startTurn(service, SLOW)
     await untilType(service, id, 'output.message.delta')
     const request = await untilAsked()
@@ -204,7 +204,7 @@ describe('cancelling while a server is away', () => {
     expect(await listEvents(service.url, id)).toEqual(events)
   })
 
-  it('Redis: a running tool stops by the next heartbeat, and its workflow ends', async () => {
+  it('Redis: a running tool is stopped by its next heartbeat, and the workflow ends', async () => {
     const waits: FakeOpenaiAnswer = { toolCalls: [{ id: 'one', name: 'wait', arguments: '{"ms":3600000}' }] }
     const { id, turnId } = await startTurn(service, waits)
     const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)

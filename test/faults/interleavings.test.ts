@@ -303,7 +303,7 @@ async function disturb(kind: Outage): Promise<void> {
   counts[kind]++
 }
 
-describe('clients that come and go while the relay loses what it is told and Redis dies', () => {
+describe('clients that reconnect while publishing fails and Redis dies', () => {
   it.each(seedsOf('interleavings'))(`receive the record, in ${INTERLEAVINGS} interleavings (SEED=%i)`, async (seed) => {
     counts = { ...nothingYet }
     outages = drawOutages(createRandom(seed - 1))

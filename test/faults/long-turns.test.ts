@@ -42,13 +42,13 @@ function expectLimitReached(events: Json[], iterations: number): void {
 }
 
 describe('a turn of many steps', () => {
-  it('fails when the last one that is allowed calls tools again, which are not run', async () => {
+  it('fails when its last allowed model call requests tools, and does not run them', async () => {
     const { events } = await play(service, Array(MOST + 1).fill({ tool_calls: echoes(1) }))
     expectLimitReached(events, MOST)
     expect(events.findLast(({ type }) => type === 'llm.generation').data.messages).toHaveLength(2 * MOST - 1)
   })
 
-  it('goes on in a new run of its workflow when its history is long, and tells nothing twice', async () => {
+  it('continues as a new workflow run when its history is long, and records nothing twice', async () => {
     const rounds = 20
     const { turnId, events } = await play(service, [
       ...Array(rounds).fill({ tool_calls: echoes(30) }),
@@ -64,7 +64,7 @@ describe('a turn of many steps', () => {
 })
 
 describe('MAX_TURN_ITERATIONS', () => {
-  it.each([1, 3])('of %s ends a turn that needs more, and none whose last step is the answer', async (limit) => {
+  it.each([1, 3])('of %s ends a turn that needs more, but not one whose last step is the answer', async (limit) => {
     const small = await startService({
       capabilities: [createLab().capability],
       environment: { MAX_TURN_ITERATIONS: `${limit}` },

@@ -32,14 +32,14 @@ const failedTurnTypes = (attempts: number): string[] => [
 const OVERLOADED = { status: 503, message: 'overloaded', retry_after_ms: 20 }
 
 describe('a model that fails', () => {
-  it.concurrent('for a while is asked again, and the answer tells of it', async () => {
+  it.concurrent('temporarily is retried, and the answer reports the retries', async () => {
     const { events } = await play({ text: 'at last', error: { ...OVERLOADED, times: 2 } })
     expect(compactTypes(events)).toEqual(firstTurnTypes('before_text', 'before_text'))
     expect(answerOf(events)).toBe('at last')
     expect(generationOf(events)).toMatchObject({ success: true, retry: { attempts: 2, total_wait_ms: 40 } })
   })
 
-  it.concurrent('is waited for with growing patience when it does not say how long', async () => {
+  it.concurrent('is retried with growing delays when it does not say how long to wait', async () => {
     const { events } = await play({ text: 'at last', error: { status: 500, message: 'oops', times: 2 } })
     const { retry } = generationOf(events)
     expect(retry.attempts).toBe(2)
@@ -48,7 +48,7 @@ describe('a model that fails', () => {
     expect((starts[2] ?? 0) - (starts[0] ?? 0)).toBeGreaterThanOrEqual(retry.total_wait_ms)
   })
 
-  it.concurrent('for good fails the turn, tells why, and the next message is answered', async () => {
+  it.concurrent('permanently fails the turn with a reason, and the next message is answered', async () => {
     const { id, events } = await play({ error: OVERLOADED }, { text: 'hello again' })
     const failed = events.slice(0, typesOf(events).indexOf('session.idled') + 1)
     expect(typesOf(failed)).toEqual(failedTurnTypes(5))
@@ -63,7 +63,7 @@ describe('a model that fails', () => {
     expect(typesOf(events).at(-1)).toBe('session.idled')
   })
 
-  it.concurrent('is not asked again when it is the request that is wrong', async () => {
+  it.concurrent('is not retried when the request is invalid', async () => {
     const { events } = await play({ error: { status: 400, message: 'too long' } })
     expect(typesOf(events)).toEqual(failedTurnTypes(1))
     expect(ofType(events, 'turn.failed')[0].data.error).toBe('llmsim answered 400: too long')
@@ -78,7 +78,7 @@ describe('a model that fails', () => {
     expect(answerOf(events)).toBe('one two three four')
   })
 
-  it.concurrent('half-way through its answer, for good, leaves no half answer as a message', async () => {
+  it.concurrent('half-way through its answer, permanently, leaves no partial answer as a message', async () => {
     const { id, events } = await play({ text: 'one two', error: { ...OVERLOADED, after_text: true } })
     expect(typesOf(events)).not.toContain('output.message.completed')
     expect(typesOf(events).slice(-3)).toEqual(['reason.completed', 'turn.failed', 'session.idled'])
@@ -92,21 +92,21 @@ describe('a model that fails', () => {
     expect(ofType(events, 'turn.failed')[0].data.error).toContain('said nothing')
   })
 
-  it.concurrent('by falling silent between words is given up, but one that is only slow is not', async () => {
+  it.concurrent('by falling silent in mid-stream is given up, but a slow one is not', async () => {
     const { events } = await play({ text: 'la '.repeat(25), tokens_per_second: 5 })
     expect(compactTypes(events)).toEqual(firstTurnTypes())
   })
 })
 
-describe('what a model says', () => {
-  it.concurrent('is kept whatever characters it has', async () => {
+describe('the text of a model', () => {
+  it.concurrent('is kept with any characters', async () => {
     const text = 'quote " backslash \\ emoji 🙂 line\u2028end'
     const { events } = await play({ thinking: text, text })
     expect(answerOf(events)).toBe(text)
     expect(ofType(events, 'reason.thinking.completed')[0].data.thinking).toBe(text)
   })
 
-  it.concurrent('is kept without the characters that no database takes', async () => {
+  it.concurrent('loses only the characters that Postgres cannot store', async () => {
     const said = { thinking: 'nul \u0000 end', text: 'nul \u0000 half \ud83d end' }
     const error = { status: 400, message: 'nul \u0000 end' }
     const { events } = await play(said, { error })

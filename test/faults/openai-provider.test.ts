@@ -56,7 +56,7 @@ describe('an OpenAI-compatible provider in the environment', () => {
     expect(provider.requests.at(-1)?.headers.authorization).toBe(`Bearer ${KEY}`)
   })
 
-  it('is asked again after a failure, no sooner than it says', async () => {
+  it('is retried after a failure, no sooner than it allows', async () => {
     const waits = { status: 429, message: 'slow down', headers: { 'retry-after': '1' } }
     const events = await ask({ status: 500, message: 'oops' }, waits, { text: ['Fine'] })
     expect(answerOf(events)).toBe('Fine')
@@ -66,7 +66,7 @@ describe('an OpenAI-compatible provider in the environment', () => {
     expect((starts[2] ?? 0) - (starts[1] ?? 0)).toBeGreaterThanOrEqual(1000)
   })
 
-  it('is asked again when it breaks off, falls silent or stops without an end', async () => {
+  it('is retried when it breaks off, falls silent or ends without a finish', async () => {
     const events = await ask(
       { text: ['Half', ' an'], pauseMs: 50, end: 'broken' },
       { text: ['Half', ' an'], pauseMs: 50, end: 'cut_off' },
@@ -77,7 +77,7 @@ describe('an OpenAI-compatible provider in the environment', () => {
     expect(answerOf(events)).toBe('A whole answer')
   })
 
-  it('tells its error and not its key when it refuses', async () => {
+  it('shows its error but not its key when it refuses', async () => {
     const events = await ask({ status: 401, message: `Incorrect API key provided: ${KEY}` })
     const { error, error_code } = find(events, 'turn.failed').data
     expect(error_code).toBe('llm_error')

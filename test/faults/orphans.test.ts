@@ -110,7 +110,7 @@ describe('a turn whose workflow was terminated', () => {
     }
   })
 
-  it('does not answer any more, also when its worker goes on with it', async () => {
+  it('records nothing more, even if its worker continues', async () => {
     const started = await startTurn(service, SPOKEN, 'output.message.delta')
     await terminate(service, started)
     await reconcile(service)
@@ -144,7 +144,7 @@ describe('a turn that is cancelled in Temporal', () => {
     expect(events.at(-2).data.reason).toContain('Temporal')
   })
 
-  it('leaves its place to the next in the queue', async () => {
+  it('is followed by the next turn in the queue', async () => {
     const started = await startTurn(service, SLOW, 'output.message.started', ['first', 'second'])
     await withWorkflow(service, started.turnId, (handle) => handle.cancel())
     const events = await untilIdle(service, started)
@@ -153,7 +153,7 @@ describe('a turn that is cancelled in Temporal', () => {
   })
 })
 
-describe('a turn that only takes its time is not ended', () => {
+describe('a turn that is only slow is not ended', () => {
   it.concurrent('when its model is slow, its client is slow, or its worker or Temporal is away', async () => {
     const proxy = await startProxy(process.env.TEMPORAL_ADDRESS ?? '')
     const there = await start()

@@ -45,7 +45,7 @@ describe('several API processes', () => {
     }
   })
 
-  it('keep messages in one order that reach a session at once through all of them', async () => {
+  it('keep concurrent messages to a session in one order', async () => {
     const id = await createSession(service.url, { default_model_id: ECHO })
     const texts = Array.from({ length: 9 }, (_, index) => `message ${index}`)
     const posts = texts.map((text, index) =>
@@ -62,7 +62,7 @@ describe('several API processes', () => {
 const ECHO = 'model_01933b5a000070008000000000000103'
 
 describe('a service in one process that is killed right after it took a message', () => {
-  it('answers the message once when it is there again', async () => {
+  it('answers the message once after a restart', async () => {
     const record = await startService({ worker: false })
     try {
       const first = await startApiProcess(record, 'main.ts')

@@ -72,7 +72,7 @@ async function finishedRecord({ id, stream }: Started): Promise<Json[]> {
 
 const resultOf = (events: Json[]): Json => events.find(({ type }) => type === 'tool.completed').data
 
-describe('a turn goes on when Postgres was away', () => {
+describe('a turn continues after Postgres was unreachable', () => {
   it('while its model streamed', async () => {
     const started = await startTurn([{ text: TEXT, tokens_per_second: 10 }])
     await started.stream.until((frame) => frame.event === 'output.message.delta')
@@ -92,7 +92,7 @@ describe('a turn goes on when Postgres was away', () => {
     },
   )
 
-  it('while its client answered, which is told to try again', async () => {
+  it('while its client answered, which is asked to retry', async () => {
     const started = await startTurn([calls('ask'), { text: 'done' }])
     await started.stream.until((frame) => frame.event === 'tool.call_requested')
     await takePostgresAway(async () => {

@@ -68,7 +68,7 @@ describe('messages that reach a session at once', () => {
     expectAnsweredInOrder(await waitUntilIdle(url, id))
   })
 
-  it('go on at once when the running turn is cancelled by name', async () => {
+  it('continue at once when the running turn is cancelled by id', async () => {
     const { url } = service
     const { id, turns } = await createBusySession(url, 2, [MUTE, { text: 'second' }, { text: 'third' }])
     const [running = '', ...others] = turns
@@ -85,7 +85,7 @@ describe('messages that reach a session at once', () => {
     expect(await workflowEnd(service, running)).toMatch(/^(CANCELLED|COMPLETED)$/)
   })
 
-  it('never make two turns run at once, also when the session was idle', async () => {
+  it('never run two turns at once, even if the session was idle', async () => {
     const { url } = service
     const step = { text: 'the answer', delay_ms: 150 }
     const sessions = await Promise.all(Array.from({ length: 15 }, () => createScriptedSession(url, [step, step, step])))
@@ -97,7 +97,7 @@ describe('messages that reach a session at once', () => {
     }
   })
 
-  it('are answered each when they come while turns end', async () => {
+  it('are each answered when they arrive while turns end', async () => {
     const { url } = service
     const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
     const stream = await openStream(url, `/v1/sessions/${id}/sse`)
@@ -117,7 +117,7 @@ describe('messages that reach a session at once', () => {
 })
 
 describe('a queue of messages', () => {
-  it('is worked off to its end when the worker is killed in the middle', async () => {
+  it('is completed when the worker is killed in the middle', async () => {
     const service = await startService({ worker: false })
     try {
       const { url } = service
@@ -139,7 +139,7 @@ describe('a queue of messages', () => {
     }
   })
 
-  it('waits for a worker when none is there, and is then worked off', async () => {
+  it('waits for a worker if there is none, and is then completed', async () => {
     const service = await startService({ worker: false })
     try {
       const { url } = service

@@ -166,7 +166,7 @@ function report(seed: number, kills: Kill[]): void {
 }
 
 describe('a turn with tools and a client whose worker is killed at a random moment', () => {
-  it.each(seedsOf('kills'))(`ends as if nothing had been, ${KILLS} times (SEED=%i)`, async (seed) => {
+  it.each(seedsOf('kills'))(`completes as if undisturbed, ${KILLS} times (SEED=%i)`, async (seed) => {
     const kills: Kill[] = []
     let begun = 0
     try {

@@ -113,7 +113,7 @@ describe('streams equal the record', () => {
 })
 
 describe('when Redis is back', () => {
-  it('events come over it again', async () => {
+  it('events are published over it again', async () => {
     await site.stopRedis()
     await site.startRedis()
     const ready = async () => (await call(service.url, 'GET', '/health/ready')).status === 200

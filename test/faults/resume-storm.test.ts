@@ -73,7 +73,7 @@ async function comeBack(follower: Follower): Promise<Json> {
 }
 
 describe(`when an API with ${CLIENTS} streams closes`, () => {
-  it('all clients go on with another one, where nothing is lost and nothing told twice', async () => {
+  it('all clients continue with another API, without losing or repeating an event', async () => {
     const sessions = await Promise.all(
       Array.from({ length: SESSIONS }, async () => ({
         ...(await createOpenTurn(service.platform.deps)),

@@ -81,7 +81,7 @@ async function expectNothingLost({ turn, client, stream }: Unread): Promise<void
 }
 
 describe('a client that does not read', () => {
-  it('is cut off when 1 MiB waits for it, and told so when it reads on', async () => {
+  it('is cut off when 1 MiB is waiting, and learns the reason when it continues reading', async () => {
     const unread = await openUnread(await createOpenTurn(service.platform.deps))
     await appendUntilCutOff([unread.turn])
     unread.stream.resume()
@@ -131,7 +131,7 @@ describe('a client that is slow in the middle of a large event', () => {
 })
 
 describe('a client that takes a large event longer than its stream lasts', () => {
-  it('gets past it', async () => {
+  it('receives it whole', async () => {
     await withService({ worker: false, sse: { cycleMs: CYCLE_MS } }, async ({ platform, url }) => {
       const turn = await createOpenTurn(platform.deps)
       // More than the operating system buffers for a connection.
@@ -147,7 +147,7 @@ describe('a client that takes a large event longer than its stream lasts', () =>
 })
 
 describe('clients that stop reading in a replay', () => {
-  it('hold two portions of the record each, however well it was compressed', async () => {
+  it('hold no more than 8 MiB each, however well the record was compressed', async () => {
     const turn = await createOpenTurn(service.platform.deps)
     for (let call = 0; call < LARGE_EVENTS; call++) {
       await append(service.platform.deps, turn.writer, toolEvents(`call_${call}`, 'x'.repeat(LARGE_BYTES)))

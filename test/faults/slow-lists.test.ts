@@ -118,7 +118,7 @@ describe('clients that do not read a list', () => {
 })
 
 describe('a list of messages of all sizes', () => {
-  it.each(['asc', 'desc'])('has each once, in order, as many as were asked for: %s', async (order) => {
+  it.each(['asc', 'desc'])('has each message once, in order, up to the limit: %s', async (order) => {
     const length = 70
     const { id } = await createHistory(length, (turn) => text('x'.repeat(turn % 7 === 3 ? 300_000 : turn * 1000)))
     const all = order === 'asc' ? upTo(length) : upTo(length).reverse()
@@ -135,7 +135,7 @@ describe('a list of messages of all sizes', () => {
 })
 
 describe('a session that is deleted while it is listed', () => {
-  it.each(['events', 'messages'])('does not look whole: %s', async (what) => {
+  it.each(['events', 'messages'])('ends with an aborted answer: %s', async (what) => {
     const { id } = await createHistory(LARGE, () => text(noise(LARGE_BYTES)))
     const answer = await openList(`/v1/sessions/${id}/${what}`)
     await sleep(PILING_UP_MS)
@@ -181,8 +181,8 @@ async function givenTo(sessionId: string, turnId: string): Promise<Json[]> {
 
 describe('a model call with many images', () => {
   it.each([
-    ['is told without moving them', 15],
-    ['is told as it was cut, without moving them', 20],
+    ['is read without loading them', 15],
+    ['is read as it was compacted, without loading them', 20],
   ])('%s', async (_, images) => {
     const { sessionId, turnIds } = await createHistory(images, () => [...text('Look!'), image(LARGE_BYTES)])
     const turnId = turnIds.at(-1) ?? ''
@@ -197,7 +197,7 @@ describe('a model call with many images', () => {
     expect(bytes()).toBeLessThan(LARGE_BYTES / 10)
   })
 
-  it('is told with everything else that parts may have', async () => {
+  it('is read with all other fields of its parts', async () => {
     const parts: ContentPart[] = [
       { type: 'image', url: 'https://example.com/a.png' },
       { type: 'image', url: 'https://example.com/a.png', base64: '', media_type: null },

@@ -171,11 +171,11 @@ describe('a turn that waits for its client goes on', () => {
     await expectFinished(approved)
   })
 
-  it('when its worker is killed while it runs what the user has approved', async () => {
+  it('when its worker is killed while it runs the approved tool', async () => {
     await expectFinished(runsApproved)
   })
 
-  it.concurrent('when Temporal is away while the results come, and only the sweeper can tell its workflow', async () => {
+  it.concurrent('when Temporal is away while the results arrive, and only the sweep can notify its workflow', async () => {
     const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
     // A separate service, so that each of its connections to Temporal can be cut.
     const cutOff = await startService({ worker: false, environment: { TEMPORAL_ADDRESS: proxy.address } })

@@ -46,7 +46,7 @@ async function beforeAnyStart(work: () => Promise<void>): Promise<void> {
 }
 
 describe('a message that is posted while Temporal is away', () => {
-  it('is accepted at once, and its turn runs once when Temporal is there', async () => {
+  it('is accepted at once, and its turn runs once when Temporal is back', async () => {
     await stopTemporal()
     const ids = await Promise.all([createSession(service.url), createSession(service.url)])
     await beforeAnyStart(async () => {

@@ -84,7 +84,7 @@ function expectAnswered(events: Json[], starts: number): void {
 }
 
 describe('a provider that fails once the tools have run', () => {
-  it.concurrent('is asked again, with the same results, and no tool runs again', async () => {
+  it.concurrent('is retried with the same results, and no tool runs again', async () => {
     const { text, events } = await ask(CALLS, OVERLOADED, OVERLOADED, ANSWER)
     expectAnswered(events, 4)
     expect(generations(events)[1]).toMatchObject({ success: true, retry: { attempts: 2 } })
@@ -96,7 +96,7 @@ describe('a provider that fails once the tools have run', () => {
     expect(first?.map(({ role }) => role)).toEqual(expect.arrayContaining(['user', 'assistant', 'tool', 'tool']))
   })
 
-  it.concurrent('is asked no sooner than it says', async () => {
+  it.concurrent('is retried no sooner than it allows', async () => {
     const { events } = await ask(CALLS, { status: 429, message: 'slow', headers: { 'retry-after': '1' } }, ANSWER)
     expectAnswered(events, 3)
     const [, second = 0, third = 0] = startsOf(events)
@@ -115,13 +115,13 @@ describe('a provider that fails once the tools have run', () => {
     expectAnswered(events, 5)
   })
 
-  it.concurrent('half-way through a call leaves no half call behind', async () => {
+  it.concurrent('half-way through a tool call leaves no partial call behind', async () => {
     const { events } = await ask({ ...CALLS, end: 'cut_off' }, { ...CALLS, end: 'broken' }, CALLS, ANSWER)
     expectAnswered(events, 4)
     expect(count(events, 'act.started')).toBe(1)
   })
 
-  it.concurrent('for good fails the turn with its reason; the results are kept for the next one', async () => {
+  it.concurrent('permanently fails the turn with its reason, and the results are kept for the next one', async () => {
     const { id, text, events } = await ask(CALLS, ...Array(5).fill(OVERLOADED))
     expect(startsOf(events)).toHaveLength(6)
     expect(typesOf(events).slice(-4)).toEqual(['llm.generation', 'reason.completed', 'turn.failed', 'session.idled'])
@@ -138,7 +138,7 @@ describe('a provider that fails once the tools have run', () => {
     expect(record.at(-2).type).toBe('turn.completed')
   })
 
-  it.concurrent('with a refusal is not asked again', async () => {
+  it.concurrent('with a refusal is not retried', async () => {
     const { events } = await ask(CALLS, { status: 400, message: 'too long' })
     expect(startsOf(events)).toHaveLength(2)
     expect(events.at(-2).data).toMatchObject({ error_code: 'llm_error', error: expect.stringContaining('too long') })
@@ -153,7 +153,7 @@ describe('a provider that fails once the tools have run', () => {
     })
   })
 
-  it.concurrent('is given the same patience in each step', async () => {
+  it.concurrent('has the same number of retries in each step', async () => {
     const { events } = await ask(...Array(4).fill(OVERLOADED), CALLS, ...Array(4).fill(OVERLOADED), ANSWER)
     expectAnswered(events, 10)
     expect(generations(events).map(({ retry }) => retry.attempts)).toEqual([4, 4])

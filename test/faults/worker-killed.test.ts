@@ -67,7 +67,7 @@ function report(what: string, ms: number): void {
 }
 
 describe('a turn whose worker is killed', () => {
-  it.concurrent('goes on soon with another worker and tells everything but the answer once', async () => {
+  it.concurrent('continues soon on another worker and records everything but the answer once', async () => {
     const turn = await startTurn(await startSite(2), { text: TEXT, tokens_per_second: 5 })
     const { site, stream } = turn
     await stream.until(() => stream.events().filter((event) => event.type === 'output.message.delta').length >= 3)
@@ -78,7 +78,7 @@ describe('a turn whose worker is killed', () => {
     expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
   })
 
-  it.concurrent('is not told again when it was killed just after the end', async () => {
+  it.concurrent('is not recorded again if the worker was killed just after its end', async () => {
     const turn = await startTurn(await startSite(1), { text: TEXT, delay_ms: 500 })
     const { site, id, stream } = turn
     const runner = await runnerOf(turn)
@@ -95,7 +95,7 @@ describe('a turn whose worker is killed', () => {
     stream.close()
   })
 
-  it.concurrent('goes on with a worker that starts only after all were killed', async () => {
+  it.concurrent('continues on a worker that starts only after all were killed', async () => {
     const site = await startSite(1)
     const inText = await startTurn(site, { text: TEXT, tokens_per_second: 5 })
     const beforeText = await startTurn(site, { text: TEXT, delay_ms: 8000 })
@@ -148,7 +148,7 @@ describe('a turn whose worker is not dead', () => {
 })
 
 describe("a worker's log", () => {
-  it.concurrent('is lines of JSON, also what the Temporal library has to say while Temporal is away', async () => {
+  it.concurrent('is lines of JSON, including those of the Temporal library while Temporal is away', async () => {
     const { service } = await startSite(0)
     const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
     const worker = await startWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address })

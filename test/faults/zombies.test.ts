@@ -97,7 +97,7 @@ describe('a worker that has recorded what it can no longer report', () => {
     turn.stream.close()
   })
 
-  it.concurrent('spares the next one the run of a tool, also of one that may not run again', async () => {
+  it.concurrent('spares the next one the run of a tool, even one that may not run again', async () => {
     const turn = await startTurn(await startSite(), [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
     await turn.stream.until((frame) => frame.event === 'tool.started')
     const runner = await runnerOf(turn)
@@ -113,7 +113,7 @@ describe('a worker that was frozen and comes back', () => {
   it.concurrent.each([
     ['in mid-stream', [{ ...SLOW, tool_calls: callOne('echo') }, QUICK], 'output.message.delta', 3],
     ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 6000 }) }, QUICK], 'tool.started', 2],
-  ])('%s adds nothing to what another one has done meanwhile', async (where, steps, until, answers) => {
+  ])('%s adds nothing to what another worker has recorded', async (where, steps, until, answers) => {
     const site = await startSite()
     const turn = await startTurn(site, steps)
     await turn.stream.until((frame) => frame.event === until)

@@ -66,7 +66,7 @@ function watchStatements(before: (sql: string) => Promise<void>, after = (_sql: 
 }
 
 describe('retention of deltas', () => {
-  it('deletes those of messages that are complete, and changes nothing else that anybody can see', async () => {
+  it('deletes those of completed messages and changes nothing else that is visible', async () => {
     const { id, events } = await createAnswered(3)
     const before = await views(id)
     expect(new Set(typesOf(deltasOf(events)))).toEqual(new Set(['output.message.delta', 'reason.thinking.delta']))
@@ -143,7 +143,7 @@ describe('retention of deltas', () => {
     expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
   })
 
-  it('leaves a turn that waits for its client as it is, apart from what its messages were made of', async () => {
+  it('changes nothing in a turn that waits for its client except the deltas of its messages', async () => {
     const steps = [{ ...ANSWER, tool_calls: callsOf('ask') }, ANSWER]
     const id = await createScriptedSession(url, steps, { tools: [clientTool('ask')] })
     const turn = await postAndAsk(url, id)
@@ -170,7 +170,7 @@ describe('retention of deltas', () => {
     for (const { id, events } of sessions) expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
   })
 
-  it('takes a large session in pieces, of which none is a part of a message', async () => {
+  it('deletes a large session in batches that never split a message', async () => {
     const id = await createSession(url)
     await insertOldTurns(deps, id, { turns: 1, steps: 5, deltas: 6000 })
     await insertOldTurns(deps, id, { turns: 8, steps: 1, deltas: 3000 })
@@ -185,7 +185,7 @@ describe('retention of deltas', () => {
     expect(await countDeltas(deps, id)).toBe(0)
   })
 
-  it('ends by itself before Temporal ends it and says that there is more, which the next run deletes', async () => {
+  it('ends before Temporal’s time limit and reports more, which the next run deletes', async () => {
     const id = await createSession(url)
     await insertOldTurns(deps, id, { turns: 3, steps: 1, deltas: 11_000 })
     const now = Date.now
@@ -206,7 +206,7 @@ describe('retention of deltas', () => {
     expect(await deleteNow(HOUR_MS)).toEqual({ deltas: 11_000, turns: 3, more: false })
   })
 
-  it('does not wait for somebody who holds a turn, which the next run marks as done', async () => {
+  it('does not wait for a locked turn, which the next run marks as done', async () => {
     await deleteNow()
     const { id, events } = await createAnswered(2)
     const [held] = turnsOf(events)
@@ -262,7 +262,7 @@ describe('a reader whose events retention deletes', () => {
     }
   })
 
-  it('is replayed what is left, from the start and after the id of one, and goes on live behind it', async () => {
+  it('gets what is left, from the start or after the id of one, and then live events', async () => {
     const { id, events } = await createAnswered(1, LONG_RECORD)
     await deleteNow()
     const left = withoutDeltas(events)
@@ -283,7 +283,7 @@ describe('a reader whose events retention deletes', () => {
     }
   })
 
-  it('takes no gap for a loss: nothing is looked for twice', async () => {
+  it('does not take a gap for a loss: nothing is read twice', async () => {
     const { id, events } = await createAnswered(1, LONG_RECORD)
     await deleteNow()
     const left = withoutDeltas(events)
@@ -331,7 +331,7 @@ describe('a reader whose events retention deletes', () => {
     expect(withoutDeltas(stream.events())).toEqual(await listEvents(url, id))
   })
 
-  it('is not told half a text when that happens between the page and the text before it', async () => {
+  it('gets no partial text when the deletion happens between its two queries', async () => {
     const { id, events } = await createAnswered()
     const deltas = deltasOf(events).filter(({ type }) => type === 'output.message.delta')
     expect(deltas.length).toBeGreaterThan(2)
@@ -349,7 +349,7 @@ describe('a reader whose events retention deletes', () => {
     expect(page.events.map(({ line }) => JSON.parse(line))).toEqual(rest)
   })
 
-  it('reads on after a page that ends with one', async () => {
+  it('continues after a page that ends with one', async () => {
     const { id, events } = await createAnswered()
     const deltas = deltasOf(events)
     const read = createEventReader(deps, toUuid(id), {

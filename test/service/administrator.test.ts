@@ -23,7 +23,7 @@ const rolesOf = async (headers: Record<string, string>) =>
 const newAdministrator = () => ({ email: `admin-${crypto.randomUUID()}@example.com`, password: newPassword() })
 
 describe('the administrator of the environment', () => {
-  it('is there after the start, once, and stays signed in over the next one', async () => {
+  it('is created once at the start, and stays signed in over a restart', async () => {
     const administrator = newAdministrator()
     await startWith(administrator)
     const { id, headers } = await logInUser(service.url, administrator)
@@ -33,7 +33,7 @@ describe('the administrator of the environment', () => {
     expect(await deps.db.member.count({ where: { userId: id } })).toBe(1)
   })
 
-  it('takes over from whoever had the e-mail, with another password', async () => {
+  it('takes over an existing user with the e-mail address, with a new password', async () => {
     const squatter = await registerUser(service.url)
     const { key } = await createApiKey(service.url, squatter.headers)
     const password = newPassword()
@@ -45,7 +45,7 @@ describe('the administrator of the environment', () => {
     expect(await rolesOf(admin.headers)).toEqual(['owner'])
   })
 
-  it('takes over from a login that is under way', async () => {
+  it('takes over from a login in progress', async () => {
     const squatter = await registerUser(service.url)
     const proven = await deps.db.user.findUniqueOrThrow({ where: { id: squatter.id } })
     await startWith({ email: squatter.email, password: newPassword() })
@@ -53,7 +53,7 @@ describe('the administrator of the environment', () => {
     expect(await deps.db.refreshToken.count({ where: { userId: squatter.id } })).toBe(0)
   })
 
-  it('takes over from somebody who signs in elsewhere', async () => {
+  it('takes over a user who signs in at a provider', async () => {
     const { id, email } = await deps.db.user.create({
       data: { id: crypto.randomUUID(), email: newAdministrator().email, name: 'X', provider: 'idpa', subject: 'x' },
     })
@@ -65,7 +65,7 @@ describe('the administrator of the environment', () => {
     ).toBeNull()
   })
 
-  it('is a member like others once it is another one', async () => {
+  it('becomes an ordinary member once the environment names another', async () => {
     const [former, next] = [newAdministrator(), newAdministrator()]
     await startWith(former)
     const { headers } = await logInUser(service.url, former)

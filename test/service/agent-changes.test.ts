@@ -147,7 +147,7 @@ describe('PATCH', () => {
     expect(await get(before.id)).toEqual(before)
   })
 
-  it('loses nothing of many at once', async () => {
+  it('loses none of many concurrent changes', async () => {
     const { id } = await create()
     const changes = [
       { name: 'New' },
@@ -162,7 +162,7 @@ describe('PATCH', () => {
     expect(await get(id)).toMatchObject(Object.assign({}, ...changes))
   })
 
-  it('and PUT at once end in one of the two states', async () => {
+  it('and PUT at the same time leave one of the two states', async () => {
     const replaced = { name: 'Put', description: null, system_prompt: 'Put.', tags: ['put'], tools: [] }
     for (let round = 0; round < 20; round++) {
       const { id } = await create()
@@ -261,7 +261,7 @@ describe('previewing', () => {
 })
 
 describe('an agent of another organization', () => {
-  it('is not there for anybody else, and does not stand in the way', async () => {
+  it('is invisible to others, and its id does not conflict', async () => {
     const others = await newOrganization()
     const id = newId()
     const row = await call(others, 'PUT', `/v1/agents/${id}`, { name: 'Theirs', system_prompt: 'Secret.' })

@@ -85,7 +85,7 @@ Always cite.
     ])
   })
 
-  it('takes any other text as the prompt, as it is, and names the agent after the moment', async () => {
+  it('takes any other text unchanged as the prompt, and names the agent after the current time', async () => {
     const text = '  You are helpful.\n- Note: be kind.\n\n'
     const { status, body } = await importAs(text, 'text/plain')
     expect([status, body.system_prompt]).toEqual([201, text])
@@ -99,7 +99,7 @@ Always cite.
     )
   })
 
-  it('uses an id that is free, and refuses it then', async () => {
+  it('uses an unused id, and refuses it the second time', async () => {
     const id = `agent_${newUuid().replaceAll('-', '')}`
     const document = `---\nid: ${id}\nname: One\n---\nHelp.`
     expect((await importAs(document)).body.id).toBe(id)
@@ -183,14 +183,14 @@ describe('exporting', () => {
       'an agent with odd text',
       { system_prompt: '\r\n --- \u2028', description: '\u0085\ufeff---\n#', tags: ['', '~', '🦉'] },
     ],
-  ])('gives what an import makes the same of: %s', async (_, more) => {
+  ])('exports what an import reads back unchanged: %s', async (_, more) => {
     const { body: agent } = await call(api, 'POST', '/v1/agents', { ...(await fields()), ...more })
     const again = await importAs((await exported(agent.id)).body)
     expect([again.status, fieldsOf(again.body)]).toEqual([201, fieldsOf(agent)])
     expect((await exported(again.body.id)).body).toBe((await exported(agent.id)).body)
   })
 
-  it('knows archived agents, and no others', async () => {
+  it('finds archived agents, but none that do not exist', async () => {
     const { body: agent } = await call(api, 'POST', '/v1/agents', await fields())
     await call(api, 'DELETE', `/v1/agents/${agent.id}`)
     expect((await exported(agent.id)).status).toBe(200)

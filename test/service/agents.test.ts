@@ -71,7 +71,7 @@ describe('creating an agent', () => {
     expect(status).toBe(201)
   })
 
-  it('uses an id that is given and free, and updates the agent when it is given again', async () => {
+  it('uses a given unused id, and updates the agent when it is given again', async () => {
     const id = `agent_${'0'.repeat(31)}8`
     const first = await create(agent({ id, description: 'old', tags: ['x'] }))
     expect([first.status, first.body.id]).toEqual([201, id])
@@ -226,7 +226,7 @@ describe('listing agents', () => {
     expect(names((await search('no such agent')).body)).toEqual([])
   })
 
-  it('takes a search of 200 bytes and no longer one', async () => {
+  it('takes a search of 200 bytes but no longer', async () => {
     expect((await search('s'.repeat(200))).status).toBe(200)
     expectError(await search('s'.repeat(201)), 400, /^search: must be at most 200 bytes/)
   })

@@ -67,7 +67,7 @@ describe('an API key', () => {
     expectError(await revoke(id, user.headers), 404, /^API key not found$/)
   })
 
-  it('ends when its time is over', async () => {
+  it('ends when it expires', async () => {
     const { body } = await post({ name: 'X', expires_in_days: 1 }, user.headers)
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBeGreaterThan(23 * 3600_000)
     expect((await me(bearer(body.key))).status).toBe(200)
@@ -75,7 +75,7 @@ describe('an API key', () => {
     expect((await me(bearer(body.key))).status).toBe(401)
   })
 
-  it('is of one organization, whatever a request names', async () => {
+  it('acts in one organization, whatever a request names', async () => {
     const own = await addOwnOrganization(service.url, user)
     const { key } = await createApiKey(service.url, own.headers)
     const headers = { ...bearer(key), 'X-Org-Id': 'org_00000000000000000000000000000001' }
@@ -100,14 +100,14 @@ describe('an API key', () => {
     expect((await me(bearer(key))).status).toBe(401)
   })
 
-  it('makes and revokes no others', async () => {
+  it('cannot create or revoke keys', async () => {
     const { id, key } = await createApiKey(service.url, user.headers)
     expectError(await post({ name: 'X' }, bearer(key)), 403, /sign in/)
     expectError(await revoke(id, bearer(key)), 403, /sign in/)
     expectError(await call(service.url, 'POST', '/v1/orgs', { name: 'X' }, bearer(key)), 403, /sign in/)
   })
 
-  it('is nobody else’s to see or revoke', async () => {
+  it('cannot be seen or revoked by others', async () => {
     const { id } = await createApiKey(service.url, user.headers)
     const other = await registerUser(service.url)
     expect(await list(other.headers)).toEqual([])
@@ -182,7 +182,7 @@ describe('scopes', () => {
 })
 
 describe('a request with an Idempotency-Key', () => {
-  it('makes one key, and has the same answer again, though the key is not kept', async () => {
+  it('creates one key, and repeats the answer without storing the key', async () => {
     const headers = { ...user.headers, 'Idempotency-Key': crypto.randomUUID() }
     const answers = await Promise.all(Array.from({ length: 8 }, () => post({ name: 'Once' }, headers)))
     answers.push(await post({ name: 'Once' }, headers))
@@ -197,7 +197,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(kept).not.toContain(key.slice(4))
   })
 
-  it('makes one also where the answer of the first run was lost', async () => {
+  it('creates one key even if the first answer was lost', async () => {
     const headers = { ...user.headers, 'Idempotency-Key': crypto.randomUUID() }
     const { body: first } = await post({ name: 'Lost' }, headers)
     const { db } = service.platform.deps
@@ -205,7 +205,7 @@ describe('a request with an Idempotency-Key', () => {
     expect((await post({ name: 'Lost' }, headers)).body).toEqual(first)
   })
 
-  it('is told so where the secret has changed since', async () => {
+  it('is refused if the secret has changed since', async () => {
     const headers = { ...user.headers, 'Idempotency-Key': crypto.randomUUID() }
     const { body } = await post({ name: 'Rotated' }, headers)
     const { auth } = service.platform.deps
@@ -216,7 +216,7 @@ describe('a request with an Idempotency-Key', () => {
     expect((await post({ name: 'Rotated' }, headers)).body).toEqual(body)
   })
 
-  it('leaves nothing behind from which its key could be made', async () => {
+  it('leaves no data from which its key could be derived', async () => {
     const { db } = service.platform.deps
     const { body } = await post({ name: 'Old' }, { ...user.headers, 'Idempotency-Key': crypto.randomUUID() })
     const seedOf = async () => (await db.apiKey.findUniqueOrThrow({ where: { id: body.id } })).requestId
@@ -231,7 +231,7 @@ describe('a request with an Idempotency-Key', () => {
 })
 
 describe('a credential that ends while a request is on its way', () => {
-  it('makes no key that would outlive it, if it is a login', async () => {
+  it('creates no key that would outlive the login', async () => {
     const { db, auth } = service.platform.deps
     const leaving = await registerUser(service.url)
     const { loginId = '' } = (await auth.tokens.readAccess(leaving.accessToken)) ?? {}
@@ -247,7 +247,7 @@ describe('a credential that ends while a request is on its way', () => {
     await expect(make()).rejects.toThrow('Authentication required')
   })
 
-  it('does nothing more, however slowly the body comes', async () => {
+  it('does nothing more, however slowly the body arrives', async () => {
     const { id, key } = await createApiKey(service.url, user.headers)
     const body = JSON.stringify({ title: 'Late' })
     const { hostname, port } = new URL(service.url)
@@ -274,14 +274,14 @@ describe('a credential that ends while a request is on its way', () => {
 })
 
 describe('mode none', () => {
-  it('has made keys that are worth nothing in other modes', async () => {
+  it('creates keys that are invalid in other modes', async () => {
     const { deps } = service.platform
     const { apiKey, seed } = await makeApiKey(deps, ANYBODY, { name: 'X' }, { loginId: undefined })
     const { key } = presentMade(deps, { apiKey, seed })
     expectError(await me(bearer(key)), 401, /^Authentication required$/)
   })
 
-  it('has API keys too, though nobody needs one', async () => {
+  it('has API keys too, although they are not needed', async () => {
     await withService({ worker: false }, async ({ url }) => {
       const { key } = await createApiKey(url, {})
       expect((await call(url, 'GET', '/v1/auth/me', undefined, bearer(key))).body.email).toBe('anonymous@local')

@@ -57,7 +57,7 @@ describe('a call that waits for approval', () => {
     expect(await runsOf(callId)).toEqual([expect.objectContaining({ mayHaveRun: false, args: { text: 'hi' } })])
   })
 
-  it('runs also when its tool must not run twice', async () => {
+  it('runs even if its tool must not run twice', async () => {
     const callId = uniqueId('once')
     const id = await createGuardedSession([{ id: callId, name: 'once', arguments: {} }], ['once'])
     await postAndAsk(api, id)
@@ -128,7 +128,7 @@ describe('a call that waits for approval', () => {
     expect([await countRuns(first), await countRuns(second)]).toEqual([1, 0])
   })
 
-  it('is asked for beside calls of the client, after those that need nobody', async () => {
+  it('is requested together with client calls, after the service’s own tools have run', async () => {
     const [free, guarded, mine] = [uniqueId('free'), uniqueId('guarded'), uniqueId('mine')]
     const calls = [
       { id: guarded, name: 'once', arguments: {} },
@@ -155,7 +155,7 @@ describe('a call that waits for approval', () => {
     expect([await countRuns(free), await countRuns(guarded)]).toEqual([1, 1])
   })
 
-  it('never runs when the turn is cancelled after it was approved, while another still waits', async () => {
+  it('never runs if the turn is cancelled after the approval, while another call still waits', async () => {
     const [approved, waiting] = [uniqueId('approved'), uniqueId('waiting')]
     const calls = [approved, waiting].map((callId) => ({ id: callId, name: 'echo', arguments: {} }))
     const id = await createGuardedSession(calls, ['echo'])
@@ -169,7 +169,7 @@ describe('a call that waits for approval', () => {
     expect([await countRuns(approved), await countRuns(waiting)]).toEqual([0, 0])
   })
 
-  it('is not asked for when its arguments are wrong', async () => {
+  it('is not requested for invalid arguments', async () => {
     const callId = uniqueId('wrong')
     const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: { text: 5 } }], ['echo'])
     await post(api, id)

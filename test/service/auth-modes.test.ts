@@ -31,7 +31,7 @@ describe('mode admin', () => {
 })
 
 describe('what is turned off', () => {
-  it('is refused, and told by the configuration', async () => {
+  it('is refused, and shown in the configuration', async () => {
     const environment = { ...FULL_MODE, AUTH_DISABLE_PASSWORD: 'true', AUTH_DISABLE_SIGNUP: 'true' }
     await withService({ worker: false, environment }, async ({ url }) => {
       expect((await call(url, 'GET', '/v1/auth/config')).body).toEqual({
@@ -46,7 +46,7 @@ describe('what is turned off', () => {
     })
   })
 
-  it('is everything but none, in mode none', async () => {
+  it('is all sign-in, in mode none', async () => {
     await withService({ worker: false }, async ({ url }) => {
       const body = { email: newEmail(), password: newPassword(), name: 'X' }
       expectError(await post('/v1/auth/login', body, url), 401, /not enabled/)

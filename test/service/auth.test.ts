@@ -33,7 +33,7 @@ async function expired(accessToken: string): Promise<string> {
 const newEmail = () => `somebody-${Math.random().toString(36).slice(2)}@example.com`
 
 describe('register', () => {
-  it('makes a user who is signed in and a member of the default organization', async () => {
+  it('creates a user who is signed in and a member of the default organization', async () => {
     const email = newEmail()
     const { status, body } = await post('/v1/auth/register', { email, password: newPassword(), name: ' Ann ' })
     expect(status).toBe(201)
@@ -53,7 +53,7 @@ describe('register', () => {
     })
   })
 
-  it('lets one of many have an e-mail, in whatever case it is written', async () => {
+  it('lets only one of many concurrent users have an e-mail address, whatever its case', async () => {
     const email = newEmail()
     const emails = [email, email.toUpperCase(), ` ${email} `, email, email.toUpperCase(), email]
     const register = (each: string) => post('/v1/auth/register', { email: each, password: newPassword(), name: 'X' })
@@ -90,7 +90,7 @@ describe('register', () => {
     },
   )
 
-  it('keeps no password, but its argon2id', async () => {
+  it('stores the argon2id hash of a password only', async () => {
     const { id, password } = await registerUser(service.url)
     const row = await service.platform.deps.db.user.findUniqueOrThrow({ where: { id } })
     expect(row.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -105,7 +105,7 @@ describe('login', () => {
     expect(again.id).toBe(id)
   })
 
-  it('fails alike for whatever is wrong', async () => {
+  it('fails in the same way for any wrong input', async () => {
     const { email } = await registerUser(service.url)
     const provider = await service.platform.deps.db.user.create({
       data: { id: crypto.randomUUID(), email: newEmail(), name: 'X', provider: 'idpa', subject: newEmail() },
@@ -162,7 +162,7 @@ describe('refresh', () => {
     expect((await me(byCookie.body.access_token)).body.id).toBe(id)
   })
 
-  it('ends the whole login when a spent one comes again', async () => {
+  it('ends the whole login when a used token is used again', async () => {
     const { refreshToken, accessToken, email, password } = await registerUser(service.url)
     const other = await logInUser(service.url, { email, password })
     const { body } = await refresh(refreshToken)
@@ -172,7 +172,7 @@ describe('refresh', () => {
     expect((await me(other.accessToken)).status).toBe(200)
   })
 
-  it('lets one of several at the same moment through at most', async () => {
+  it('accepts at most one of several concurrent uses', async () => {
     const { refreshToken } = await registerUser(service.url)
     const answers = await Promise.all(Array.from({ length: 8 }, () => refresh(refreshToken)))
     expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
@@ -183,14 +183,14 @@ describe('refresh', () => {
     expectError(await refresh(token), 401, /sign in again|is needed/)
   })
 
-  it('refuses no token, and one that is none', async () => {
+  it('refuses a missing token, and a malformed one', async () => {
     expectError(await post('/v1/auth/refresh', undefined), 401, /^refresh_token: is needed/)
     expectError(await post('/v1/auth/refresh', {}), 401, /^refresh_token: is needed/)
     expectError(await post('/v1/auth/refresh', { refresh_token: 1 }), 400, /^refresh_token: /)
     expectError(await post('/v1/auth/refresh', { refresh_token: 'x'.repeat(4097) }), 400, /^refresh_token: /)
   })
 
-  it('works no longer once the user’s rows are gone, or their time is over', async () => {
+  it('stops working once the user’s rows are gone or have expired', async () => {
     const { db } = service.platform.deps
     const [gone, old] = await Promise.all([registerUser(service.url), registerUser(service.url)])
     await db.refreshToken.deleteMany({ where: { userId: gone.id } })
@@ -214,7 +214,7 @@ describe('logout', () => {
     expect((await me(key)).status).toBe(200)
   })
 
-  it('needs a token of some login, and is done once more for one that has ended', async () => {
+  it('needs a token of a login, and succeeds again for one that has ended', async () => {
     const logOut = (headers: Record<string, string>) => call(service.url, 'POST', '/v1/auth/logout', undefined, headers)
     for (const headers of [{}, bearer('x'), bearer(`ask_${'0'.repeat(64)}`)]) {
       expectError(await logOut(headers), 401, /^Authentication required$/)
@@ -253,13 +253,13 @@ describe('logout', () => {
     expect((await me(user.accessToken)).status).toBe(401)
   })
 
-  it('is nothing that a page of another site can do, whose browser sends no cookies along', async () => {
+  it('cannot be done by a page of another site, which sends no cookies', async () => {
     const answer = await call(service.url, 'POST', '/v1/auth/logout', undefined, { Origin: 'https://evil.example' })
     expectError(answer, 401, /^Authentication required$/)
     expect(answer.headers.getSetCookie()).toEqual([])
   })
 
-  it('needs the refresh token’s cookie alone, and clears all', async () => {
+  it('needs only the refresh token’s cookie, and clears all cookies', async () => {
     const { refreshToken, accessToken } = await registerUser(service.url)
     const headers = { Cookie: `refresh_token=${refreshToken}`, Origin: 'http://localhost:9300' }
     const { status, headers: answered } = await call(service.url, 'POST', '/v1/auth/logout', undefined, headers)

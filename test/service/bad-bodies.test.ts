@@ -73,7 +73,7 @@ describe('a body', () => {
     expect(empty.status).toBe(201)
   })
 
-  it('may be compressed, and is refused when it is not what it says', async () => {
+  it('may be compressed, and is refused if it does not match its encoding', async () => {
     const gzip = { ...json, 'Content-Encoding': 'gzip' }
     expect((await post('/v1/sessions', gzipSync('{"title":"small"}'), gzip)).body.title).toBe('small')
     expectError(await post('/v1/sessions', '{"title":"plain"}', gzip), 400)
@@ -99,7 +99,7 @@ describe('a body over 2 MiB', () => {
     expectError(answer, 413, 'at most 2097152 bytes')
   })
 
-  it('leaves the connection fit for the next request, or closed', async () => {
+  it('leaves the connection usable for the next request, or closed', async () => {
     for (let round = 0; round < 3; round++) {
       expectError(await call(api, 'POST', messages, textMessage('x'.repeat(3 * MiB))), 413)
       expect((await call(api, 'GET', '/health')).status).toBe(200)
@@ -118,7 +118,7 @@ describe('a body over 2 MiB', () => {
     expectError(await post(path, ofBytes(limit + 1)), 413, `at most ${limit} bytes`)
   })
 
-  it('of garbage is a mistake like any other', async () => {
+  it('of garbage is refused like any other', async () => {
     const garbage = Buffer.alloc(3 * MiB, '\xff\xfe{"\x00\xc3(', 'latin1')
     expectError(await post(messages, garbage), 413)
     expectError(await post('/v1/agents', garbage), 400, /^The request body/)
@@ -144,7 +144,7 @@ describe('text in a body', () => {
     expectError(await post('/v1/agents', broken), 400, 'The request body is not valid UTF-8')
   })
 
-  it('of every plane is kept', async () => {
+  it('of every Unicode plane is kept', async () => {
     const description = 'ä\u2028\u0001\u007f\ufffd\uffff🦉\u{10ffff}'
     const { body } = await call(api, 'POST', '/v1/agents', { name: 'n', system_prompt: '', description })
     expect(body.description).toBe(description)

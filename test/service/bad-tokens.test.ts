@@ -37,7 +37,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 20
 const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
 
 describe('an access token', () => {
-  it('is taken when nothing was changed: the forger works', async () => {
+  it('is accepted unchanged, so the forging code works', async () => {
     expect((await me(`Bearer ${forge({})}`)).status).toBe(200)
     expect((await me(`bearer   ${forge({})} `)).status).toBe(200)
     expect((await me(forge({}))).status).toBe(200)
@@ -104,7 +104,7 @@ describe('an access token', () => {
     expect(byCookie.status).toBe(401)
   })
 
-  it('is refused in other schemes, and twice', async () => {
+  it('is refused in other schemes, and if sent twice', async () => {
     const { accessToken } = user
     const basic = Buffer.from(`${user.email}:${user.password}`).toString('base64')
     for (const value of [
@@ -125,7 +125,7 @@ describe('an access token', () => {
 })
 
 describe('a request that is refused before all of it is there', () => {
-  it('has one answer, whatever comes after', async () => {
+  it('has one answer, whatever follows', async () => {
     const begun = `${head('POST', '/v1/sessions', { 'Transfer-Encoding': 'chunked', Connection: 'keep-alive' })}5\r\n{"tit`
     const { hostname, port } = new URL(service.url)
     const socket = connect(Number(port), hostname, () => socket.write(begun))
@@ -151,14 +151,14 @@ describe('a refresh token', () => {
     ['cannot be forged', () => forge({ head: { typ: 'refresh+jwt' } }, 'x'.repeat(40))],
     ['cannot be of the future', () => forge({ head: { typ: 'refresh+jwt' }, claims: { nbf: now() + 60 } })],
     ['ends', () => forge({ head: { typ: 'refresh+jwt' }, claims: { exp: now() - 1 } })],
-  ])('%s, and what is wrong does not end the login', async (_what, make) => {
+  ])('%s, and a wrong token does not end the login', async (_what, make) => {
     expectError(await call(service.url, 'POST', '/v1/auth/refresh', { refresh_token: make() }), 401, /sign in again/)
     expect((await me(`Bearer ${user.accessToken}`)).status).toBe(200)
   })
 })
 
 describe('another secret', () => {
-  it('makes all tokens worthless', async () => {
+  it('invalidates all tokens', async () => {
     const { createTokens } = await import('../../domain/auth/tokens.ts')
     const { auth } = service.platform.deps
     const { tokens } = auth

@@ -35,7 +35,7 @@ describe('cancelling a session with a queue', () => {
     expect(messages).toHaveLength(7)
   })
 
-  it('of a queued turn by name: it leaves the queue, and nothing else happens', async () => {
+  it('of a queued turn by id: it leaves the queue, and nothing else happens', async () => {
     const { id, turns } = await createBusySession(api, 2, [{ text: 'first', delay_ms: 5000 }, { text: 'third' }])
     const [first = '', second = '', third = ''] = turns
     expect((await cancel(api, id, { turn_id: second })).body.status).toBe('cancelled')
@@ -48,7 +48,7 @@ describe('cancelling a session with a queue', () => {
     expect(await getTurn(api, id, second)).toMatchObject({ status: 'cancelled', started_at: null })
   })
 
-  it('of the only turn by name: the session idles', async () => {
+  it('of the only turn by id: the session becomes idle', async () => {
     const { id, turns } = await createBusySession(api, 0)
     const events = await cancelAtOnce(api, id, { turn_id: turns[0] })
     expect(typesAtEnd(events, turns[0] ?? '', 2)).toEqual(['turn.cancelled', 'session.idled'])

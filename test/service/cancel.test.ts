@@ -48,7 +48,7 @@ async function expectCancelledTurn(id: string, turnId: string): Promise<void> {
 }
 
 describe('cancelling a turn that runs', () => {
-  it('before the model says anything: the turn ends at once and says nothing', async () => {
+  it('before the model produces text: the turn ends at once without text', async () => {
     const { id, turns } = await createBusySession(api, 0)
     const events = await cancelAtOnce(api, id)
     expect(compactTypes(events)).toEqual([
@@ -113,7 +113,7 @@ describe('cancelling a turn that runs', () => {
     expect(await getTurn(api, id, turnId)).toMatchObject({ iterations: 2, usage })
   })
 
-  it('while the model is asked again after a failure: it is not asked any more', async () => {
+  it('while a model call is retried after a failure: it is not retried again', async () => {
     const error = { status: 503, message: 'Busy.', after_text: true, retry_after_ms: 30_000 }
     const id = await createScriptedSession(api, [{ text: 'half of it', tokens_per_second: 20, error }])
     const turnId = turnIdOf(await post(api, id))
@@ -125,7 +125,7 @@ describe('cancelling a turn that runs', () => {
     await expectCancelledTurn(id, turnId)
   })
 
-  it('in a tool: the tool is told, and its call ends as cancelled', async () => {
+  it('in a tool: the tool’s signal aborts, and its call ends as cancelled', async () => {
     const calls = [
       { id: 'cancel-done', name: 'echo', arguments: {} },
       { id: 'cancel-1', name: 'wait', arguments: { ms: 60_000 } },
@@ -201,7 +201,7 @@ describe('cancelling where nothing is to be cancelled', () => {
     expect(await listEvents(api, id)).toEqual(events)
   })
 
-  it('a turn that ended before the running one is no reason to end that', async () => {
+  it('an earlier turn that has ended does not cancel the running one', async () => {
     const { id, turns } = await createBusySession(api, 1, [{ text: 'first', delay_ms: 300 }, MUTE])
     await waitForEvent(api, id, 'output.message.started', 2)
     expect((await cancel(api, id, { turn_id: turns[0] })).body).toEqual(NO_OP)
@@ -226,7 +226,7 @@ describe('cancelling where nothing is to be cancelled', () => {
     },
   )
 
-  it.each(['[]', '"x"', '7', '{'])('%s is no request', async (body) => {
+  it.each(['[]', '"x"', '7', '{'])('%s is not a valid request', async (body) => {
     expectError(await call(api, 'POST', `/v1/sessions/${await createSession(api)}/cancel`, body), 400)
   })
 })

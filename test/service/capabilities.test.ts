@@ -67,7 +67,7 @@ describe('capabilities', () => {
     expect((await call(api, 'POST', '/v1/agents', agent)).body.tools).toEqual(body.tool_definitions)
   })
 
-  it('tell what they need and bring', async () => {
+  it('show their dependencies and features', async () => {
     expect((await get('/virtual_bash')).body).toMatchObject({
       dependencies: ['session_file_system'],
       tool_definitions: [],
@@ -78,7 +78,7 @@ describe('capabilities', () => {
     expect((await get('/stateless_todo_list')).body.system_prompt).toContain('write_todos')
   })
 
-  it('are got one by one as they are listed', async () => {
+  it('can be fetched one by one as they are listed', async () => {
     for (const item of (await get()).body.data) expect((await get(`/${item.id}`)).body).toEqual(item)
   })
 

@@ -61,7 +61,7 @@ describe('a client that does not answer in time', () => {
     })
   })
 
-  it.concurrent('has those calls run that it approved, and no others', async () => {
+  it.concurrent('has only the calls run that it approved', async () => {
     const calls = ['approved', 'forgotten'].map((id) => ({ id, name: 'echo', arguments: {} }))
     const tools = [guardedTool('echo')]
     const agent = { capabilities: [{ ref: 'lab' }], tools }
@@ -76,7 +76,7 @@ describe('a client that does not answer in time', () => {
     expect(lab.runs.map((run) => run.callId)).toEqual(['approved'])
   })
 
-  it.concurrent('starts with its whole time at each step that asks it', async () => {
+  it.concurrent('has the full time again at each step that asks it', async () => {
     const again = [{ id: 'again', name: 'a', arguments: {} }]
     const steps = [{ tool_calls: callsOf('a') }, { tool_calls: again }, { text: 'done' }]
     const id = await createScriptedSession(url, steps, { tools: [clientTool('a')] })

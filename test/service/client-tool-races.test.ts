@@ -40,7 +40,7 @@ async function expectSoundEnd(id: string, stream: OpenStream): Promise<Json[]> {
 const statusesOf = async (id: string): Promise<string[]> => (await listTurns(api, id)).map((turn) => turn.status)
 
 describe('a turn on its way to waiting for its client', () => {
-  it('hears also of a result that comes the moment it has asked', async () => {
+  it('accepts a result that arrives as soon as it has asked', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt('tool.call_requested')
       expect((await submit(api, id, [RESULT])).body).toEqual({ accepted: 1, status: 'active' })
@@ -63,7 +63,7 @@ describe('a turn on its way to waiting for its client', () => {
     expectSoundRecord(await waitUntilIdle(api, id))
   })
 
-  it('is cancelled at every moment of it, and the next turn runs', async () => {
+  it('can be cancelled at every stage, and the next turn runs', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt(STAGES[round % STAGES.length])
       expect((await cancel(api, id)).body.status).toBe('cancelled')
@@ -76,7 +76,7 @@ describe('a turn on its way to waiting for its client', () => {
     }
   })
 
-  it('and a message at every moment of it: it is superseded, or the message waits its turn', async () => {
+  it('is superseded by a message at any stage, or the message is queued', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, stream } = await createSessionAt(STAGES[round % STAGES.length])
       await post(api, id, 'And now?')

@@ -42,7 +42,7 @@ const REASON = ['reason.started', 'output.message.started', 'output.message.delt
 const REASONED = ['output.message.completed', 'reason.completed']
 
 describe('a call of a tool that the client runs', () => {
-  it('is asked for, waited for, answered, and the same turn goes on', async () => {
+  it('is requested, waited for and answered, and the same turn continues', async () => {
     const calls = [{ id: 'ask-1', name: 'ask', arguments: { question: 'Why? ü 🦊' } }]
     const id = await createClientSession(calls, ['ask'])
     const stream = await openStream(api, `/v1/sessions/${id}/sse`)
@@ -217,7 +217,7 @@ describe('a result', () => {
   it.each([
     ['an error', { error: 'The user has gone home. ü' }],
     ['an error beside a result', { error: 'The user has gone home. ü', result: 'ignored' }],
-  ])('that is %s goes back to the model as one', async (_name, result) => {
+  ])('that is %s reaches the model as an error', async (_name, result) => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
     await postAndAsk(api, id)
     expect((await submit(api, id, [{ tool_call_id: 'ask', ...result }])).body.status).toBe('active')
@@ -230,10 +230,10 @@ describe('a result', () => {
   })
 })
 
-describe('an error without words', () => {
+describe('an empty error', () => {
   it.each([
-    ['is one', { error: '' }, { status: 'error', result: null, error: expect.stringMatching(/gave no reason/) }],
-    ['is none beside a result', { error: '', result: 5 }, { status: 'success', error: null }],
+    ['is an error', { error: '' }, { status: 'error', result: null, error: expect.stringMatching(/gave no reason/) }],
+    ['is ignored beside a result', { error: '', result: 5 }, { status: 'success', error: null }],
   ])('%s', async (_name, result, expected) => {
     const id = await createClientSession(callsOf('ask'), ['ask'])
     await postAndAsk(api, id)
@@ -242,8 +242,8 @@ describe('an error without words', () => {
   })
 })
 
-describe('which tools the client has', () => {
-  it("is said by the agent and the session; of one name, the session's counts", async () => {
+describe('the tools of the client', () => {
+  it('are those of the agent and the session, which wins for the same name', async () => {
     const strict = clientTool('ask', { number: { type: 'integer' } }, { display_name: "The session's" })
     const calls = [{ id: 'one', name: 'ask', arguments: { number: 1 } }, ...callsOf('other')]
     const id = await createClientSession(

@@ -20,7 +20,7 @@ const generations = (events: Json[]): Json[] =>
   events.filter((event) => event.type === 'llm.generation').map((event) => event.data)
 
 describe('a conversation that outgrows its model', () => {
-  it('loses its oldest messages, and says so', async () => {
+  it('loses its oldest messages, with a notice', async () => {
     const id = await createSession(api)
     await say(id, `first ${'word '.repeat(70_000)}`)
     const events = await say(id, `second ${'word '.repeat(70_000)}`)
@@ -53,7 +53,7 @@ describe('a conversation that outgrows its model', () => {
     expect(last.metadata.compaction.compacted).toBe(true)
   })
 
-  it('is told alike by a live stream and by the list', async () => {
+  it('is the same in a live stream and in the list', async () => {
     const id = await createSession(api)
     await say(id, `first ${'word '.repeat(70_000)}`)
     const answer = await fetch(`${api.url}/v1/sessions/${id}/messages`, {

@@ -47,7 +47,7 @@ describe('cookies', () => {
     expect(attributes(elsewhere, 'access_token')).toContain('secure')
   })
 
-  it('stand for the user, where nothing is changed', async () => {
+  it('authenticate the user for reads', async () => {
     for (const headers of [{}, { Origin: 'https://evil.example' }] as Record<string, string>[]) {
       const me = await call(service.url, 'GET', '/v1/auth/me', undefined, { ...cookies(), ...headers })
       expect(me.body.id).toBe(user.id)
@@ -82,11 +82,11 @@ describe('cookies', () => {
     expect((await call(service.url, 'GET', `/v1/sessions/${session}`, undefined, cookies())).body.title).toBeNull()
   })
 
-  it('need no Origin where a token says who it is', async () => {
+  it('need no Origin when a token authenticates the request', async () => {
     expect((await create({ ...user.headers, Origin: 'https://evil.example' })).status).toBe(201)
   })
 
-  it('do not help where the header is wrong', async () => {
+  it('do not help when the Authorization header is wrong', async () => {
     expectError(await create({ Authorization: 'Bearer x', Origin: OWN }), 401, /^Authentication required$/)
   })
 
@@ -99,7 +99,7 @@ describe('cookies', () => {
     })
   })
 
-  it('cannot be had by a form of another site', async () => {
+  it('cannot be obtained by a form of another site', async () => {
     const form = { 'Content-Type': 'text/plain', Origin: 'https://evil.example' }
     const answer = await call(service.url, 'POST', '/v1/auth/login', JSON.stringify(user), {
       ...form,

@@ -94,7 +94,7 @@ describe('a monitoring stream', () => {
     })
   })
 
-  it('is told nothing while nothing changes', async () => {
+  it('sends nothing while nothing changes', async () => {
     const reads = countReads(service)
     const stream = await open(service)
     await untilHealthy(stream)
@@ -104,7 +104,7 @@ describe('a monitoring stream', () => {
     stream.close()
   })
 
-  it('shares what is asked with the others, and nothing is asked when all have gone', async () => {
+  it('shares its reads with the others, and reads stop when all have gone', async () => {
     const reads = countReads(service)
     const streams = await Promise.all([open(service), open(service), open(service)])
     await Promise.all(streams.map(untilHealthy))
@@ -129,7 +129,7 @@ describe('a monitoring stream', () => {
     stream.close()
   })
 
-  it('is there for GET and HEAD alone; HEAD asks nothing', async () => {
+  it('is there for GET and HEAD only, and HEAD reads nothing', async () => {
     const reads = countReads(service)
     expect(await exchange(service.url, head('HEAD', PATH))).toMatchObject({ status: 200, body: '' })
     await waitFor(async () => service.api.openStreams() === 0, 'the stream to end')
@@ -139,7 +139,7 @@ describe('a monitoring stream', () => {
 })
 
 describe('turns that failed', () => {
-  it('are counted, and many are warned of', async () => {
+  it('are counted, and many cause a warning', async () => {
     await withService({}, async (service) => {
       const stream = await open(service)
       await untilHealthy(stream)
@@ -158,7 +158,7 @@ describe('turns that failed', () => {
 })
 
 describe('workers', () => {
-  it('are missed, and counted as soon as they poll', async () => {
+  it('are reported missing, and counted as soon as they poll', async () => {
     await withService({ worker: false }, async (service) => {
       const stream = await open(service)
       const { data } = await untilHealth(stream, () => true)
@@ -184,7 +184,7 @@ describe('workers', () => {
 })
 
 describe('Temporal away', () => {
-  it('degrades the health, of which nothing is known then, until it is back', async () => {
+  it('degrades the health, with unknown values, until it is back', async () => {
     const proxy = await startProxy(process.env.TEMPORAL_ADDRESS ?? '')
     try {
       await withService({ worker: false, environment: { TEMPORAL_ADDRESS: proxy.address } }, async (service) => {
@@ -256,7 +256,7 @@ describe('the end of a monitoring stream', () => {
     expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(0.1 * cycleMs)
   })
 
-  it('is told at shutdown, after which nothing more is asked', async () => {
+  it('is announced at shutdown, after which nothing more is read', async () => {
     await withService({}, async (service) => {
       const reads = countReads(service)
       const streams = await Promise.all([open(service), open(service)])

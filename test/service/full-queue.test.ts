@@ -24,7 +24,7 @@ describe('a session with 1000 unfinished turns', () => {
     return id
   }
 
-  it('takes no more, and says when to come again', async () => {
+  it('refuses more messages, and says when to retry', async () => {
     const id = await createFullSession()
     for (const query of ['', '?wait=5']) {
       const answer = await post(service.url, id, 'x', {}, query)

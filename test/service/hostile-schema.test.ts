@@ -18,7 +18,7 @@ const createHostileSession = (pattern: string, text: string) => {
   return createScriptedSession(url, [{ tool_calls }, { text: 'done' }], { tools })
 }
 
-describe('an answer whose calls take forever to check', () => {
+describe('a model answer whose calls take forever to check', () => {
   it('is refused at the first attempt, and nothing else waits', async () => {
     const hostile = await createHostileSession('^(a+)+$', `${'a'.repeat(799)}!`)
     const other = await createScriptedSession(
@@ -42,7 +42,7 @@ describe('an answer whose calls take forever to check', () => {
     )
   })
 
-  it('is asked of the client when the pattern only looks as if it did', async () => {
+  it('is passed to the client if the pattern only looks slow', async () => {
     const id = await createHostileSession('^(a?){1000}$', 'a'.repeat(800))
     expect((await postAndAsk(url, id)).pending_tool_calls).toHaveLength(128)
   })

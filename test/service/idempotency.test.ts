@@ -69,7 +69,7 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
 ]
 
 describe.each(creating)('a request for %s', (_, prepare) => {
-  it('creates one thing and has one answer, however often and in whatever company it comes', async () => {
+  it('creates one resource and has one answer, however often and concurrently it is sent', async () => {
     const [path, body, headers] = await prepare()
     const before = await countAll()
     const key = newUuid()
@@ -81,7 +81,7 @@ describe.each(creating)('a request for %s', (_, prepare) => {
     expect(created.reduce((sum, count) => sum + count)).toBe(1)
   })
 
-  it('is not run again when its process died before it could answer', async () => {
+  it('does not create again if its process died before answering', async () => {
     const [path, body, headers] = await prepare()
     const key = newUuid()
     const first = await post(path, body, key, headers)
@@ -100,7 +100,7 @@ describe('a key', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  it('has the first answer, also when what was created has changed or is gone', async () => {
+  it('repeats the first answer, even if the resource has changed or is gone', async () => {
     const key = newUuid()
     const first = await post('/v1/sessions', { title: 'Old' }, key)
     await call(service.url, 'PATCH', `/v1/sessions/${first.body.id}`, { title: 'New' })
@@ -109,7 +109,7 @@ describe('a key', () => {
     expect(whole(await post('/v1/sessions', { title: 'Old' }, key))).toEqual(whole(first))
   })
 
-  it('does not undo what was changed since an agent was replaced', async () => {
+  it('does not undo changes made since an agent was replaced', async () => {
     const id = newAgentId()
     await post('/v1/agents', { ...agent, id })
     const key = newUuid()
@@ -122,7 +122,7 @@ describe('a key', () => {
     })
   })
 
-  it('is repeated although what it needed has gone', async () => {
+  it('repeats the answer even if a referenced agent has gone', async () => {
     const { body: archived } = await post('/v1/agents', agent)
     const key = newUuid()
     const first = await post('/v1/sessions', { agent_id: archived.id }, key)
@@ -131,7 +131,7 @@ describe('a key', () => {
     expect(whole(await post('/v1/sessions', { agent_id: archived.id }, key))).toEqual(whole(first))
   })
 
-  it('is kept with a fingerprint of the request as it is on the wire', async () => {
+  it('is stored with a fingerprint of the request as it was sent', async () => {
     const id = await createSession(service.url)
     const body = textMessage('Hi', { controls: { model_id: await modelId(service.url, 'llmsim-echo') } })
     const key = newUuid()
@@ -141,7 +141,7 @@ describe('a key', () => {
     expect(Buffer.from(fingerprint)).toEqual(createHash('sha256').update(JSON.stringify(request)).digest())
   })
 
-  it('is the same for both spellings of a session, and goes with it', async () => {
+  it('is the same for both spellings of a session id, and is deleted with the session', async () => {
     const id = await createSession(service.url)
     const key = newUuid()
     const first = await post(`/v1/sessions/${id}/messages`, textMessage('Hi'), key)
@@ -160,13 +160,13 @@ describe('a key', () => {
     expectError(await post('/v1/agents', agent, key), 409, sentence)
   })
 
-  it('is free again after a mistake', async () => {
+  it('can be used again after a refused request', async () => {
     const key = newUuid()
     expectError(await post('/v1/agents', { ...agent, capabilities: [{ ref: 'flying' }] }, key), 400, /flying/)
     expect((await post('/v1/agents', agent, key)).status).toBe(201)
   })
 
-  it('is a new one after its time', async () => {
+  it('is a new one after it has expired', async () => {
     const key = newUuid()
     const first = await post('/v1/sessions', {}, key)
     const age = (hours: number) => db().$executeRaw`
@@ -178,7 +178,7 @@ describe('a key', () => {
     expect([second.status, second.body.id === first.body.id]).toEqual([201, false])
   })
 
-  it('is deleted after its time', async () => {
+  it('is deleted after it has expired', async () => {
     const [old, recent] = [newUuid(), newUuid()]
     for (const key of [old, recent]) await post('/v1/sessions', {}, key)
     await db().idempotencyKey.updateMany({
@@ -189,7 +189,7 @@ describe('a key', () => {
     expect(await db().idempotencyKey.count({ where: { key: { in: [old, recent] } } })).toBe(1)
   })
 
-  it('is its user’s and organization’s own', async () => {
+  it('belongs to its user and organization', async () => {
     const actor = ANYBODY
     const scopes = [
       actor,

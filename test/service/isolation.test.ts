@@ -81,17 +81,17 @@ const report = (how: string, named: number) =>
     `isolation, ${how}: ${walked.length} operations, ${named} with ids of another organization\n`,
   )
 
-describe('what another organization has', () => {
+describe('the data of another organization', () => {
   it('is named in the requests of every operation', () => {
     const what = 'what can be sent to it, with every id that it takes in path, query, body or headers'
     expectEntryForEach(requests, 'test/support/requests.ts', what)
   })
 
-  it('is seen whole by its owner, so that a change is noticed', () => {
+  it('can be read completely by its owner, so that a change is noticed', () => {
     expectViewOfEach(views)
   })
 
-  it('is in tables that the walk knows, with rows of it in each', async () => {
+  it('is in tables that the walk knows, with rows in each', async () => {
     const { db } = service.platform.deps
     const found = await tablesWith(db, ORGANIZATION_COLUMNS)
     expectTablesKnown(found)
@@ -102,19 +102,19 @@ describe('what another organization has', () => {
     )
   })
 
-  it('is to a user what nobody has', async () => {
+  it('looks to a user as if it did not exist', async () => {
     const { ids, headers } = await createOwner(service.url)
     const named = await walk(ids, victim.ids, headers)
     expect(named).toBeGreaterThan(40)
     report('by login', named)
   })
 
-  it('is to an API key what nobody has', async () => {
+  it('looks to an API key as if it did not exist', async () => {
     const { ids, keyHeaders } = await createOwner(service.url)
     report('by API key', await walk(ids, victim.ids, keyHeaders))
   })
 
-  it('is what nobody has also when it is a session that was deleted', async () => {
+  it('looks as if it did not exist when it is a deleted session', async () => {
     const { ids, headers } = await createOwner(service.url)
     const { deletedSession } = victim.ids
     const theirs = { ...victim.ids, session: deletedSession, waitingSession: deletedSession }
@@ -123,13 +123,13 @@ describe('what another organization has', () => {
 })
 
 describe('the walk', () => {
-  it('finds what its caller can see', async () => {
+  it('fails for data that its caller can see', async () => {
     const { ids, headers } = await createOwner(service.url)
     await expect(walk(unknownIds(), ids, headers)).rejects.toThrow()
   })
 })
 
-describe('the organization of another as that of the request', () => {
+describe('another organization as that of the request', () => {
   const ways: [how: string, headers: (id: string) => Headers][] = [
     ['the header X-Org-Id', (id) => ({ 'X-Org-Id': id })],
     ['the cookie org_id', (id) => ({ Cookie: `org_id=${id}` })],
@@ -142,7 +142,7 @@ describe('the organization of another as that of the request', () => {
       return sent === undefined ? [] : [{ operation, sent: [sent, sent] }]
     })
 
-  it.each(ways)('is one that does not exist: %s', async (how, headersFor) => {
+  it.each(ways)('looks as if it did not exist: %s', async (how, headersFor) => {
     const { ids, token } = await createOwner(service.url)
     const nobodys = unknownIds()
     const headers = [victim.ids, nobodys].map(({ organization }) => ({ ...token, ...headersFor(organization) }))

@@ -30,7 +30,7 @@ async function measureRatio(url: string, email: string): Promise<number> {
 const isAlike = (ratio: number): boolean => ratio >= 0.8 && ratio <= 1.25
 
 // A busy machine may spoil a round, so one good round of three is enough. A real leak shows in every round.
-it('takes a login that fails as long for nobody as for somebody', async () => {
+it('a failing login takes as long for an unknown user as for a known one', async () => {
   await withService({ worker: false, environment: FULL_MODE }, async ({ url }) => {
     const { email } = await registerUser(url)
     const ratios: number[] = []

@@ -53,7 +53,7 @@ describe('posting a message', () => {
     expect((await list(id, '?order=asc')).body.data[0]).toEqual(body)
   })
 
-  it('names an image by its UUID, however it was given', async () => {
+  it('refers to an image by its UUID, in whatever form it was given', async () => {
     const image_id = '0193aaaa-bbbb-7ccc-8ddd-0123456789ab'
     for (const given of [image_id, unknownId('img')]) {
       const { status, body } = await post(await createSession(api), parts({ type: 'image_file', image_id: given }))

@@ -110,8 +110,8 @@ async function expectRefused(url: string, sent: Planned, headers: Headers): Prom
   expectRefusal({ ...sent, headers: both }, await send(url, { ...sent, headers: both }))
 }
 
-describe('the list of what is for everybody', () => {
-  it('is that of the contract', () => {
+describe('the list of public operations', () => {
+  it('is the one in the contract', () => {
     const inContract = operations.filter((operation) => endpointOf(operation).access === 'public')
     expect(inContract).toEqual(FOR_EVERYBODY)
   })
@@ -129,7 +129,7 @@ describe.each([
   })
   afterAll(() => service.stop())
 
-  it('nothing else answers those who are not known', async () => {
+  it('all other operations refuse unauthenticated requests', async () => {
     for (const operation of guarded) {
       const [sent] = variants(operation)
       await Promise.all(
@@ -139,13 +139,16 @@ describe.each([
     process.stdout.write(`no credentials, mode ${mode}: ${guarded.length} operations, ${credentials.length} ways\n`)
   })
 
-  it.each(['nothing', 'an API key that was revoked'])('whatever is wrong with a request: %s', async (what) => {
-    const headers = credentials.find(([name]) => name === what)?.[1] ?? {}
-    for (const operation of guarded)
-      await Promise.all(variants(operation).map((sent) => expectRefused(service.url, sent, headers)))
-  })
+  it.each(['nothing', 'an API key that was revoked'])(
+    'do so whatever else is wrong with a request: %s',
+    async (what) => {
+      const headers = credentials.find(([name]) => name === what)?.[1] ?? {}
+      for (const operation of guarded)
+        await Promise.all(variants(operation).map((sent) => expectRefused(service.url, sent, headers)))
+    },
+  )
 
-  it.each(ORGANIZATIONS)('nor does it tell them about an organization: %s', async (_, organization) => {
+  it.each(ORGANIZATIONS)('do so without revealing an organization: %s', async (_, organization) => {
     for (const operation of guarded) {
       const [sent] = variants(operation)
       const inOrganization = { ...sent, headers: organization }
@@ -155,7 +158,7 @@ describe.each([
     }
   })
 
-  it('what is for everybody answers', async () => {
+  it('public operations answer', async () => {
     for (const operation of FOR_EVERYBODY) {
       const [sent] = variants(operation)
       const { status, body } = await send(service.url, { ...sent, headers: fromSomewhere() })
@@ -166,7 +169,7 @@ describe.each([
 })
 
 describe('in mode none', () => {
-  it('everything answers those who are not known', async () => {
+  it('all operations answer unauthenticated requests', async () => {
     await withService({ worker: false }, async ({ url }) => {
       for (const operation of guarded) {
         const [sent] = variants(operation)

@@ -52,7 +52,7 @@ describe('the administrator where nobody has a password', () => {
     })
   })
 
-  it('is nobody who only has the e-mail, and is made by no e-mail where there are passwords', async () => {
+  it('is not an existing user with the e-mail address, nor chosen by e-mail while there are passwords', async () => {
     await withProvider({}, async (service) => {
       const { deps } = service.platform
       const [known, squatter] = [newSomebody(), await registerUser(service.url)]
@@ -69,7 +69,7 @@ describe('the administrator where nobody has a password', () => {
 })
 
 describe('an account', () => {
-  it('is another one at another provider, though it has the same number there', async () => {
+  it('differs from an account with the same id at another provider', async () => {
     await withProvider({}, async (service) => {
       const { deps } = service.platform
       const [here, there] = [newSomebody(), newSomebody()]
@@ -88,7 +88,7 @@ describe('an account', () => {
     })
   })
 
-  it('is told what is the matter where registration is not enabled', async () => {
+  it('gets a specific error if registration is not enabled', async () => {
     await withProvider({}, async (service) => {
       const [known, password] = [newSomebody(), await registerUser(service.url)]
       await whoIs(service, known)

@@ -85,7 +85,7 @@ describe('an answer that cannot be believed', () => {
     expectNobody((await signIn({ answer }, { from: 'then on' })).page, UNVERIFIED)
   })
 
-  it('is taken when nothing is wrong with it', async () => {
+  it('is accepted when nothing is wrong with it', async () => {
     const { page, browser } = await signIn({
       claims: { name: `  ${'é'.repeat(2000)}\0`, picture: 'javascript:alert(1)' },
     })
@@ -149,7 +149,7 @@ describe('a provider that does not answer', () => {
     expect(provider.requests.at(-1)).toBe(path)
   })
 
-  it('is silent when it is to describe itself', async () => {
+  it('is silent when asked for its metadata', async () => {
     const provider = await startFaultyProvider({ answer: { '/.well-known/openid-configuration': () => {} } })
     providers.push(provider)
     useProvider(provider.issuer, { timeoutMs: 100 })
@@ -170,12 +170,12 @@ describe('a provider that does not answer', () => {
   })
 })
 
-describe('what a provider says of itself', () => {
+describe('the metadata of a provider', () => {
   it.each<[string, Record<string, unknown>]>([
     ['is of another issuer', { issuer: 'https://accounts.example.com' }],
     ['has no issuer', { issuer: undefined }],
     ['has nowhere to sign in', { authorization_endpoint: undefined }],
-  ])('is of no use when it %s', async (_, metadata) => {
+  ])('is refused if it %s', async (_, metadata) => {
     const error = 'The identity provider does not describe itself as it has to'
     expectNobody((await signIn({ metadata })).page, { status: 502, error })
   })
@@ -191,7 +191,7 @@ describe('what a provider says of itself', () => {
     expect(provider.requests).toEqual(['/.well-known/openid-configuration'])
   })
 
-  it('is asked for once, by many at once, and again when it was of no use', async () => {
+  it('is fetched once for many sign-ins, and again if it was unusable', async () => {
     const provider = await startFaultyProvider({ answer: { '/.well-known/openid-configuration': json(500, {}) } })
     providers.push(provider)
     useProvider(provider.issuer)

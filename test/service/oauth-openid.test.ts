@@ -54,7 +54,7 @@ async function whoIs(browser: Browser, url = service.url): Promise<Json> {
 }
 
 describe('signing in with OpenID Connect', () => {
-  it('makes a user of whoever comes, sets the cookies and redirects', async () => {
+  it('creates a user, sets the cookies and redirects', async () => {
     const name = newName()
     const browser = createBrowser(service)
     const page = await signIn(name, browser)
@@ -66,7 +66,7 @@ describe('signing in with OpenID Connect', () => {
     expect(await whoIs(browser)).toMatchObject({ email: `${name}@example.com`, name, roles: ['member'] })
   })
 
-  it('says in the list of users where they sign in', async () => {
+  it('shows the provider in the list of users', async () => {
     const name = newName()
     const browser = createBrowser(service)
     await signIn(name, browser)
@@ -75,7 +75,7 @@ describe('signing in with OpenID Connect', () => {
     expect(body.data).toEqual([expect.objectContaining({ email: `${name}@example.com`, auth_provider: 'idpa' })])
   })
 
-  it('knows who comes again', async () => {
+  it('recognises a returning user', async () => {
     const [first, second] = [createBrowser(service), createBrowser(service)]
     const name = newName()
     await signIn(name, first)
@@ -96,12 +96,12 @@ describe('signing in with OpenID Connect', () => {
     await other.stop()
   })
 
-  it('is told of by the configuration', async () => {
+  it('is shown in the configuration', async () => {
     const { body } = await call(service.url, 'GET', '/v1/auth/config')
     expect(body).toMatchObject({ mode: 'full', oauth_providers: ['idpa'] })
   })
 
-  it('sends the browser away with a challenge, and keeps its answer from it', async () => {
+  it('redirects with a challenge whose verifier the browser cannot read', async () => {
     const browser = createBrowser(service)
     const page = await beginSignIn(browser, 'idpa')
     expect(page.location).toMatch(new RegExp(`^${provider.issuer}/auth\\?`))
@@ -134,7 +134,7 @@ describe('who may sign in', () => {
     expect(page.setCookies.filter((cookie) => /^(access|refresh)_token=/.test(cookie))).toEqual([])
   })
 
-  it('is only who is known where registration is off', async () => {
+  it('is only a known user if registration is off', async () => {
     const peer = await service.startPeer()
     peer.platform.deps.auth.hasSignup = false
     const known = newName()
@@ -143,7 +143,7 @@ describe('who may sign in', () => {
     expect(errorOf(await signIn(newName(), createBrowser(peer)))).toMatchObject({ status: 403 })
   })
 
-  it('is decided by the domain of the e-mail where domains are listed', async () => {
+  it('is decided by the e-mail domain if domains are listed', async () => {
     const peer = await service.startPeer()
     peer.platform.deps.auth.identityProviders.idpa = createOpenIdProvider({
       ...CLIENT,
@@ -158,7 +158,7 @@ describe('who may sign in', () => {
     }
   })
 
-  it('is nobody who changes their mind at the provider', async () => {
+  it('is nobody who cancels at the provider', async () => {
     const browser = createBrowser(service)
     const form = await openForm(browser, await beginSignIn(browser, 'idpa'))
     const abort = /href="([^"]+\/abort)"/.exec(form.text)?.[1] ?? ''
@@ -168,7 +168,7 @@ describe('who may sign in', () => {
   })
 })
 
-describe('the way back', () => {
+describe('the callback', () => {
   it('works once', async () => {
     const browser = createBrowser(service)
     const callback = await signInAtProvider(browser, newName())
@@ -180,7 +180,7 @@ describe('the way back', () => {
     expect(errorOf(await copy.open(callback))).toEqual({ status: 401, error: expect.stringMatching(/not be verified/) })
   })
 
-  it('is one for the browser that began, and its last sign-in', async () => {
+  it('is valid only for the browser that began, and for its last sign-in', async () => {
     const victim = createBrowser(service)
     const callback = await signInAtProvider(victim, newName())
     expect(errorOf(await createBrowser(service).open(callback))).toMatchObject({ status: 401 })
@@ -195,7 +195,7 @@ describe('the way back', () => {
     expect(await victim.open(callback)).toMatchObject({ status: 302 })
   })
 
-  it('takes no token of another kind for what the browser has kept', async () => {
+  it('accepts no other kind of token as the stored state', async () => {
     const user = await registerUser(service.url)
     const browser = createBrowser(service)
     for (const token of [user.accessToken, user.refreshToken, 'eyJhbGciOiJub25lIn0.e30.', 'x'.repeat(5000)]) {
@@ -268,7 +268,7 @@ describe('return_to', () => {
   })
 })
 
-describe('a provider that is not there', () => {
+describe('a provider that is not configured', () => {
   it.each(['idpb', 'idpc', 'IDPA', '__proto__', 'constructor'])('%s is not found', async (name) => {
     const browser = createBrowser(service)
     expect(errorOf(await beginSignIn(browser, name))).toMatchObject({ status: 404 })
@@ -278,7 +278,7 @@ describe('a provider that is not there', () => {
   it.each([
     ['none', { AUTH_MODE: 'none' }],
     ['admin', ADMIN_MODE],
-  ])('is every one in the mode %s', async (_, mode) => {
+  ])('is every provider in mode %s', async (_, mode) => {
     const environment = {
       ...mode,
       AUTH_IDPA_CLIENT_ID: CLIENT.clientId,

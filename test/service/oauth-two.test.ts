@@ -58,7 +58,7 @@ const UNVERIFIED = { status: 401, error: "The identity provider's answer could n
 const SILENT = { status: 502, error: 'The identity provider does not answer' }
 
 describe('signing in with OAuth 2', () => {
-  it('makes a user of whoever comes, sets the cookies and redirects', async () => {
+  it('creates a user, sets the cookies and redirects', async () => {
     const browser = createBrowser(service)
     const account = newAccount()
     const page = await signIn(account, browser)
@@ -71,7 +71,7 @@ describe('signing in with OAuth 2', () => {
     expect(body.data).toEqual([expect.objectContaining({ id: me.id, auth_provider: 'idpb' })])
   })
 
-  it('knows who comes again by their id, whatever their e-mail is now', async () => {
+  it('recognises a returning user by id, even if the e-mail address has changed', async () => {
     const [first, second] = [createBrowser(service), createBrowser(service)]
     const account = newAccount()
     await signIn(account, first)
@@ -80,7 +80,7 @@ describe('signing in with OAuth 2', () => {
     expect((await whoIs(second)).id).toBe((await whoIs(first)).id)
   })
 
-  it('makes one user of somebody who comes for the first time in several windows at once', async () => {
+  it('creates one user for concurrent first sign-ins of the same account', async () => {
     const account = newAccount()
     const browsers = Array.from({ length: 5 }, () => createBrowser(service))
     const { db } = service.platform.deps
@@ -103,7 +103,7 @@ describe('signing in with OAuth 2', () => {
     expect(new Set(ids).size).toBe(1)
   })
 
-  it('sends a challenge and the configured scope, beside what the address has', async () => {
+  it('sends a challenge and the configured scope, keeping the query of the configured URL', async () => {
     const page = await beginSignIn(createBrowser(service), 'idpb')
     expect(page.location).toMatch(new RegExp(`^${server.url}/login/oauth/authorize\\?`))
     expect(parametersOf(page)).toEqual({
@@ -118,14 +118,14 @@ describe('signing in with OAuth 2', () => {
     })
   })
 
-  it('asks the API as it wants to be asked', async () => {
+  it('sends the headers that the API requires', async () => {
     await signIn(newAccount())
     for (const headers of server.apiHeaders.slice(-2)) {
       expect(headers).toMatchObject({ accept: 'application/json', 'user-agent': 'agent-session-service' })
     }
   })
 
-  it('is told of by the configuration', async () => {
+  it('is shown in the configuration', async () => {
     const { body } = await call(service.url, 'GET', '/v1/auth/config')
     expect(body).toMatchObject({ mode: 'full', oauth_providers: ['idpb'] })
   })
@@ -141,7 +141,7 @@ describe('signing in with OAuth 2', () => {
     expect(await whoIs(browser)).toMatchObject(expected)
   })
 
-  it('understands an API that uses the words of OpenID Connect', async () => {
+  it('understands an API with the field names of OpenID Connect', async () => {
     const browser = createBrowser(service)
     const email = `sub-${newId()}@example.com`
     const user = { sub: `user|${newId()}`, email, email_verified: true, picture: 'https://a.example/2' }
@@ -184,7 +184,7 @@ describe('who may sign in', () => {
     expect(errorOf(await signIn(account))).toEqual({ status: 409, error: expect.stringMatching(/^email: /) })
   })
 
-  it('is only who is known where registration is off', async () => {
+  it('is only a known user if registration is off', async () => {
     const peer = await service.startPeer()
     peer.platform.deps.auth.hasSignup = false
     const known = newAccount()
@@ -194,7 +194,7 @@ describe('who may sign in', () => {
   })
 })
 
-describe('the way back', () => {
+describe('the callback', () => {
   it('works once', async () => {
     const browser = createBrowser(service)
     const callback = server.grant((await beginSignIn(browser, 'idpb')).location ?? '', newAccount())
@@ -205,7 +205,7 @@ describe('the way back', () => {
     expect(errorOf(await copy.open(callback))).toEqual(UNVERIFIED)
   })
 
-  it('is one for the browser that began', async () => {
+  it('is valid only for the browser that began', async () => {
     const [browser, other] = [createBrowser(service), createBrowser(service)]
     const callback = server.grant((await beginSignIn(browser, 'idpb')).location ?? '', newAccount())
     expect(errorOf(await createBrowser(service).open(callback))).toMatchObject({ status: 401 })
@@ -222,7 +222,7 @@ describe('the way back', () => {
     })
   })
 
-  it("takes no code of another browser's sign-in", async () => {
+  it('accepts no code of another browser’s sign-in', async () => {
     const [browser, other] = [createBrowser(service), createBrowser(service)]
     const stolen = new URL(server.grant((await beginSignIn(other, 'idpb')).location ?? '', newAccount()))
     const begun = await beginSignIn(browser, 'idpb')
@@ -230,7 +230,7 @@ describe('the way back', () => {
     expect(errorOf(page)).toEqual(UNVERIFIED)
   })
 
-  it('is not the one of another provider', async () => {
+  it('is not valid for another provider', async () => {
     const peer = await service.startPeer()
     const { identityProviders } = peer.platform.deps.auth
     identityProviders.idpa = identityProviders.idpb
@@ -249,12 +249,12 @@ describe('a provider that fails', () => {
     expect(errorOf(await browser.open(callbackFor('idpb', begun)))).toEqual(SILENT)
   })
 
-  it('does not keep the browser from going there', async () => {
+  it('does not prevent the redirect to it', async () => {
     server.failWith = 500
     expect(await beginSignIn(createBrowser(service), 'idpb')).toMatchObject({ status: 302 })
   })
 
-  it('is a mistake of the configuration when it does not know the service', async () => {
+  it('is reported as a configuration error if it does not know the service', async () => {
     const environment = { ...FULL_MODE, ...server.environment, AUTH_IDPB_CLIENT_SECRET: 'another-secret-of-a-test' }
     await withService({ worker: false, environment }, async (its) => {
       const browser = createBrowser(its)

@@ -66,7 +66,7 @@ describe('on_busy reject', () => {
     expect((await waitUntilIdle(api, id)).at(-2).type).toBe('turn.completed')
   })
 
-  it('takes it when the session is fresh, idle or cancelled', async () => {
+  it('accepts it when the session is fresh, idle or cancelled', async () => {
     const id = await createSession(api)
     for (let round = 0; round < 2; round++) {
       expect((await post(api, id, 'x', REJECT, '?wait=60')).body.turn.status).toBe('completed')
@@ -77,7 +77,7 @@ describe('on_busy reject', () => {
     expectSoundRecord(await listEvents(api, cancelled))
   })
 
-  it('takes one of many that come at once to an idle session', async () => {
+  it('accepts one of many concurrent messages to an idle session', async () => {
     const id = await createScriptedSession(api, [MUTE])
     const answers = await Promise.all(Array.from({ length: 8 }, () => post(api, id, 'x', REJECT)))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(7).fill(409)])
@@ -125,7 +125,7 @@ describe('on_busy interrupt', () => {
     expectError(await submit(api, id, [{ tool_call_id: 'a', result: 1 }]), 409)
   })
 
-  it('just runs in a session that is fresh or idle', async () => {
+  it('simply runs in a fresh or idle session', async () => {
     const id = await createSession(api)
     for (let round = 0; round < 2; round++) {
       expect((await post(api, id, 'x', INTERRUPT, '?wait=60')).body.turn.status).toBe('completed')
@@ -141,7 +141,7 @@ describe('on_busy interrupt', () => {
     expect([status, body.turn.status, body.output.content[0].text]).toEqual([200, 'completed', 'the answer'])
   })
 
-  it('can be streamed; the stream has its own turn only, those of the others their ends', async () => {
+  it('can be streamed, each stream having only its own turn, up to its end', async () => {
     const id = await createScriptedSession(api, [MUTE, { text: 'the answer' }])
     const streamed = (body: object) => openStream(api, `/v1/sessions/${id}/messages`, { method: 'POST', body })
     const running = await streamed(textMessage('one'))
@@ -161,7 +161,7 @@ describe('on_busy interrupt', () => {
     expect(own.events().at(-1).type).toBe('turn.completed')
   })
 
-  it('by many at once leaves one to run: the last that came', async () => {
+  it('by many at once lets only the last one run', async () => {
     const { id } = await createBusySession(api, 0, [MUTE, ...Array(20).fill({ text: 'the answer', delay_ms: 6000 })])
     const answers = await Promise.all(Array.from({ length: 15 }, (_, index) => post(api, id, `${index}`, INTERRUPT)))
     expect(answers.map(({ status }) => status)).toEqual(Array(15).fill(201))
@@ -174,23 +174,26 @@ describe('on_busy interrupt', () => {
 })
 
 describe('on_busy enqueue', () => {
-  it.each([{}, { on_busy: 'enqueue' }, { on_busy: null }])('answers 20 at once, each for itself (%j)', async (more) => {
-    const id = await createSession(api, { default_model_id: await modelId(api, 'llmsim-echo') })
-    const texts = Array.from({ length: 20 }, (_, index) => `message ${index}`)
-    const answers = await Promise.all(texts.map((text) => post(api, id, text, more)))
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201))
-    const events = await waitUntilIdle(api, id)
-    expectSoundRecord(events)
-    const bySequence = answers.sort((a, b) => a.body.sequence - b.body.sequence)
-    expect(turnsOf(events)).toEqual(bySequence.map(turnIdOf))
-    expect(turnsOf(events).map((turnId) => answerOf(events, turnId))).toEqual(
-      bySequence.map(({ body }) => body.content[0].text),
-    )
-    expect(events.filter((event) => event.type === 'session.idled')).toHaveLength(1)
-    expect(await statusOf(api, id)).toBe('idle')
-  })
+  it.each([{}, { on_busy: 'enqueue' }, { on_busy: null }])(
+    'answers 20 concurrent messages separately (%j)',
+    async (more) => {
+      const id = await createSession(api, { default_model_id: await modelId(api, 'llmsim-echo') })
+      const texts = Array.from({ length: 20 }, (_, index) => `message ${index}`)
+      const answers = await Promise.all(texts.map((text) => post(api, id, text, more)))
+      expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201))
+      const events = await waitUntilIdle(api, id)
+      expectSoundRecord(events)
+      const bySequence = answers.sort((a, b) => a.body.sequence - b.body.sequence)
+      expect(turnsOf(events)).toEqual(bySequence.map(turnIdOf))
+      expect(turnsOf(events).map((turnId) => answerOf(events, turnId))).toEqual(
+        bySequence.map(({ body }) => body.content[0].text),
+      )
+      expect(events.filter((event) => event.type === 'session.idled')).toHaveLength(1)
+      expect(await statusOf(api, id)).toBe('idle')
+    },
+  )
 
-  it.each(['wait', '', 'REJECT', 1, true, {}, []])('%j is no policy', async (on_busy) => {
+  it.each(['wait', '', 'REJECT', 1, true, {}, []])('%j is not a policy', async (on_busy) => {
     const id = await createSession(api)
     expectError(await post(api, id, 'x', { on_busy }), 400, /^on_busy: /)
     expect(await listEvents(api, id)).toEqual([])

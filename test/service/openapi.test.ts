@@ -37,7 +37,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('has component names that OpenAPI allows, and nothing of JSON Schema that is out of place', () => {
+  it('has valid component names, and no JSON Schema keywords that OpenAPI does not use', () => {
     for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/)
     expect(JSON.stringify(document)).not.toMatch(/"\$schema"|"\$defs"|"#\/\$defs/)
   })
@@ -133,7 +133,7 @@ describe('the app', () => {
 })
 
 describe('the documentation page', () => {
-  it('is served with everything it loads, from here alone', async () => {
+  it('loads everything from the service itself', async () => {
     const page = await call(api, 'GET', '/docs')
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     const loaded = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match: Json) => match[1])
@@ -148,7 +148,7 @@ describe('the documentation page', () => {
     expect((await call(api, 'GET', '/docs/start.js')).body).toContain("'openapi.json'")
   })
 
-  it('finds its parts with a slash at the end of its address and behind /api', async () => {
+  it('finds its assets with a trailing slash and behind /api', async () => {
     for (const path of ['/docs/', '/api/docs']) {
       const answer = await fetch(api.url + path)
       const asset = await fetch(new URL('docs/swagger-ui.css', answer.url))

@@ -85,7 +85,7 @@ describe('an organization', () => {
     }
   })
 
-  it('is one of a hundred at most of one owner, and all of them are listed', async () => {
+  it('is one of at most a hundred per owner, all of which are listed', async () => {
     const owner = await registerUser(service.url)
     const { db } = service.platform.deps
     const owned = Array.from({ length: 95 }, () => ({ id: crypto.randomUUID(), name: 'X' }))
@@ -101,7 +101,7 @@ describe('an organization', () => {
     expect(new Set(ids).size).toBe(101)
   })
 
-  it('is made once by a request with an Idempotency-Key', async () => {
+  it('is created once by a request with an Idempotency-Key', async () => {
     const owner = await registerUser(service.url)
     const headers = { ...owner.headers, 'Idempotency-Key': 'once' }
     const answers = await Promise.all(Array.from({ length: 6 }, () => post('/v1/orgs', { name: 'Once' }, headers)))
@@ -137,14 +137,14 @@ describe('the organization of a request', () => {
     }
   })
 
-  it('can be chosen anew by somebody whose cookie is out of date', async () => {
+  it('can be switched even if the cookie is out of date', async () => {
     const stale = { ...user.headers, Cookie: `org_id=${unknownId('org')}` }
     expect((await get('/v1/auth/me', stale)).body.roles).toEqual(['member'])
     expect(idsOf(await get('/v1/orgs', stale))).toContain(DEFAULT)
     expect((await post('/v1/users/me/switch-org', { org_id: DEFAULT }, stale)).status).toBe(200)
   })
 
-  it('is refused where it is none', async () => {
+  it('is refused if it is not an id', async () => {
     expectError(await get('/v1/sessions', { ...user.headers, 'X-Org-Id': 'x' }), 400, /^X-Org-Id: must be org_/)
     expectError(await get('/v1/sessions', { ...user.headers, Cookie: 'org_id=x' }), 404, /^Organization not found$/)
     for (const org_id of ['x', 1, null]) {

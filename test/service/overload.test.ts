@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe('a service whose connections to Postgres are all taken', () => {
-  it('says so, and when to come again', async () => {
+  it('says so, and when to retry', async () => {
     const { url, platform } = service
     const id = await createSession(url)
     const locker = new pg.Client({ connectionString: service.config.DATABASE_URL })

@@ -23,7 +23,7 @@ const FIRST_TURN = [
 ]
 
 describe('a plain turn', () => {
-  it('has the decided events in the decided order', async () => {
+  it('has the specified events in the specified order', async () => {
     const id = await createSession(api)
     await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
     const events = await waitUntilIdle(api, id)
@@ -43,7 +43,7 @@ describe('a plain turn', () => {
     ])
   })
 
-  it('streams the same events that the list tells', async () => {
+  it('streams the same events as the list', async () => {
     const id = await createSession(api)
     const stream = await openStream(api, `/v1/sessions/${id}/sse`)
     await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))

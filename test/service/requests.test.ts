@@ -82,7 +82,7 @@ describe('an unusual path or query', () => {
     '/v1/agents/%00',
     '/v1/sessions/%E0%A4%A/messages',
     '/v1/llm-models/a%2Fb',
-  ])('is a mistake of the caller: %s', async (path) => {
+  ])('is refused as a client error: %s', async (path) => {
     const { status, body } = await raw('GET', path)
     expect([status, JSON.parse(body)]).toEqual([400, { error: expect.stringMatching(/id: must be/) }])
   })
@@ -98,7 +98,7 @@ describe('an unusual path or query', () => {
     },
   )
 
-  it('is told in JSON when it is no HTTP', async () => {
+  it('is answered in JSON even if it is not HTTP', async () => {
     for (const [text, status] of [
       ['NONSENSE\r\n\r\n', 400],
       [head('GET', `/${'x'.repeat(20_000)}`), 431],
@@ -117,7 +117,7 @@ describe('X-Request-Id', () => {
     expect(headers.get('x-request-id')).toBe('abc-1/2')
   })
 
-  it('is made when there is none, or none that is fit for a log', async () => {
+  it('is generated if it is missing or unsuitable for a log', async () => {
     const made: (string | null)[] = []
     for (const given of [undefined, '', 'two words', 'x'.repeat(129), 'ä']) {
       const { headers } = await call(service.url, 'GET', '/health', undefined, given ? { 'X-Request-Id': given } : {})
@@ -134,8 +134,8 @@ describe('X-Request-Id', () => {
   })
 })
 
-describe('what the service did not expect', () => {
-  it('is 500 without a word about the cause', async () => {
+describe('an unexpected error', () => {
+  it('is 500 without its cause', async () => {
     const { body } = await call(service.url, 'POST', '/v1/agents', { name: 'An agent', system_prompt: '' })
     const { db } = service.platform.deps
     await db.$executeRaw`ALTER TABLE agents RENAME TO agents_that_are_gone`

@@ -29,7 +29,7 @@ const runsOf = async (service: TestService, client: Client) =>
   )
 
 describe('the schedule of retention', () => {
-  it('deletes what has expired, and its workflows say how much', async () => {
+  it('deletes what has expired, and its workflows report how much', async () => {
     const service = await start(true)
     const id = await createScriptedSession(service.url, [{ text: 'SECRET-ANSWER', thinking: 'SECRET-THOUGHT' }])
     await post(service.url, id)

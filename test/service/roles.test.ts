@@ -132,7 +132,7 @@ const allowedTo =
   (operation) =>
     decisions.includes(DECISIONS[operation] ?? 'operator')
 
-describe('who may do what', () => {
+describe('the access to operations', () => {
   it('is decided for every operation', () => {
     const what = `who may do it: ${Object.keys(ACCESS).join(', ')}`
     expectEntryForEach(DECISIONS, 'test/service/roles.test.ts', what)
@@ -158,12 +158,12 @@ describe('of the default organization', () => {
 })
 
 describe('of another organization', () => {
-  it('the owner may do everything but what is of the installation', async () => {
+  it('the owner may do everything except operate the installation', async () => {
     const { headers } = await addOwnOrganization(url, await registerUser(url))
     await walk('owner of another organization', headers, allowedTo('signed in', 'member', 'admin'))
   })
 
-  it("the operator's rights do not come along", async () => {
+  it('an operator has no operator rights', async () => {
     const operator = await logInUser(url, ADMIN)
     const { headers } = await addOwnOrganization(url, operator)
     await walk('operator in another organization', headers, allowedTo('signed in', 'member', 'admin'))
@@ -171,7 +171,7 @@ describe('of another organization', () => {
 })
 
 describe('an organization', () => {
-  it('is changed by its owners and administrators only, whichever the organization of the request is', async () => {
+  it('is changed only by its owners and administrators, whatever the organization of the request', async () => {
     const user = await registerUser(url)
     const own = await addOwnOrganization(url, user)
     const patch = (id: string, headers: Headers) => call(url, 'PATCH', `/v1/orgs/${id}`, { name: 'Changed' }, headers)
@@ -209,7 +209,7 @@ describe('an API key', () => {
     ],
     [['auth:write'], (operation) => isOf('auth')(operation) && isForKeys(operation)],
     [['read', 'sessions:write'], (operation) => isRead(operation) || isOf('sessions')(operation)],
-  ])('of an owner may be used for what its scopes say: %j', async (scopes, isAllowed) => {
+  ])('of an owner may do what its scopes allow: %j', async (scopes, isAllowed) => {
     await walk(`API key ${JSON.stringify(scopes)}`, await keyWith(scopes), isAllowed)
   })
 
@@ -220,7 +220,7 @@ describe('an API key', () => {
     await walk("a member's API key", key, (operation) => isAllowed(operation) && isForKeys(operation))
   })
 
-  it('of another organization is not for the installation, whatever the request names', async () => {
+  it('of another organization cannot operate the installation, whatever the request names', async () => {
     const { headers } = await addOwnOrganization(url, await registerUser(url))
     const isAllowed = allowedTo('signed in', 'member', 'admin')
     const key = { ...(await keyWith(null, headers)), ...inDefault }
@@ -228,8 +228,8 @@ describe('an API key', () => {
   })
 })
 
-describe('what is for anybody', () => {
-  it('is refused to nobody for want of rights', async () => {
+describe('public operations', () => {
+  it('are never refused with 403', async () => {
     const anybodys = operations.filter((operation) => DECISIONS[operation] === 'anybody')
     for (const operation of anybodys) expect([operation, await statusOf(operation, {})]).not.toEqual([operation, 403])
   })

@@ -92,7 +92,7 @@ describe('the check of logs', () => {
     return () => check.expectNoSecrets()
   }
 
-  it('is satisfied with what has no secret', () => {
+  it('accepts lines without secrets', () => {
     for (const plain of ['nothing', 'Bearer', 'ask-1', 'https://example.com/a:b@c', 'task-1', 'ask_0123'])
       expect(lineWith(plain)).not.toThrow()
   })
@@ -116,7 +116,7 @@ describe('the check of logs', () => {
     expect(lineWith(secret)).toThrow(/is in this line of the log/)
   })
 
-  it('finds every secret of the configuration, and every field of a request that is one by its name', () => {
+  it('finds every secret of the configuration, and every request field named like one', () => {
     expectEachSecretSet(service.config, 'test/service/secret-logs.test.ts')
     for (const secret of secretsOf(service.config)) {
       const check = createLogCheck(secretsOf(service.config))
@@ -130,7 +130,7 @@ describe('the check of logs', () => {
     })
   })
 
-  it('fails the stop of a service that has logged one, when all is stopped', async () => {
+  it('fails the stop of a service that has logged one, after everything has stopped', async () => {
     const leaky = await startService({ worker: false })
     leaky.platform.deps.log.debug({ token: `Bearer ${'x'.repeat(20)}` }, 'planted')
     leaky.platform.deps.log.child({ of: 'a child' }).debug('fine')
@@ -140,7 +140,7 @@ describe('the check of logs', () => {
 })
 
 describe('the log', () => {
-  it('has no secret of those who sign in, rightly or not', async () => {
+  it('has no secret of successful or failed sign-ins', async () => {
     const user = await registerUser(url)
     const { email, password } = await logInUser(url, user)
     const post = (path: string, body: Json) => call(url, 'POST', path, body, fromSomewhere())
@@ -157,7 +157,7 @@ describe('the log', () => {
     service.logCheck.expectNoSecrets()
   })
 
-  it.each(['check', 'rename'] as const)('has nothing of a request when Postgres fails: %s', async (how) => {
+  it.each(['check', 'rename'] as const)('contains nothing of a request when Postgres fails: %s', async (how) => {
     const answers: Json[] = []
     for (const [table, request] of await failingRequests()) {
       const { status } = await breaking(how, table, request)
@@ -167,7 +167,7 @@ describe('the log', () => {
     service.logCheck.expectNoSecrets()
   })
 
-  it('has nothing of the arguments of a query that cannot be', async () => {
+  it('contains no arguments of an invalid query', async () => {
     const { db, log } = service.platform.deps
     const data = { id: TEXT, email: TEXT, passwordHash: '$argon2id$', name: 5 as never }
     const error = await db.user.create({ data }).catch((caught: Error) => caught)

@@ -47,7 +47,7 @@ describe('PATCH', () => {
     expect(await get(before.id)).toEqual(body)
   })
 
-  it('loses nothing of two at once', async () => {
+  it('loses neither of two concurrent changes', async () => {
     for (let round = 0; round < 10; round++) {
       const { id } = await create({ title: 'Old', tags: ['old'] })
       await Promise.all([ask('PATCH', `/${id}`, { title: 'New' }), ask('PATCH', `/${id}`, { tags: ['new'] })])
@@ -77,7 +77,7 @@ describe('PATCH', () => {
 })
 
 describe('features', () => {
-  it('are those of the available capabilities of agent and session, with what these depend on, each once', async () => {
+  it('are those of the available capabilities of agent and session and their dependencies, each once', async () => {
     const agent = { capabilities: [{ ref: 'disk' }, { ref: 'later' }, { ref: 'noop' }] }
     const id = await createSession(service.url, agent, { capabilities: [{ ref: 'vault' }] })
     expect((await get(id)).features).toEqual(['file_system', 'secrets', 'key_value'])
@@ -115,7 +115,7 @@ describe('pinning', () => {
     expect((await order()).map(([index]: number[]) => index)).toEqual([2, 1, 0])
   })
 
-  it('takes {} and an empty body that calls itself JSON', async () => {
+  it('takes {} and an empty body with the JSON content type', async () => {
     const { id } = await create()
     for (const body of [{}, '']) expect((await ask('PUT', `/${id}/pin`, body)).status).toBe(204)
   })
@@ -184,7 +184,7 @@ describe('a list', () => {
     },
   )
 
-  it('finds every place on days on which clocks change, whatever the time zone of the database', async () => {
+  it('finds every page on days on which clocks change, whatever the time zone of the database', async () => {
     const { db } = service.platform.deps
     const organizationId = await addOrganization(db)
     const hours = Array.from({ length: 72 }, (_, hour) => new Date(Date.UTC(2026, 2, 28, hour, 30)))
@@ -219,7 +219,7 @@ describe('a list', () => {
 })
 
 describe('a session of another organization', () => {
-  it('is not there for anybody else', async () => {
+  it('is not found by others', async () => {
     const { db } = service.platform.deps
     const organizationId = await addOrganization(db)
     const { id: uuid } = await db.session.create({ data: { id: newUuid(), organizationId, harnessId: newUuid() } })

@@ -92,7 +92,7 @@ const untilWorkflowEnds = (turnId: string) =>
   )
 
 describe('deleting a session', () => {
-  it('leaves nothing of it, but the usage of its agent', async () => {
+  it('leaves only the usage of its agent', async () => {
     const id = await createSession(service.url, {})
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
@@ -127,7 +127,7 @@ describe('deleting a session', () => {
     await untilGone(id)
   })
 
-  it('ends a turn that waits for its client, those that queue, and whoever waits for an answer', async () => {
+  it('ends a waiting turn, queued turns, and requests that wait for an answer', async () => {
     const steps = [{ tool_calls: [{ name: 'ask', arguments: {} }] }, endless]
     const id = await createScriptedSession(service.url, steps, { tools: [question] })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('First'))
@@ -142,7 +142,7 @@ describe('deleting a session', () => {
     for (const one of [id, other]) await untilGone(one)
   })
 
-  it('at once with messages and other deletions happens once, and nothing is left', async () => {
+  it('concurrent with messages and other deletions happens once, and nothing is left', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await createScriptedSession(service.url, [endless])
       const answers = await Promise.all([
@@ -183,7 +183,7 @@ describe('a deletion that was not finished', () => {
     await untilGone(id)
   })
 
-  it('is finished by several workers at once, of which none takes the others to be done', async () => {
+  it('is finished by several workers at once, none of which ends it while another still deletes', async () => {
     const { deps } = service.platform
     const peer = (await service.startPeer()).platform.deps
     const id = newUuid()
@@ -198,7 +198,7 @@ describe('a deletion that was not finished', () => {
     await Promise.all(sweeps)
   })
 
-  it('because somebody deleted the row by hand is finished by the sweeper', async () => {
+  it('because the row was deleted by hand is finished by the sweeper', async () => {
     const { deps } = service.platform
     const id = await createSession(service.url)
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
@@ -209,7 +209,7 @@ describe('a deletion that was not finished', () => {
     await expectGone(id)
   })
 
-  it('because its process died is finished by the sweeper, however many events there were', async () => {
+  it('because its process died is finished by the sweeper, however many events there are', async () => {
     const { deps } = service.platform
     const id = newUuid()
     await insertEvents(id, 25_000)

@@ -20,7 +20,7 @@ const get = (id: string) => call(api, 'GET', `/v1/sessions/${id}`)
 const list = (query: string) => call(api, 'GET', `/v1/sessions${query}`)
 
 describe('creating a session', () => {
-  it('needs nothing: no body', async () => {
+  it('needs no body', async () => {
     const { status, body } = await create()
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -48,12 +48,12 @@ describe('creating a session', () => {
     expect((await get(body.id)).body).toEqual(body)
   })
 
-  it('takes {} and an empty body that calls itself JSON', async () => {
+  it('takes {} and an empty body with the JSON content type', async () => {
     expect((await create({})).status).toBe(201)
     expect((await create('', { 'Content-Type': 'application/json' })).status).toBe(201)
   })
 
-  it('keeps what it is given', async () => {
+  it('stores all given fields', async () => {
     const { body: agent } = await call(api, 'POST', '/v1/agents', { name: 'A', system_prompt: 'Help.' })
     const given = {
       agent_id: agent.id,
@@ -107,7 +107,7 @@ describe('a limit of a session', () => {
 })
 
 describe('getting a session', () => {
-  it('knows both prefixes and answers with the long one', async () => {
+  it('accepts both prefixes and answers with the long one', async () => {
     const id = await createSession(api)
     expect((await get(id.replace('session_', 'sess_'))).body).toMatchObject({ id })
   })
@@ -124,7 +124,7 @@ describe('getting a session', () => {
     },
   )
 
-  it('shows what a turn has left: status, previews, usage, times', async () => {
+  it('shows the effects of a turn: status, previews, usage, times', async () => {
     const id = await createSession(api, {}, { model_id: await modelId(api, 'llmsim-echo') })
     const long = '🦉'.repeat(150) + 'x'.repeat(100)
     await call(api, 'POST', `/v1/sessions/${id}/messages`, textMessage(long))
@@ -161,7 +161,7 @@ describe('listing sessions', () => {
     expect(body).toMatchObject({ total: 103, limit: 20, offset: 0 })
   })
 
-  it('goes on at an offset, to the end and past it', async () => {
+  it('continues at an offset, to the end and past it', async () => {
     const { body } = await list(`?agent_id=${agent_id}&limit=5&offset=100`)
     expect(titles(body)).toEqual(['2', '1', '0'])
     expect(body).toMatchObject({ total: 103, limit: 5, offset: 100 })
@@ -180,7 +180,7 @@ describe('listing sessions', () => {
     }
   })
 
-  it('lists no session of an agent that has none', async () => {
+  it('lists nothing for an agent without sessions', async () => {
     expect((await list(`?agent_id=${unknownId('agent')}`)).body).toMatchObject({ data: [], total: 0 })
   })
 

@@ -29,7 +29,7 @@ describe('one address', () => {
     ['login', 10],
     ['register', 5],
     ['refresh', 30],
-  ])('may try to %s so often a minute, at all processes together', async (what, limit) => {
+  ])('may try to %s a limited number of times a minute, over all processes', async (what, limit) => {
     const peer = await service.startPeer()
     await waitForRedis(peer)
     const headers = fromSomewhere()
@@ -48,7 +48,7 @@ describe('one address', () => {
     expect((await attempt(service.url, what, fromSomewhere())).status).not.toBe(429)
   })
 
-  it('is the one that our own proxy names, not what a caller makes up', async () => {
+  it('is the one from the trusted proxy, not one that a caller invents', async () => {
     const { 'X-Forwarded-For': address } = fromSomewhere()
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
@@ -58,7 +58,7 @@ describe('one address', () => {
     expect(refused(answers)).toHaveLength(2)
   })
 
-  it('is that of the connection where no proxy is believed', async () => {
+  it('is that of the connection if no proxy is trusted', async () => {
     await withService({ worker: false, environment: { ...FULL_MODE, TRUSTED_PROXIES: '0' } }, async (unproxied) => {
       await waitForRedis(unproxied)
       const attempts = Array.from({ length: 12 }, () => attempt(unproxied.url, 'login', fromSomewhere()))
@@ -67,7 +67,7 @@ describe('one address', () => {
     })
   })
 
-  it('is a network in IPv6, and the same in both manners of writing IPv4', async () => {
+  it('is a network in IPv6, and the same in both notations of IPv4', async () => {
     const network = `2001:db8:${Math.floor(Math.random() * 0xffff).toString(16)}:1`
     const ofNetwork = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `${network}::${n + 1}` }))
     expect(refused(await Promise.all(ofNetwork.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
@@ -78,7 +78,7 @@ describe('one address', () => {
     expect(refused(await Promise.all(written.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
   })
 
-  it('is not another one by its port', async () => {
+  it('does not depend on the port', async () => {
     const { 'X-Forwarded-For': address = '' } = fromSomewhere()
     const written = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `${address}:${4000 + n}` }))
     expect(refused(await Promise.all(written.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
@@ -87,7 +87,7 @@ describe('one address', () => {
     expect(refused(await Promise.all(ofSix.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
   })
 
-  it('is that of the connection where the proxy writes none', async () => {
+  it('is that of the connection if the proxy sends none', async () => {
     const written = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `unknown-${n}` }))
     const answers = await Promise.all(written.map((each) => attempt(service.url, 'refresh', each)))
     expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(401))
@@ -97,13 +97,13 @@ describe('one address', () => {
     expect(refused(more)).toHaveLength(2)
   })
 
-  it('has ten times as much with its whole network', async () => {
+  it('shares ten times the limit with its whole network', async () => {
     const net = `2001:db8:${Math.floor(Math.random() * 0xffff).toString(16)}`
     const ofNet = Array.from({ length: 53 }, (_, n) => ({ 'X-Forwarded-For': `${net}:${n.toString(16)}::1` }))
     expect(refused(await Promise.all(ofNet.map((each) => attempt(service.url, 'register', each))))).toHaveLength(3)
   })
 
-  it('is counted also while Redis is away, by each process for itself', async () => {
+  it('is counted by each process separately while Redis is away', async () => {
     const site = await startRedisSite({ worker: false, environment: FULL_MODE })
     try {
       await site.stopRedis()

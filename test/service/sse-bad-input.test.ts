@@ -44,7 +44,7 @@ const flipped = (id: string, at: number) => {
   return `${id.slice(0, at)}${digit.toString(16)}${id.slice(at + 1)}`
 }
 
-describe('a cursor that is no cursor', () => {
+describe('an invalid cursor', () => {
   const forms = (): [string, string][] => [
     ['empty hex', 'event_'],
     ['a bare uuid', toUuid(lastId())],
@@ -94,7 +94,7 @@ describe('a cursor that is no cursor', () => {
     await untilNoStreams()
   })
 
-  it('is refused when it is of another session of the organization', async () => {
+  it('is refused if it belongs to another session of the organization', async () => {
     const other = await createOpenTurn(service.platform.deps)
     const [event] = await listEvents(service.url, other.id)
     expectError(await get(`?since_id=${event.id}`), 400, 'since_id is not the id of an event of this session')
@@ -228,7 +228,7 @@ describe('a client that sends garbage', () => {
     await untilNoStreams()
   }
 
-  it('before its request is told so and cut off', async () => {
+  it('before its request gets an error and is cut off', async () => {
     const { socket, heard, closed } = openRaw()
     socket.write(Buffer.concat([GARBAGE, Buffer.from(streamHead())]))
     await closed
@@ -245,7 +245,7 @@ describe('a client that sends garbage', () => {
     await expectUnharmed()
   })
 
-  it('while it is streamed to loses its stream at the most', async () => {
+  it('during its stream loses at most that stream', async () => {
     const { socket, until } = openRaw()
     socket.write(streamHead())
     await until('event: connected')
@@ -256,7 +256,7 @@ describe('a client that sends garbage', () => {
     await expectUnharmed()
   })
 
-  it('of 10 MB while it is streamed to costs no memory', async () => {
+  it('of 10 MB during its stream costs no memory', async () => {
     const before = await leastLiveBytes()
     const { socket, until, closed } = openRaw()
     socket.write(streamHead())
@@ -280,7 +280,7 @@ describe('a client that sends garbage', () => {
     await expectUnharmed()
   })
 
-  it.each([2, 20])('or, not waiting for the end of its stream, %i requests more, harms nobody', async (many) => {
+  it.each([2, 20])('or %i more requests before the end of its stream harms nobody', async (many) => {
     const { socket, until, closed } = openRaw()
     const requests = Array.from({ length: many }, () => head('GET', '/health', { Connection: 'keep-alive' }))
     socket.write(streamHead() + requests.join('') + streamHead())

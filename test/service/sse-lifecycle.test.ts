@@ -70,7 +70,7 @@ describe('a stream that stays open', () => {
     })
   })
 
-  it('is cycled after a time that differs by a fifth, and told to come back at once', async () => {
+  it('is cycled after a time that varies by a fifth, and asked to reconnect at once', async () => {
     const cycleMs = 1234
     const timers = jest.spyOn(globalThis, 'setTimeout')
     await withService({ worker: false, sse: { cycleMs } }, async ({ url, api }) => {
@@ -141,7 +141,7 @@ describe('a stream that waits for Postgres', () => {
     })
   })
 
-  it('from before the server shuts down until after is told at once', async () => {
+  it('that opens while the server shuts down is notified at once', async () => {
     await withService({ worker: false }, async (service) => {
       const { url, api } = await service.startPeer()
       const id = await createSession(url)
@@ -162,7 +162,7 @@ describe('a stream that waits for Postgres', () => {
   })
 })
 
-describe('an answer that does not end, and one that nobody reads', () => {
+describe('an endless answer, and an unread one', () => {
   it('do not keep the server from shutting down', async () => {
     await withService({ worker: false }, async (service) => {
       const peer = await service.startPeer()
@@ -184,7 +184,7 @@ describe('an answer that does not end, and one that nobody reads', () => {
 })
 
 describe('a client that takes nothing of what it asked for', () => {
-  it('is a slow consumer after a while, and told so when it reads on', async () => {
+  it('becomes a slow consumer after a while, and learns it when it continues reading', async () => {
     await withService({ worker: false, sse: { stalledMs: 3000, flushMs: 600_000 } }, async (service) => {
       const { stream } = await openUnread(service)
       await waitFor(async () => service.api.openStreams() === 0, 'the client to be given up')
@@ -194,7 +194,7 @@ describe('a client that takes nothing of what it asked for', () => {
     })
   })
 
-  it('loses its connection when it does not even take the end', async () => {
+  it('loses its connection if it does not even read the end', async () => {
     await withService({ worker: false, sse: { stalledMs: 3000, flushMs: 3000 } }, async (service) => {
       const { stream } = await openUnread(service)
       await waitFor(async () => service.api.openStreams() === 0, 'the client to be given up')
@@ -207,7 +207,7 @@ describe('a client that takes nothing of what it asked for', () => {
 })
 
 describe('a client that waits for an answer', () => {
-  it('gets what there is when the server shuts down, which does not wait for the turn', async () => {
+  it('gets the events so far when the server shuts down, which does not wait for the turn', async () => {
     await withService({}, async (service) => {
       const { url, api } = await service.startPeer()
       const id = await createScriptedSession(url, [MUTE])
@@ -222,7 +222,7 @@ describe('a client that waits for an answer', () => {
 })
 
 describe('a session that is deleted in the middle of a replay', () => {
-  it('ends its stream with whole events and a word', async () => {
+  it('ends its stream with complete events and a reason', async () => {
     await withService({ worker: false }, async (service) => {
       const { id, stream } = await openUnread(service)
       const record = await listEvents(service.url, id)

@@ -104,7 +104,7 @@ describe('a stream', () => {
     expect(stream.events()).toEqual(after)
   })
 
-  it('says when to come back: the later, the longer nothing happened', async () => {
+  it('gives a retry delay that grows while nothing happens', async () => {
     const { id: quiet, writer } = await createOpenTurn(service.platform.deps)
     const stream = await open(quiet)
     await stream.until((frame) => frame.id !== undefined)
@@ -125,7 +125,7 @@ describe('a stream', () => {
     expect(hints.slice(1)).toEqual([100, 200, 200, 400, 400, 500, 500, 100])
   })
 
-  it('is the same for all who listen, whenever they came', async () => {
+  it('is the same for all clients, whenever they connected', async () => {
     const session = await createSession(service.url, {}, { model_id: await modelId(service.url, 'llmsim-latency') })
     const early = await open(session)
     await post(session)
@@ -140,7 +140,7 @@ describe('a stream', () => {
     }
   })
 
-  it('goes on after since_id, or after Last-Event-ID when that is absent', async () => {
+  it('continues after since_id, or after Last-Event-ID if that is absent', async () => {
     expect(ids(await replay(`?since_id=${all[3].id}`))).toEqual(ids(all.slice(4)))
     expect(ids(await replay('', { 'Last-Event-ID': all[5].id }))).toEqual(ids(all.slice(6)))
     expect(ids(await replay(`?since_id=${all[3].id}`, { 'Last-Event-ID': all[5].id }))).toEqual(ids(all.slice(4)))
@@ -169,7 +169,7 @@ describe('a stream', () => {
     ['since_id=event_1', {}, /^since_id must be event_/],
     [`since_id=${unknownId('event')}`, {}, /^since_id is not the id of an event of this session/],
     ['', { 'Last-Event-ID': 'event_1' }, /must be event_/],
-  ])('is refused for a mistake, as JSON: ?%s', async (query, headers, sentence) => {
+  ])('is refused as JSON for an invalid request: ?%s', async (query, headers, sentence) => {
     const answer = await call(service.url, 'GET', `/v1/sessions/${id}/sse?${query}`, undefined, headers)
     expectError(answer, 400, sentence)
   })
@@ -179,7 +179,7 @@ describe('a stream', () => {
     expectError(await call(service.url, 'GET', '/v1/sessions/session_1/sse'), 400, /^session_id: /)
   })
 
-  it('is one of at most twelve on a session, and a closed one makes room', async () => {
+  it('is one of at most twelve for a session, and a closed one makes room', async () => {
     const session = await createSession(service.url)
     await waitFor(async () => service.api.openStreams() === 0, 'the streams of other tests to be closed')
     const streams = await Promise.all(Array.from({ length: 12 }, () => open(session)))
@@ -202,7 +202,7 @@ describe('a stream', () => {
 })
 
 describe('streams of a process', () => {
-  it('are as many as it takes, and each that is closed makes room for one', async () => {
+  it('are limited, and each that is closed makes room for another', async () => {
     await withService({ worker: false, sse: { maxStreams: 3 } }, async ({ url, api }) => {
       const path = async () => `/v1/sessions/${await createSession(url)}/sse`
       const streams = [await openStream(url, await path()), await openStream(url, await path())]
@@ -220,7 +220,7 @@ describe('streams of a process', () => {
 })
 
 describe('streams of an organization', () => {
-  it('are as many as it may have, and each that is closed makes room for one', async () => {
+  it('have a limit of their own, and each that is closed makes room for another', async () => {
     const environment = FULL_MODE
     await withService({ worker: false, environment, sse: { maxStreamsPerOrganization: 3 } }, async ({ url, api }) => {
       const user = await registerUser(url)

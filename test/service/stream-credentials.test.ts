@@ -111,7 +111,7 @@ describe('a stream', () => {
     }
   })
 
-  it('is not all: who waits for an answer waits in vain', async () => {
+  it('is not the only one: a waiting request is refused too', async () => {
     const leaving = await logInUser(service.url, user)
     const session = await createScriptedSession(
       service.url,
@@ -135,7 +135,7 @@ describe('a stream', () => {
     expectError(await waiting, 401, /^Authentication required$/)
   })
 
-  it('ends in one organization, and goes on in another', async () => {
+  it('ends in one organization, and continues in another', async () => {
     const { db } = service.platform.deps
     const { headers: own, id } = await addOwnOrganization(service.url, user)
     const session = await createSession(service.url, undefined, {}, own)
@@ -157,7 +157,7 @@ describe('a stream', () => {
     for (const stream of streams) await expectEndOf(stream)
   })
 
-  it('stays while its credential cannot be checked, and ends when it can be and is revoked', async () => {
+  it('stays open while its credential cannot be checked, and ends once it is found revoked', async () => {
     const { db, log } = service.platform.deps
     const leaving = await logInUser(service.url, user)
     const stream = await open(leaving.headers)
@@ -181,7 +181,7 @@ describe('a stream', () => {
 })
 
 describe('the check of credentials', () => {
-  it('finds those that nobody knows, and none where none are given', async () => {
+  it('finds unknown credentials, and nothing in an empty list', async () => {
     const { deps } = service.platform
     const { id, organizationId } = { id: crypto.randomUUID(), organizationId: crypto.randomUUID() }
     expect(await findEnded(deps, [{ id, organizationId }])).toEqual(new Set([`${id} ${organizationId}`]))

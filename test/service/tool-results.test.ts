@@ -113,7 +113,7 @@ describe('tool results that are refused', () => {
     expect(await listEvents(api, id)).toEqual(before)
   })
 
-  it('a body that is none', async () => {
+  it('a missing body', async () => {
     const { id, turnId } = waiting
     const path = `/v1/sessions/${id}/tool-results`
     expectError(await call(api, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
@@ -159,7 +159,7 @@ describe('tool results that are refused', () => {
 })
 
 describe('tool results for a session', () => {
-  it('that is not there are not found', async () => {
+  it('that does not exist are not found', async () => {
     expectError(await submit(api, unknownId('session'), [RESULT]), 404, 'Session not found')
     expectError(await submit(api, 'session_1', [RESULT]), 400, /^session_id: /)
   })
@@ -196,7 +196,7 @@ describe('tool results for a session', () => {
     expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
   })
 
-  it('that has all of them conflict', async () => {
+  it('that has received all of them conflict', async () => {
     const { id } = await createWaitingSession(MUTE)
     await submit(api, id, [RESULT, OTHER])
     expectError(await submit(api, id, [RESULT, OTHER]), 409)
@@ -214,7 +214,7 @@ describe('tool results for a session', () => {
     expect(events.at(-2).type).toBe('turn.cancelled')
   })
 
-  it.each([2, 8])('%i times at once are taken once', async (times) => {
+  it.each([2, 8])('sent %i times at once are accepted once', async (times) => {
     const { id } = await createWaitingSession()
     const answers = await Promise.all(
       Array.from({ length: times }, (_, index) =>
@@ -235,7 +235,7 @@ describe('tool results for a session', () => {
 })
 
 describe('a message while the turn waits for tool results', () => {
-  it('takes its place: its calls are cancelled, and the session goes on without idling', async () => {
+  it('supersedes it: its calls are cancelled, and the session continues without becoming idle', async () => {
     const { id, turnId } = await createWaitingSession({ text: 'slow', delay_ms: 3000 })
     await submit(api, id, [RESULT])
     const stream = await openStream(api, `/v1/sessions/${id}/sse`)
@@ -262,7 +262,7 @@ describe('a message while the turn waits for tool results', () => {
     expect(next).toMatchObject({ id: turnIdOf(answer), status: 'completed' })
   })
 
-  it('and its last results at the same moment: one of both comes first, and nothing is lost', async () => {
+  it('and its last results at the same time are processed one after the other, and nothing is lost', async () => {
     for (let round = 0; round < 10; round++) {
       const { id } = await createWaitingSession()
       const [submitted, posted] = await Promise.all([submit(api, id, [RESULT, OTHER]), post(api, id, 'Never mind')])
@@ -276,7 +276,7 @@ describe('a message while the turn waits for tool results', () => {
     }
   })
 
-  it('gives the model a cancelled result for what was not answered', async () => {
+  it('gives the model a cancelled result for each unanswered call', async () => {
     const { id } = await createWaitingSession()
     await post(api, id, 'Never mind')
     const events = await waitUntilIdle(api, id)

@@ -34,7 +34,7 @@ const parsed = (result: Json): Json => JSON.parse(result.result[0].text)
 const runsOf = async (callId: string): Promise<LabRun[]> => (await api.labRuns()).filter((run) => run.callId === callId)
 
 describe('a turn whose model calls tools', () => {
-  it('runs them in parallel, tells all of it once and in order, and lets the model go on', async () => {
+  it('runs them in parallel, records everything once and in order, and calls the model again', async () => {
     // Each run ends when all have started.
     const meets = ['a', 'b', 'c'].map((id) => ({ id, name: 'meet', arguments: { times: 3 } }))
     const { events } = await runCalls(meets)
@@ -94,7 +94,7 @@ describe('a turn whose model calls tools', () => {
     }
   })
 
-  it('tells the tool its call id, the same for the model and the tool', async () => {
+  it('gives the tool the same call id as the model', async () => {
     const id = `unique-${Date.now()}`
     await runCalls([{ id, name: 'echo', arguments: { text: 'x' } }])
     const expected = { tool: 'echo', args: { text: 'x' }, callId: id, mayHaveRun: false, aborted: false }
@@ -133,7 +133,7 @@ describe('a tool that misbehaves never fails the turn', () => {
     })
   })
 
-  it('a crash is told in general words', async () => {
+  it('a crash is reported in general words', async () => {
     const result = await resultOf('crash')
     expect(result).toMatchObject({ status: 'error', error: expect.stringContaining('error in the service') })
     expect(JSON.stringify(result)).not.toContain('SECRET-INNER-CAUSE')
@@ -144,7 +144,7 @@ describe('a tool that misbehaves never fails the turn', () => {
     expect((await api.labRuns()).findLast((run) => run.tool === 'hang')?.aborted).toBe(true)
   })
 
-  it('one that does not heed its signal is left alone', async () => {
+  it('one that ignores its signal is abandoned', async () => {
     expect(await resultOf('deaf')).toMatchObject({ status: 'timeout' })
   })
 
@@ -152,7 +152,7 @@ describe('a tool that misbehaves never fails the turn', () => {
     expect(await resultOf('flood')).toMatchObject({ status: 'error', error: expect.stringContaining('1048578 bytes') })
   })
 
-  it('a result that Postgres cannot store is mended', async () => {
+  it('a result that Postgres cannot store is repaired', async () => {
     expect(parsed(await resultOf('nul'))).toEqual({ text: 'a\ufffdb\ufffdc', '\ufffdkey': 1 })
   })
 })
@@ -175,7 +175,7 @@ describe('a model that calls tools wrongly', () => {
     })
   })
 
-  it('makes 200 calls at once: as many are run as an answer may have, the others refused', async () => {
+  it('makes 200 calls at once: those up to the limit are run, the others refused', async () => {
     const calls = Array.from({ length: 200 }, (_, index) => ({ name: 'echo', arguments: { text: `${index}` } }))
     const results = completedCalls((await runCalls(calls)).events)
     expect(results).toHaveLength(200)
@@ -183,7 +183,7 @@ describe('a model that calls tools wrongly', () => {
     expect(results.find(({ success }) => !success).error).toContain('Only 128 calls')
   })
 
-  it('uses one id twice, or ids that are none: each call gets an id of its own', async () => {
+  it('repeats an id or uses invalid ones: each call gets a unique id', async () => {
     const ids = ['same', 'same', 'x'.repeat(500), 'ü', ' ']
     const { events } = await runCalls(ids.map((id) => ({ id, name: 'echo', arguments: { text: id } })))
     const results = completedCalls(events)

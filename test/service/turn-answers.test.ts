@@ -80,7 +80,7 @@ describe('waiting for the answer to a message', () => {
     expect(body.turn).toMatchObject({ status: 'failed', error_code: 'llm_error', error: expect.stringMatching(/./) })
   })
 
-  it.each(['0', '1'])('answers 202 with message and turn when %s s are too short', async (seconds) => {
+  it.each(['0', '1'])('answers 202 with message and turn after waiting %s s in vain', async (seconds) => {
     const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 4000 }])
     const { status, body } = await post(id, `?wait=${seconds}`)
     expect(status).toBe(202)
@@ -96,12 +96,12 @@ describe('waiting for the answer to a message', () => {
     expect(await listEvents(service.url, id)).toEqual([])
   })
 
-  it('takes the longest wait', async () => {
+  it('accepts the longest wait', async () => {
     const id = await createSession(service.url)
     expect((await post(id, '?wait=600')).status).toBe(200)
   })
 
-  it('ends for a client that leaves while its message is being accepted', async () => {
+  it('ends if the client leaves while its message is being accepted', async () => {
     const { url, platform } = service
     const id = await createScriptedSession(url, [{ text: 'Slow.', delay_ms: 8000 }])
     const followers = countFollowers(platform.deps.events.broker)
@@ -127,7 +127,7 @@ describe('waiting for the answer to a message', () => {
     await waitUntilIdle(url, id)
   })
 
-  it('has room for no more than the organization has for streams', async () => {
+  it('counts towards the organization’s limit of streams', async () => {
     const sse = { maxStreamsPerOrganization: 2 }
     await withService({ worker: false, sse }, async ({ url, api }) => {
       const id = await createSession(url)
@@ -215,7 +215,7 @@ describe('streaming the answer to a message', () => {
     await waitFor(async () => service.api.openStreams() === 0, 'the stream to be closed')
   })
 
-  it('answers a mistake as an error, not as a stream', async () => {
+  it('answers an invalid request with an error, not with a stream', async () => {
     const mistakes: [string, unknown, number][] = [
       [await createSession(service.url), { message: { content: [] } }, 400],
       [unknownId('session'), textMessage('x'), 404],

@@ -23,7 +23,7 @@ const post = (id: string, query = '') => call(api, 'POST', `/v1/sessions/${id}/m
 const statuses = (body: Json): string[] => body.data.map((turn: Json) => turn.status)
 
 describe('turns', () => {
-  it('are listed newest first, each with what became of it', async () => {
+  it('are listed newest first, each with its outcome', async () => {
     const id = await createScriptedSession(api, [{ text: 'Fine.' }, { error: { status: 400, message: 'No.' } }, MUTE])
     const first = await post(id, '?wait=60')
     const second = await post(id, '?wait=60')
@@ -50,7 +50,7 @@ describe('turns', () => {
     await cancel(api, id)
   })
 
-  it('are got by id, in their own session only', async () => {
+  it('can be fetched by id, in their own session only', async () => {
     const id = await createSession(api)
     const { turn } = (await post(id, '?wait=60')).body
     const got = await call(api, 'GET', `/v1/sessions/${id.replace('session_', 'sess_')}/turns/${turn.id}`)
@@ -83,7 +83,7 @@ describe('a turn that asks its client', () => {
   const tools = [clientTool('a'), clientTool('b')]
   const idsOf = (turn: Json): string[] => turn.pending_tool_calls.map((pending: Json) => pending.id)
 
-  it('waits, with the calls that are left, and is found by that status', async () => {
+  it('waits, with its remaining calls, and is found by that status', async () => {
     const id = await createScriptedSession(api, steps, { tools })
     const turn = await postAndAsk(api, id)
     await post(id.replace('session_', 'sess_'), '?wait=60')
@@ -125,13 +125,13 @@ describe('a turn that asks its client', () => {
     expect(Date.parse(turn.finished_at)).toBeGreaterThanOrEqual(startedAt + 3000)
   })
 
-  it('is not waited for by who posted its message', async () => {
+  it('does not keep the request that posted its message waiting', async () => {
     const id = await createScriptedSession(api, steps, { tools })
     const { status, body } = await post(id, '?wait=60')
     expect([status, body.turn.status, idsOf(body.turn)]).toEqual([202, 'waiting', ['a', 'b']])
   })
 
-  it('with a queue behind it keeps its place, and those that queue keep theirs', async () => {
+  it('with queued turns behind it keeps its place, and they keep theirs', async () => {
     const slow = { tool_calls: callsOf('a', 'b'), delay_ms: 2000 }
     for (const how of ['answer', 'cancel', 'message'] as const) {
       const id = await createScriptedSession(api, [slow, { text: 'one' }, { text: 'two' }, { text: 'three' }], {

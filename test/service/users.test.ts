@@ -45,7 +45,7 @@ describe('the users', () => {
     expect(ids).not.toContain('00000000-0000-0000-0000-000000000001')
   })
 
-  it('are found by a part of name or e-mail, in either case, literally', async () => {
+  it('are found by a literal part of name or e-mail, ignoring case', async () => {
     const { db } = service.platform.deps
     const percent = await registerUser(service.url)
     await db.user.update({ where: { id: percent.id }, data: { name: '100%_sure\\' } })

@@ -24,7 +24,7 @@ describe('a message with no worker there', () => {
 })
 
 describe('cancelling with no worker there', () => {
-  it('settles at once what has not begun; a worker that comes later adds nothing', async () => {
+  it('settles turns that have not begun at once, and a later worker adds nothing', async () => {
     const id = await createSession(url)
     const turns = [turnIdOf(await post(url, id)), turnIdOf(await post(url, id))]
     const events = await cancelAtOnce(url, id)
@@ -46,7 +46,7 @@ describe('cancelling with no worker there', () => {
     expect((await listTurns(url, id)).map((turn) => turn.started_at === null)).toEqual([true, true, false])
   })
 
-  it('settles at once what had begun when the worker was killed', async () => {
+  it('settles a turn at once that had begun when the worker was killed', async () => {
     const text = Array.from({ length: 200 }, (_, index) => `word${index}`).join(' ')
     const id = await createScriptedSession(url, [{ text, tokens_per_second: 20 }])
     const worker = await startWorkerProcess(service)

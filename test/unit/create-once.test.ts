@@ -18,7 +18,7 @@ function createTable() {
 }
 
 describe('a create', () => {
-  it('without an Idempotency-Key only inserts, each time anew', async () => {
+  it('without an Idempotency-Key only inserts, each time again', async () => {
     const { rows, calls, ...table } = createTable()
     await createOnce({}, table)
     await createOnce({}, table)
@@ -34,7 +34,7 @@ describe('a create', () => {
     expect(rows.size).toBe(1)
   })
 
-  it('finds what another run has inserted while this one was about to', async () => {
+  it('finds what another run has inserted in the meantime', async () => {
     const { rows, calls, ...table } = createTable()
     const runs = [1, 2, 3].map(() => createOnce({ uuid: 'a' }, table))
     expect(await Promise.all(runs)).toEqual(['row a', 'row a', 'row a'])
@@ -42,7 +42,7 @@ describe('a create', () => {
     expect(rows.size).toBe(1)
   })
 
-  it('finds it also when its own insert fails because of it', async () => {
+  it('finds it even if its own insert fails because of it', async () => {
     const { rows, find } = createTable()
     const insert = async (id: string) => {
       rows.set(id, 'from the other run')
@@ -59,7 +59,7 @@ describe('a create', () => {
     }
   })
 
-  it('is told apart from an id that somebody else has taken', async () => {
+  it('is distinguished from an id that another caller has taken', async () => {
     const taken = { find: async () => null, insert: async () => null }
     for (const attempt of [{}, { uuid: 'a' }]) {
       expect(await findOrInsert(attempt, taken)).toBeUndefined()

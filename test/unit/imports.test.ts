@@ -31,7 +31,7 @@ describe('the import table of docs/architecture.md', () => {
     ['a/x.ts', "import { y } from './deeper/y.ts'"],
     ['b/inner/x.ts', "import type Koa from 'koa'\nimport { join } from 'node:path'"],
     ['b/own.ts', "import { y } from './inner/y.ts'"],
-  ])('lets %s say %s', (file, line) => {
+  ])('allows %s to contain %s', (file, line) => {
     expect(compare(file, line)).toEqual([])
   })
 
@@ -46,7 +46,7 @@ describe('the import table of docs/architecture.md', () => {
     ['b/x.ts', `const file = new ${'URL'}('../a/y.ts', import.meta.url)`, 'a/y.ts'],
     ['b/x.ts', "import type { y } from '../a/y.ts'", 'the types of a/y.ts'],
     ['b/inner/x.ts', "import Koa from 'koa'", 'koa'],
-  ])('keeps %s from saying %s', (file, line, what) => {
+  ])('forbids %s to contain %s', (file, line, what) => {
     expect(compare(file, line)).toEqual([
       expect.stringContaining(`${file} imports ${what}: not in the table of docs/architecture.md; `),
     ])

@@ -39,7 +39,7 @@ describe('pages', () => {
     }
   })
 
-  it('are read one after the other, as they are taken', async () => {
+  it('are read one after the other, on demand', async () => {
     const { places, read } = createList(100)
     const list = pages({ read, present, atOnce: 10 })
     expect(places).toEqual([])
@@ -52,20 +52,20 @@ describe('pages', () => {
     expect(places).toHaveLength(2)
   })
 
-  it('of large rows are looked for in small numbers', async () => {
+  it('of large rows are read in small numbers', async () => {
     const { places, read } = createList(12, 2)
     await collect(pages({ read, present, atOnce: 20 }))
     expect(places.map(({ take }) => take)).toEqual([20, 4, 4, 4, 4, 4])
   })
 
-  it('have no more than was asked for of a reader that reads ahead', async () => {
+  it('have no more rows than requested from a reader that reads ahead', async () => {
     const read = async ({ after = -1 }: Place<number>) => ({ rows: [after + 1, after + 2, after + 3], hasMore: true })
     expect((await collect(pages({ read, present, atOnce: 3, limit: 5 }))).flat()).toEqual(expected(0, 5))
   })
 })
 
 describe('a counted list', () => {
-  it('reads some at a time of what is at the offset, and says how long it is', async () => {
+  it('reads some rows at a time from the offset, and returns the total', async () => {
     const asked: string[][] = []
     const read = async (ids: string[]) => {
       asked.push(ids)

@@ -8,15 +8,15 @@ import { expectTablesKnown, expectViewOfEach, tables, views } from '../support/v
 /** Tables of the record according to views.ts. */
 const known = Object.keys(tables).map((name) => ({ name, columns: ['organization_id'] }))
 
-describe('what a new resource has to be added to', () => {
-  it('is each list of what an owner sees: a view for every operation that reads', () => {
+describe('the tables to which a new resource must be added', () => {
+  it('include a view for every operation that reads', () => {
     expectViewOfEach(views)
     const { 'GET /v1/agents': _, ...others } = views
     expect(() => expectViewOfEach(others)).toThrow(/^test\/support\/views.ts has no entry for "GET \/v1\/agents": add /)
     expect(() => expectViewOfEach({ ...views, 'GET /v1/notes': 'gone' })).toThrow(/"GET \/v1\/notes".*remove it/)
   })
 
-  it('is the tables of an organization or a session', () => {
+  it('include the tables of an organization or a session', () => {
     expectTablesKnown(known)
     const notes = { name: 'notes', columns: ['organization_id', 'session_id'] }
     expect(() => expectTablesKnown([...known, notes])).toThrow(
@@ -28,14 +28,14 @@ describe('what a new resource has to be added to', () => {
     )
   })
 
-  it('is the rows that a test makes before and finds gone after', () => {
+  it('include the rows that a test creates and later expects to be gone', () => {
     expectSome({ notes: 1 }, () => 'none')
     expect(() => expectSome({ notes: 0, turns: 1 }, (table) => `${table} is empty`)).toThrow(/^notes is empty$/)
     expectNone({ notes: 0 }, () => 'some')
     expect(() => expectNone({ notes: 2, turns: 0 }, (table, count) => `${table} has ${count}`)).toThrow(/^notes has 2$/)
   })
 
-  it('is the secrets of the configuration', () => {
+  it('include the secrets of the configuration', () => {
     expect(secretVariables(['PORT', 'NOTES_API_KEY', 'A_SECRET', 'A_PASSWORD', 'DATABASE_URL', 'LOCAL_KEY'])).toEqual([
       'NOTES_API_KEY',
       'A_SECRET',
@@ -51,7 +51,7 @@ describe('what a new resource has to be added to', () => {
     )
   })
 
-  it('is the secrets in requests', () => {
+  it('include the secrets in requests', () => {
     const fields = secretFields(endpoints).map(({ operation, field }) => `${operation}: ${field}`)
     expect(fields).toContain('POST /v1/auth/login: password')
     expect(fields).toContain('POST /v1/auth/refresh: refresh_token')

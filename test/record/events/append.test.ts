@@ -99,7 +99,7 @@ describe('appendEvents', () => {
     expect(await getSession(id)).toMatchObject({ status: 'idle' })
   })
 
-  it('tells whoever ends a turn the next one, and keeps the session active until the queue is empty', async () => {
+  it('returns the next turn at the end of a turn, and keeps the session active until the queue is empty', async () => {
     const { id, writers } = await createTurns(3)
     for (const [index, writer] of writers.entries()) {
       await appendEvents(deps, writer, [activated(writer)])
@@ -154,7 +154,7 @@ describe('record_events', () => {
   const getTurn = async (id: string, writer: Writer): Promise<Json> =>
     (await call(service.url, 'GET', `/v1/sessions/${id}/turns/${toId('turn', writer.turnId)}`)).body
 
-  it('takes what an event means from its announcement, so a new type of event needs no migration', async () => {
+  it('takes the meaning of an event from its announcement, so a new event type needs no migration', async () => {
     const { id, writer } = await createTurns()
     const usage = { input_tokens: 4, output_tokens: 3, cache_read_tokens: 2, cache_creation_tokens: 1 }
     await recordInvented(writer, 'begin', {
@@ -186,7 +186,7 @@ describe('record_events', () => {
     expect(stored).toEqual({ types: names.map((name) => `invented.${name}`), sequences: [2, 3, 4, 5, 6] })
   })
 
-  it('owes the workflow a notice of what it was not itself that ended, or of the last answer', async () => {
+  it('makes a notice to the workflow due for the last answer of a waiting turn, and not before', async () => {
     const { writer } = await createTurns()
     const noticeDueAt = async () =>
       (await deps.db.turn.findUniqueOrThrow({ where: { id: writer.turnId } })).noticeDueAt?.getTime()
@@ -200,7 +200,7 @@ describe('record_events', () => {
     expect(await noticeDueAt()).toBeGreaterThan(0)
   })
 
-  it('names no event types but those that may repeat, as the index does that leaves out the others', async () => {
+  it('names exactly the event types that may repeat, as the unique index does', async () => {
     const [found] = await deps.db.$queryRaw<{ source: string; index: string }[]>`
       SELECT (SELECT prosrc FROM pg_proc WHERE proname = 'record_events') AS source,
         pg_get_indexdef('events_once'::regclass) AS index`
@@ -211,7 +211,7 @@ describe('record_events', () => {
     }
   })
 
-  it('leaves the function of the release before to processes that still call it', async () => {
+  it('keeps the previous release’s function for processes that still call it', async () => {
     const { id, writer } = await createTurns()
     const events = JSON.stringify([activated(writer), ...ended(writer)])
     const [row] = await deps.db.$queryRaw<{ result: Json }[]>`

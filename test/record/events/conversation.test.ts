@@ -68,7 +68,7 @@ describe('a conversation', () => {
     expect(labels(messages)).toEqual([...expected(0, 12), 'now'])
   })
 
-  it('of more than a process should hold begins later, with a question', async () => {
+  it('that is too large for a process begins later, with a question', async () => {
     const { sessionId, turnId } = await createConversation(25, 1_000_000)
     const read = labels(await readConversation(deps, sessionId, turnId))
     const [first = ''] = read
@@ -92,7 +92,7 @@ describe('a conversation', () => {
     expect(times.long / times.short).toBeLessThan(30)
   })
 
-  it('keeps the question of a turn whose own results are more than that', async () => {
+  it('keeps the question of a turn whose own results are too large', async () => {
     const { sessionId, turnId } = await createConversation(0, 0)
     for (let sequence = 2; sequence < 50; sequence++) {
       const result = [{ type: 'text', text: JSON.stringify(noise(1_000_000)) }]

@@ -40,7 +40,7 @@ function startBroker(
 }
 
 describe('the broker', () => {
-  it('wakes a subscriber that the record is ahead of, and no other', async () => {
+  it('wakes only subscribers that are behind the record', async () => {
     const [behind, current, gone] = [newUuid(), newUuid(), newUuid()]
     const { broker, looks } = startBroker(
       new Map([
@@ -63,7 +63,7 @@ describe('the broker', () => {
     await broker.close()
   })
 
-  it('looks more often while Redis is away', async () => {
+  it('checks the record more often while Redis is away', async () => {
     const { broker, reader, looks } = startBroker(new Map(), { checkMs: HOUR_MS })
     broker.subscribe(newUuid(), () => 0)
     await waitFor(async () => reader.status === 'ready', 'Redis')
@@ -73,7 +73,7 @@ describe('the broker', () => {
     await broker.close()
   })
 
-  it('looks as soon as Redis is back', async () => {
+  it('checks the record as soon as Redis is back', async () => {
     const { broker, reader, looks } = startBroker(new Map(), NO_CHECKS)
     broker.subscribe(newUuid(), () => 0)
     for (let connection = 1; connection <= 3; connection++) {
@@ -83,7 +83,7 @@ describe('the broker', () => {
     await broker.close()
   })
 
-  it('goes on looking when the clock is set back', async () => {
+  it('keeps checking the record when the clock is set back', async () => {
     const { broker, looks } = startBroker(new Map())
     broker.subscribe(newUuid(), () => 0)
     await waitFor(async () => looks.length > 0, 'a look')
@@ -95,7 +95,7 @@ describe('the broker', () => {
     await broker.close()
   })
 
-  it('reads the relay while the record does not answer', async () => {
+  it('reads the live stream while the record does not answer', async () => {
     const { broker, reader, prefix } = startBroker(new Map(), { answer: new Promise(() => {}) })
     const session = newUuid()
     const inbox = broker.subscribe(session, () => 0)
@@ -117,7 +117,7 @@ describe('the broker', () => {
     await Promise.all([broker.close(), other.quit()])
   })
 
-  it('holds a megabyte of what has not been taken, however much has been', async () => {
+  it('holds a megabyte of unread events, however many were read before', async () => {
     const session = newUuid()
     const { broker, looks, prefix } = startBroker(new Map([[session, 0]]), NO_CHECKS)
     const inbox = broker.subscribe(session, () => 0)
@@ -140,7 +140,7 @@ describe('the broker', () => {
     await Promise.all([broker.close(), other.quit()])
   })
 
-  it('forgets a subscriber that has closed, and not its peers', async () => {
+  it('forgets a subscriber that has closed, but not the others', async () => {
     const session = newUuid()
     const { broker, looks } = startBroker(new Map([[session, 1]]))
     const first = broker.subscribe(session, () => 1)
@@ -158,7 +158,7 @@ describe('the broker', () => {
     await broker.close()
   })
 
-  it('stops reading and looking when it is closed', async () => {
+  it('stops reading and checking when it is closed', async () => {
     const { broker, reader, looks } = startBroker(new Map())
     broker.subscribe(newUuid(), () => 1)
     await waitFor(async () => looks.length > 0, 'a look')

@@ -76,7 +76,7 @@ const disorder = <T>(items: T[]): T[] =>
     .map(({ item }) => item)
 
 describe('following a session', () => {
-  it('gives the record, whatever order the relay has and however often it tells an event', async () => {
+  it('gives the record, whatever the order and repetition of published events', async () => {
     const { id, writer, write } = await createTurn()
     const reader = startFollowing(writer, 0)
     await reader.until(1)
@@ -86,7 +86,7 @@ describe('following a session', () => {
     await reader.stop()
   })
 
-  it('gives the record when every other event never reached the relay', async () => {
+  it('gives the record when every other event was not published', async () => {
     const { id, writer, write } = await createTurn()
     const reader = startFollowing(writer, 0)
     await reader.until(1)
@@ -99,7 +99,7 @@ describe('following a session', () => {
     await reader.stop()
   })
 
-  it('gives what nobody ever told the relay, after the next look at the record', async () => {
+  it('gives events that were never published, after the next check of the record', async () => {
     const { id, writer, write } = await createTurn()
     const reader = startFollowing(writer, 0)
     await reader.until(1)
@@ -108,7 +108,7 @@ describe('following a session', () => {
     await reader.stop()
   })
 
-  it('gives lines too long for the relay', async () => {
+  it('gives events too long to be published in full', async () => {
     const { id, writer, write } = await createTurn()
     const reader = startFollowing(writer, 0)
     await reader.until(1)
@@ -117,7 +117,7 @@ describe('following a session', () => {
     await reader.stop()
   })
 
-  it('does not read a message again with each of its deltas that is too long for the relay', async () => {
+  it('does not read a message again for each delta that is too long to be published', async () => {
     const { id, writer, write } = await createTurn()
     let texts = 0
     const db = Object.create(deps.db, {
@@ -162,7 +162,7 @@ describe('following a session', () => {
     await reader.stop()
   })
 
-  it('gives the record to a reader that takes nothing while more comes than may wait for it', async () => {
+  it('gives the record to a reader that reads nothing while its inbox overflows', async () => {
     const { id, writer, write } = await createTurn()
     let overflows = 0
     const reader = startFollowing(writer, 0, () => overflows++)
@@ -178,7 +178,7 @@ describe('following a session', () => {
     await Promise.all([reader.stop(), other.stop()])
   })
 
-  it('has the whole text so far in each delta when it begins in the middle of a message', async () => {
+  it('has the accumulated text in each delta when it begins in the middle of a message', async () => {
     const { writer, write } = await createTurn()
     ring(writer, await write('one ', 'two ', 'three '))
     for (const after of [1, 2, 3]) {
@@ -194,7 +194,7 @@ describe('following a session', () => {
     await live.stop()
   })
 
-  it('is not told of more than may wait for it while it reads the record, nor cut off', async () => {
+  it('is neither notified of an overflow nor cut off while it reads the record', async () => {
     const { id, writer } = await createTurn()
     let overflows = 0
     const record = Promise.withResolvers<void>()
@@ -230,7 +230,7 @@ describe('following a session', () => {
 })
 
 describe('a record that cannot be read for a while', () => {
-  it.each([1, 2])('holds a reader up, and costs it nothing: query %i fails', async (failing) => {
+  it.each([1, 2])('delays a reader without losing events: query %i fails', async (failing) => {
     const { writer, write } = await createTurn()
     await write(...Array.from({ length: 6 }, (_, index) => `${index} `))
     let queries = 0

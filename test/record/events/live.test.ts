@@ -106,8 +106,8 @@ function withRecordThatStops() {
   }
 }
 
-describe('an event that is rung', () => {
-  it('is given as the relay has it, to the letter, without a question to the record', async () => {
+describe('a published event', () => {
+  it('is given exactly as published, without a query to the record', async () => {
     const { writer } = await createOpenTurn(deps)
     const record = withRecordThatStops()
     const left = new AbortController()
@@ -125,8 +125,8 @@ describe('an event that is rung', () => {
   })
 })
 
-describe('the relay', () => {
-  it('has no text of a line that is too long for it', async () => {
+describe('the live stream', () => {
+  it('has no text of a line that is too long', async () => {
     const { writer } = await createOpenTurn(deps)
     const answer = createAnswer()
     const events = await append(deps, writer, [answer.start(), answer.delta('long '.repeat(20_000))])
@@ -152,14 +152,14 @@ describe('the relay', () => {
   })
 })
 
-describe('more events at once than may wait for a client', () => {
-  it('do not cut off one that reads', async () => {
+describe('more events at once than an inbox holds', () => {
+  it('do not cut off a client that reads', async () => {
     const turn = await createOpenTurn(deps)
     const stream = await openLive(turn)
     await expectRecord(turn, stream, await burst(turn, 'burst'))
   })
 
-  it('do not cut off one that is slow, as long as it is in its replay', async () => {
+  it('do not cut off a slow client during its replay', async () => {
     const turn = await createOpenTurn(deps)
     // More than the operating system buffers for a connection.
     for (let index = 0; index < 40; index++)
@@ -177,7 +177,7 @@ describe('more events at once than may wait for a client', () => {
 })
 
 describe('streams', () => {
-  it(`take no connection of Redis: ${STREAMS} have as many as none`, async () => {
+  it(`use no Redis connections of their own, even if there are ${STREAMS}`, async () => {
     const connections = async () => {
       const list = String(await deps.redis.client.call('CLIENT', 'LIST', 'TYPE', 'NORMAL'))
       return list

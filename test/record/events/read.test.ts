@@ -76,7 +76,7 @@ async function createAnswers(): Promise<Writer> {
 }
 
 describe('pages of the record', () => {
-  it.each([1, 3, 500])('have each message with its own text, begun twice or not: %i at a time', async (batch) => {
+  it.each([1, 3, 500])('have each message with its own text, even if started twice: %i at a time', async (batch) => {
     const writer = await createAnswers()
     const whole = parse((await readPages(deps, writer, 500)).flat())
     expect(whole.map(({ sequence }) => sequence)).toEqual(whole.map((_, index) => index + 1))
@@ -87,7 +87,7 @@ describe('pages of the record', () => {
     }
   })
 
-  it.each([2, 3, 6])('come whole and once when a model call in one could not be read: %i', async (batch) => {
+  it.each([2, 3, 6])('are complete and unique when a model call could not be read at first: %i', async (batch) => {
     const writer = await createAnswers()
     const whole = (await readPages(deps, writer, batch)).flat()
     let failures = 0
@@ -101,7 +101,7 @@ describe('pages of the record', () => {
     expect(failures).toBeGreaterThan(1)
   })
 
-  it('are no larger than they may be, also when events are larger than they are stored', async () => {
+  it('keep their size limit when events are larger than they are stored', async () => {
     const { id, writer } = await createOpenTurn(deps)
     const answer = createAnswer()
     const more = Array.from({ length: 200 }, () => answer.delta('more '))

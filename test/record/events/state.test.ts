@@ -46,8 +46,8 @@ const answered = (text: string): NewEvent => ({
 })
 const event = (type: NewEvent['type'], data: Record<string, unknown> = {}): NewEvent => ({ type, data })
 
-describe('what the resources say', () => {
-  it('is what the events announced', async () => {
+describe('the state of the resources', () => {
+  it('is as the events announced', async () => {
     const { append, session, turn } = await createTurn()
     expect(await session()).toMatchObject({
       status: 'started',
@@ -76,7 +76,7 @@ describe('what the resources say', () => {
     expect(await turn()).toMatchObject({ status: 'completed', started_at: at, finished_at: end })
   })
 
-  it('counts tokens and iterations once, however often they are told', async () => {
+  it('counts tokens and iterations once, however often they are recorded', async () => {
     const { append, session, turn, agent } = await createTurn()
     for (let time = 0; time < 3; time++) {
       await append(reasonStarted(1), reasonCompleted(1))
@@ -88,7 +88,7 @@ describe('what the resources say', () => {
     expect(await agent()).toMatchObject({ usage: twice })
   })
 
-  it('tells why a turn failed', async () => {
+  it('shows why a turn failed', async () => {
     const { append, session, turn } = await createTurn()
     await append(event('turn.failed', { error: 'It broke.', error_code: 'llm_error' }), event('session.idled'))
     expect(await turn()).toMatchObject({ status: 'failed', error: 'It broke.', error_code: 'llm_error' })

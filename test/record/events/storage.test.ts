@@ -40,7 +40,7 @@ async function storedBytes(id: string, types: string): Promise<number[]> {
 }
 
 describe('a turn of many model calls', () => {
-  it('stores as much for the late ones as for the early ones, and tells of each all that it was given', async () => {
+  it('stores no more for late calls than for early ones, and shows the whole input of each', async () => {
     const id = await createScriptedSession(url, [...STEPS, { text: 'done' }], { capabilities: [{ ref: 'lab' }] })
     const live = await openStream(url, `/v1/sessions/${id}/sse`)
     await post(url, id)

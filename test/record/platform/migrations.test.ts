@@ -27,7 +27,7 @@ describe('the migrations', () => {
     expect(await diffMigration(database.url)).toBe(EMPTY_MIGRATION)
   })
 
-  it('are applied once, also by processes that start at once', async () => {
+  it('are applied once by processes that start at the same time', async () => {
     const applied = await Promise.all([1, 2, 3].map(() => applyMigrations(database.url)))
     const names = (await readdir('prisma/migrations')).filter((name) => /^\d/.test(name))
     expect(applied.flat().sort()).toEqual(names.sort())
@@ -74,7 +74,7 @@ describe('the migrations', () => {
     })
   })
 
-  it('let others through who are at work on a table, and come after them', async () => {
+  it('let statements on a busy table through, and run after them', async () => {
     await withPool(database.url, async (pool) => {
       await pool.query('CREATE TABLE busy (id int)')
       const other = await pool.connect()
@@ -98,7 +98,7 @@ describe('prisma/functions', () => {
   })
   afterEach(() => migrated.drop())
 
-  it('has the functions and triggers that the migrations make, and no others', async () => {
+  it('has exactly the functions and triggers that the migrations create', async () => {
     expect(explainChanges(await compareFunctions(migrated.url))).toEqual([])
   })
 
@@ -110,7 +110,7 @@ describe('prisma/functions', () => {
     }
   })
 
-  it('is compared with the database both ways, and a migration brings the one to the other', async () => {
+  it('is compared with the database both ways, and a migration reconciles them', async () => {
     await withPool(migrated.url, async (pool) => {
       await pool.query(`
         DROP FUNCTION pending_calls;

@@ -26,11 +26,11 @@ afterAll(async () => {
 const ask = () => postgres.db.$queryRaw`SELECT 1 AS one`
 const askInTransaction = () => postgres.db.$transaction(async (db) => db.$queryRaw`SELECT 1 AS one`)
 
-describe('connections to a Postgres that died without a word', () => {
+describe('connections to a Postgres that stopped responding', () => {
   it.each([
     ['statements', ask],
     ['transactions', askInTransaction],
-  ])('are given up, and new ones take their places: %s', async (_, work) => {
+  ])('are given up and replaced: %s', async (_, work) => {
     await Promise.all(Array.from({ length: CONNECTIONS }, ask))
     proxy.freeze()
     const stuck = await Promise.allSettled(Array.from({ length: CONNECTIONS }, work))
@@ -38,7 +38,7 @@ describe('connections to a Postgres that died without a word', () => {
     expect(await Promise.all(Array.from({ length: CONNECTIONS }, work))).toEqual(Array(CONNECTIONS).fill([{ one: 1 }]))
   })
 
-  it('are given up also when nothing comes after the login', async () => {
+  it('are given up when nothing follows the login', async () => {
     const mute = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.write(LOGGED_IN)))
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
     const { port } = mute.address() as AddressInfo
@@ -50,7 +50,7 @@ describe('connections to a Postgres that died without a word', () => {
     mute.close()
   })
 
-  it('are not given up while a statement takes its time', async () => {
+  it('are not given up while a statement is slow', async () => {
     expect(await postgres.db.$queryRaw`SELECT pg_sleep(2)::text AS slept`).toEqual([{ slept: '' }])
   })
 })

@@ -47,7 +47,7 @@ const scheduled = (everySecs: number): Promise<ScheduleDescription> =>
   }, `the schedule each ${everySecs} s`)
 
 describe('scheduling retention', () => {
-  it('makes one schedule, however many processes do so at once', async () => {
+  it('creates one schedule, however many processes do so at once', async () => {
     for (const temporal of Array.from({ length: 5 }, () => open())) temporal.scheduleRetention({ deltasMs: 3_600_000 })
     const { action, policies, spec, state } = await scheduled(300)
     expect(action).toMatchObject({ workflowType: 'retention', workflowId: `${taskQueue}-retention`, taskQueue })
@@ -66,7 +66,7 @@ describe('scheduling retention', () => {
     await scheduled(everySecs)
   })
 
-  it('follows a changed period, and leaves one alone that is as it should be', async () => {
+  it('updates the schedule for a changed period, and leaves a correct one alone', async () => {
     open().scheduleRetention({ deltasMs: 60_000 })
     const { info } = await scheduled(60)
     expect(info.lastUpdatedAt).toBeUndefined()
@@ -82,7 +82,7 @@ describe('scheduling retention', () => {
     expect(changed.action).toMatchObject({ workflowType: 'retention', taskQueue })
   })
 
-  it('waits for a Temporal that is away', async () => {
+  it('waits for Temporal while it is away', async () => {
     const proxy = await startProxy(address)
     proxy.cut()
     open(proxy.address).scheduleRetention({ deltasMs: 60_000 })

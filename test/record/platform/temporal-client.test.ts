@@ -112,7 +112,7 @@ async function eventsOf(namespace: string, turn: StartedTurn) {
 }
 
 describe('starting a turn', () => {
-  it('registers the search attributes by itself, whoever else does so at the same time', async () => {
+  it('registers the search attributes, even if others do so at the same time', async () => {
     const namespace = await createNamespace()
     const processes = Array.from({ length: 5 }, () => open(namespace))
     await waitFor(async () => Object.keys(await registered(namespace)).length === 3, 'the attributes')
@@ -159,7 +159,7 @@ describe('starting a turn', () => {
     await handleOf('default', turn).terminate()
   })
 
-  it('does without attributes that Temporal does not let it register', async () => {
+  it('works without search attributes if Temporal refuses to register them', async () => {
     // All keyword attributes are taken. Temporal refuses more with the same error as for a missing permission.
     const others = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`Other${index}`, KEYWORD]))
     const namespace = await createNamespace(others)
@@ -174,7 +174,7 @@ describe('starting a turn', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  it('leaves alone an attribute of the same name that is something else', async () => {
+  it('leaves an attribute of the same name but another type alone', async () => {
     const namespace = await createNamespace({ AgentId: INT })
     const temporal = open(namespace)
     const turn = await waitFor(async () => {
@@ -247,21 +247,21 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
 })
 
 describe('Temporal away', () => {
-  it('is told from a turn that is not there', async () => {
+  it('is distinguished from a turn that does not exist', async () => {
     const temporal = open('default', '127.0.0.1:1')
     const { turnId } = newTurn()
     const asked = [temporal.isTurnRunning(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
     for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   })
 
-  it('lets itself be closed while the library tries calls again, which does not outlive them', async () => {
+  it('can be closed while the library retries calls, which then end', async () => {
     const temporal = open('default', '127.0.0.1:1')
     const asked = temporal.resumeTurn(newTurn().turnId).catch(() => 'rejected')
     await temporal.close()
     expect(await Promise.race([asked, 'pending'])).toBe('rejected')
   })
 
-  it('is a namespace that is not there, too', async () => {
+  it('includes a namespace that does not exist', async () => {
     const temporal = open(`missing-${randomUUID()}`)
     const { turnId } = newTurn()
     const asked = [temporal.isTurnRunning(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]

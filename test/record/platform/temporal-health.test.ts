@@ -151,7 +151,7 @@ describe('the task queue', () => {
     expect(later.oldestMs).toBeLessThan(HOUR_MS)
   })
 
-  it('has workers that poll or did so shortly', async () => {
+  it('has the workers that poll or did so recently', async () => {
     const { taskQueue, read } = open()
     await whilePolled(connection, taskQueue, ['a', 'a', 'b'], () => expectSoon(read, { workers: 2 }))
     expect(await readLater(read, 10_000)).toMatchObject({ workers: 2 })
@@ -160,7 +160,7 @@ describe('the task queue', () => {
 })
 
 describe('a server with partitions, as they are by default', () => {
-  it('tells of the workers and the tasks on all of them', async () => {
+  it('reports the workers and tasks of all partitions', async () => {
     const dataDir = mkdtempSync(path.join(tmpdir(), 'agent-sessions-partitions-'))
     const [port = 0, uiPort = 0] = await freePorts(2)
     const dynamicConfig = ['matching.numTaskqueueReadPartitions=4', 'matching.numTaskqueueWritePartitions=4']
@@ -186,7 +186,7 @@ describe('a server with partitions, as they are by default', () => {
 })
 
 describe('Temporal away', () => {
-  it('is nothing said, within the time of a call', async () => {
+  it('is reported as unknown within the time limit of a call', async () => {
     const { read } = open({ address: '127.0.0.1:1' })
     expect(await read()).toEqual(UNKNOWN)
   })

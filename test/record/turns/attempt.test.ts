@@ -31,7 +31,7 @@ async function startStep(signal = new AbortController().signal) {
 }
 
 describe('a step of a turn', () => {
-  it('is stopped by the news that its turn was cancelled, without Temporal', async () => {
+  it('is stopped by the published cancellation of its turn, without Temporal', async () => {
     const { id, ended } = await startStep()
     await cancel(service.url, id)
     expect(await ended).toBe('ended')

@@ -69,7 +69,7 @@ describe('an attempt at a step', () => {
     expect(compactTypes(await listEvents(service.url, id))).toEqual(firstTurnTypes())
   })
 
-  it('that comes after the answer says so, adds nothing, and starts the next turn', async () => {
+  it('that comes after the answer reports it, adds nothing, and starts the next turn', async () => {
     const { id, turns, turn } = await createTurns({ text: 'one' }, { text: 'two' })
     expect(await run(turn, 1)).toEqual({ outcome: 'answered' })
     const before = await listEvents(service.url, id)
@@ -79,14 +79,14 @@ describe('an attempt at a step', () => {
     expect(started).toEqual([expect.objectContaining(turns[1] ?? {})])
   })
 
-  it('that comes after the failure says so and asks no model', async () => {
+  it('that comes after the failure reports it and calls no model', async () => {
     const { id, turn } = await createTurns({ error: { status: 400, message: 'no', times: 1 }, text: 'never' })
     expect(await run(turn, 1)).toEqual({ outcome: 'failed', code: 'llm_error' })
     expect(await run(turn, 2)).toEqual({ outcome: 'failed', code: 'llm_error' })
     expect(typesOf(await listEvents(service.url, id))).not.toContain('output.message.completed')
   })
 
-  it('rejects with the reason when it is aborted, and leaves the step to be tried again', async () => {
+  it('rejects with the reason when it is aborted, so that the step can be retried', async () => {
     const { id, turn } = await createTurns(SLOW)
     const stopped = new AbortController()
     const aborted = run(turn, 1, stopped.signal)
@@ -112,7 +112,7 @@ describe('an attempt at a step', () => {
 })
 
 describe('failing a turn', () => {
-  it('tells it once, however often it is run, and starts the next', async () => {
+  it('records it once, however often it is run, and starts the next', async () => {
     const { id, turns, turn } = await createTurns(SLOW, SLOW)
     started = []
     const outcomes = await Promise.all([1, 2, 3].map(() => failTurn(deps, turn, 1, 'timeout')))

@@ -70,7 +70,7 @@ describe('the sweeper', () => {
     expect(await sweep()).toEqual([])
   })
 
-  it('leaves a new turn to whoever made it', async () => {
+  it('leaves a new turn to the process that created it', async () => {
     await createTurns(1)
     expect(await sweep(new Map(), { ...AT_ONCE, graceMs: 60_000 })).toEqual([])
   })

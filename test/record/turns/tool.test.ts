@@ -85,7 +85,7 @@ describe('a second attempt at a tool call', () => {
     expect(await results(id)).toMatchObject([{ status: 'error', error }])
   })
 
-  it('runs the tool as the first when the one before died before its claim', async () => {
+  it('runs the tool as a first attempt if the earlier one died before its claim', async () => {
     const { id, turn } = await createCall('once', { ms: 1 })
     // The higher fence is all that the record shows of the earlier attempt.
     expect(await run(turn, 7)).toEqual({ outcome: 'done' })
@@ -93,7 +93,7 @@ describe('a second attempt at a tool call', () => {
     expect(await results(id)).toMatchObject([{ status: 'success' }])
   })
 
-  it('runs nothing and says done when the first has recorded its result', async () => {
+  it('runs nothing and returns done if the first has recorded its result', async () => {
     const { id, turn } = await createCall('once', { ms: 1 })
     await run(turn, 1)
     const before = await listEvents(service.url, id)
@@ -103,7 +103,7 @@ describe('a second attempt at a tool call', () => {
   })
 })
 
-describe('an attempt that lives although a newer one has begun', () => {
+describe('an attempt that is still alive after a newer one has begun', () => {
   it('cannot write its result', async () => {
     const { id, turn } = await createCall('wait', { ms: 2500 })
     const zombie = run(turn, 1)
@@ -157,7 +157,7 @@ describe('a turn that ends while a tool runs', () => {
 })
 
 describe('an attempt that is aborted before its tool has begun', () => {
-  it('runs no tool, also none that would not heed the signal', async () => {
+  it('runs no tool, not even one that ignores the signal', async () => {
     const { id, turn } = await createCall('deaf')
     const stopped = AbortSignal.abort(new Error('the worker stops'))
     await expect(run(turn, 1, stopped)).rejects.toThrow('the worker stops')

@@ -38,7 +38,7 @@ const attempt = (fence = 1) => ({ fence, signal: new AbortController().signal })
 const turnOf = (id: string) => deps.db.turn.findUniqueOrThrow({ where: { id } })
 
 describe('the turns of a session', () => {
-  it('run one at a time, also when the end of an earlier one is told again', async () => {
+  it('run one at a time, even if the end of an earlier one is recorded again', async () => {
     const { turns } = await createQueue(3)
     const [first, second] = turns
     await failTurn(deps, first, 1, 'internal_error')
@@ -49,7 +49,7 @@ describe('the turns of a session', () => {
     expect(started).toEqual([])
   })
 
-  it('do not begin before it is their turn, whoever starts them', async () => {
+  it('do not begin out of order, whoever starts them', async () => {
     const { id, turns } = await createQueue(3)
     const [first, second, third] = turns
     const before = await listEvents(service.url, id)
@@ -63,7 +63,7 @@ describe('the turns of a session', () => {
     expect(typesOf(events).filter((type) => type === 'turn.completed')).toHaveLength(3)
   })
 
-  it('start the session once, also when the first one fails before its model is asked', async () => {
+  it('start the session once, even if the first one fails before its model call', async () => {
     const { id, turns } = await createQueue(1)
     await failTurn(deps, turns[0], 1, 'internal_error')
     await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Again'))
@@ -76,8 +76,8 @@ describe('the turns of a session', () => {
   })
 })
 
-describe('a step whose attempts all vanish without a word', () => {
-  it('is given up, and no model is asked', async () => {
+describe('a step whose attempts all disappear without a result', () => {
+  it('is given up without a model call', async () => {
     const { id, turns } = await createQueue(1)
     const [{ turnId }] = turns
     await deps.db.turnStep.create({ data: { turnId, step: 'reason:1', fence: 1, claims: 19 } })

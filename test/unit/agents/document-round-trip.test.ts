@@ -159,7 +159,7 @@ const sorted = (value: unknown): string =>
 const frontMatter = (document: string): string => document.slice(4, document.indexOf('\n---\n', 4) + 1)
 
 describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
-  it(`is the same after it was a document, ${AGENTS} times`, async () => {
+  it(`is unchanged after an export and an import, ${AGENTS} times`, async () => {
     for (let number = 0; number < AGENTS; number++) {
       const own = seed + number
       const agent = drawAgent(own)
@@ -168,7 +168,7 @@ describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
     }
   })
 
-  it('has front matter that YAML of both versions reads alike', () => {
+  it('has front matter that both versions of YAML read in the same way', () => {
     for (let number = 0; number < AGENTS; number++) {
       const { system_prompt, ...agent } = drawAgent(seed + number)
       const yaml = frontMatter(renderAgentDocument({ ...agent, system_prompt: 'Hello', capabilities: [], tools: [] }))
@@ -248,7 +248,7 @@ name: no key
 `)
   })
 
-  it('leaves out what has its default, and has a prompt in its front matter that a body would not keep', () => {
+  it('leaves out defaults, and has a prompt in its front matter if a body would change it', () => {
     const plain = { name: 'A', description: null, default_model_id: null, tags: [], capabilities: [], tools: [] }
     expect(renderAgentDocument({ ...plain, system_prompt: 'Hi' })).toBe('---\nname: A\n---\n\nHi\n')
     expect(renderAgentDocument({ ...plain, system_prompt: ' Hi\n' })).toBe(
@@ -256,7 +256,7 @@ name: no key
     )
   })
 
-  it('is the same agent however large its values are', async () => {
+  it('is the same agent, however large its values', async () => {
     const config = { many: Array.from({ length: 300_000 }, (_, position) => position), ['__proto__']: 1, '<<': 'a' }
     const document = renderAgentDocument({ ...AGENT, capabilities: [{ ref: 'noop', config }] })
     const parsed = await parseAgentDocument(threads, document, undefined)

@@ -77,7 +77,7 @@ describe('front matter', () => {
     expect(await read(text)).toEqual(expected)
   })
 
-  it('has keys that are no more than keys', async () => {
+  it('has keys without special meaning', async () => {
     const text =
       '---\ncapabilities: [{ref: a, config: {__proto__: {x: 1}, 1: b, ~: c, true: d, "<<": e, constructor: f}}]\n---\nHi'
     const { capabilities } = await parseAgentDocument(threads, text, undefined)
@@ -247,7 +247,7 @@ describe('a document made to take time and memory', () => {
       'what follows an error': `Hi\nname: b\n${many('- a: 1\n', 50_000)}`,
       documents: many('...\n', 500_000),
     }),
-  )('is refused, and nobody waits for it: %s', async (_name, yaml) => {
+  )('is refused without blocking others: %s', async (_name, yaml) => {
     const eventLoop = watchEventLoop()
     const [refused, other] = await Promise.all([read(`---\nname: a\n${yaml}\n---\nHi`), readFront('name: b')])
     const { busyMs } = eventLoop.stop()

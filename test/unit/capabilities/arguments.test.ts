@@ -79,7 +79,7 @@ describe('arguments', () => {
     expect(await check(schema, { name: 'ada', code: '123', unit: 'metric', sizes: [1, 2] })).toBeUndefined()
   })
 
-  it('that it does not are told field by field', async () => {
+  it('that it does not allow are reported field by field', async () => {
     const sentence = await check(schema, { code: 'abc', unit: 5, sizes: [1, 'x'], colour: 1 })
     expect(sentence).toContain('name is required')
     expect(sentence).toContain('colour is not one of the fields')
@@ -89,7 +89,7 @@ describe('arguments', () => {
     expect(sentence).not.toContain('and more')
   })
 
-  it('are told of five problems at most, in bounded length', async () => {
+  it('get at most five problems, of bounded length', async () => {
     const names = Array.from({ length: 50 }, (_, index) => `${'very_'.repeat(100)}${index}`)
     const sentence = await check(object({}, { required: names }), {})
     expect(sentence?.match(/is required/g)).toHaveLength(5)
@@ -97,12 +97,12 @@ describe('arguments', () => {
     expect(sentence?.length).toBeLessThan(2000)
   })
 
-  it('may be a tenth apart', async () => {
+  it('may be multiples of a tenth', async () => {
     expect(await check(object({ a: { multipleOf: 0.1 } }), { a: 0.3 })).toBeUndefined()
     expect(await check(object({ a: { multipleOf: 0.1 } }), { a: 0.35 })).toContain('a must be multiple of 0.1')
   })
 
-  it('hold to what stands beside a $ref', async () => {
+  it('are checked against keywords beside a $ref', async () => {
     const beside = object({ a: { $ref: '#/$defs/text', maxLength: 2 } }, { $defs: { text: { type: 'string' } } })
     expect(await check(beside, { a: 'abc' })).toContain('a must NOT have more than 2')
     expect(await check(beside, { a: 1 })).toContain('a must be string')
@@ -136,14 +136,14 @@ describe('arguments', () => {
 describe('names that JavaScript knows', () => {
   const parse = (text: string): Record<string, unknown> => JSON.parse(text)
 
-  it('are not there unless they are given', async () => {
+  it('are missing unless they are given', async () => {
     for (const name of ['toString', 'constructor', '__proto__']) {
       expect(await check({ required: [name] }, {})).toContain(`${name} is required`)
     }
     expect(await check({ required: ['toString'] }, { toString: 1 })).toBeUndefined()
   })
 
-  it('pollute nothing and pass no closed schema', async () => {
+  it('pollute nothing and do not pass a closed schema', async () => {
     const schema = parse('{"properties":{"__proto__":{"type":"string"}},"additionalProperties":false}')
     expect(await checkSchema(schema)).toBeUndefined()
     expect(await check(schema, parse('{"__proto__":{"polluted":true}}'))).toContain('__proto__')
@@ -152,7 +152,7 @@ describe('names that JavaScript knows', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   })
 
-  it('and names that look like code are names', async () => {
+  it('and names that look like code are only names', async () => {
     const name = '"]; globalThis.injected = true; ["\u2028`;globalThis.injected = true;`\\'
     const schema = object(
       { [name]: { enum: [name], type: 'string' } },
@@ -287,7 +287,7 @@ describe('schemas and arguments made to take time', () => {
     expect(verdicts.slice(2)).toEqual(Array(129).fill(LATE))
   })
 
-  it('cost only themselves when they take all memory', async () => {
+  it('fail alone when they use all memory', async () => {
     const copied = { anyOf: Array(300).fill({ type: 'null' }) }
     const schema = object({ x: { items: { items: copied } } })
     const args = { x: Array(150).fill(Array(3000).fill(1)) }

@@ -51,7 +51,7 @@ describe('get_current_time', () => {
     )
   })
 
-  it('tells the model of a zone that does not exist', async () => {
+  it('reports an unknown zone to the model', async () => {
     const failure = runTool('get_current_time', { timezone: 'Mars/Olympus' })
     await expect(failure).rejects.toThrow(
       new ToolError('There is no time zone "Mars/Olympus"; use an IANA name such as "Europe/Berlin" or "UTC".'),
@@ -61,7 +61,7 @@ describe('get_current_time', () => {
 })
 
 describe('write_todos', () => {
-  it('answers the list that it is given', async () => {
+  it('returns the given list', async () => {
     const todos = [
       { content: 'Read', status: 'completed' },
       { content: 'Write', status: 'in_progress' },
@@ -96,7 +96,7 @@ describe('the math tools', () => {
     expect(await runTool(name, { a: 3, b: 2 })).toEqual({ result })
   })
 
-  it('tell the model what cannot be calculated', async () => {
+  it('report to the model what cannot be calculated', async () => {
     const byZero = runTool('divide', { a: 1, b: 0 })
     await expect(byZero).rejects.toBeInstanceOf(ToolError)
     await expect(byZero).rejects.toThrow('divided by zero')
@@ -106,7 +106,7 @@ describe('the math tools', () => {
 })
 
 describe('the weather tools', () => {
-  it('have the same simulated weather for a place each time, and another for another', async () => {
+  it('have the same simulated weather for a place each time, and a different one elsewhere', async () => {
     const first = await runTool('get_weather', { location: 'Lisbon' })
     expect(first).toMatchObject({ location: 'Lisbon', simulated: true, temperature_celsius: expect.any(Number) })
     expect(await runTool('get_weather', { location: 'Lisbon' })).toEqual(first)

@@ -34,7 +34,7 @@ describe('resolving capabilities', () => {
     expect(resolved(['time', 'store', 'skills', 'time'], registry)).toEqual(['time', 'store', 'files', 'skills'])
   })
 
-  it('takes the later of two configurations, at the first place, also for a dependency', () => {
+  it('takes the later of two configurations at the first position, even for a dependency', () => {
     const given = [
       { ref: 'bash', config: 1 },
       { ref: 'time' },
@@ -53,18 +53,18 @@ describe('resolving capabilities', () => {
     expect(resolveCapabilities([{ ref: 'time', config: 1 }, { ref: 'time' }], registry)).toMatchObject([{ config: 1 }])
   })
 
-  it('leaves out what is not there any more', () => {
+  it('leaves out capabilities that no longer exist', () => {
     expect(resolved(['gone', 'time'], [...registry, capability('late', ['gone'])])).toEqual(['time'])
     expect(resolved(['late'], [capability('late', ['gone'])])).toEqual(['late'])
   })
 
-  it('leaves out what is coming soon, and what only that needs', () => {
+  it('leaves out capabilities that are coming soon, and dependencies only they need', () => {
     const soon = capability('soon', ['time'], { status: 'coming_soon' })
     expect(resolved(['soon', 'store'], [...registry, soon])).toEqual(['store'])
     expect(resolved(['now'], [...registry, soon, capability('now', ['soon'])])).toEqual(['now'])
   })
 
-  it('ends when capabilities need each other', () => {
+  it('ends when capabilities depend on each other', () => {
     const circle = [capability('a', ['b']), capability('b', ['c']), capability('c', ['a', 'c'])]
     expect(resolved(['a', 'b'], circle)).toEqual(['c', 'b', 'a'])
   })

@@ -46,7 +46,7 @@ describe('the tools that a model is offered', () => {
     })
   })
 
-  it("are the session's where agent and session have one of a name", () => {
+  it('are the session’s if agent and session have one of the same name', () => {
     const toolset = buildToolset(
       [],
       [client('a', { description: 'agent' }), client('b')],
@@ -58,14 +58,14 @@ describe('the tools that a model is offered', () => {
     ])
   })
 
-  it("are the first capability's where two provide one of a name", () => {
+  it('are the first capability’s if two provide one of the same name', () => {
     const other: Capability = { ...testMath, id: 'other', tools: [{ ...add, description: 'other' }] }
     expect(buildToolset([math, { capability: other, config: 1 }], [], []).get('add')?.config).toEqual({ precision: 2 })
   })
 })
 
 describe('a builtin definition', () => {
-  it('changes policy and words of the tool that it names, and not its parameters', () => {
+  it('changes policy and texts of the tool that it names, but not its parameters', () => {
     const parameters = { type: 'object', properties: { other: {} } }
     const more = { policy: 'requires_approval', description: 'Sums.', display_name: 'Sum', parameters }
     expect(buildToolset([math], [builtin('add', more)], []).get('add')).toEqual({
@@ -77,7 +77,7 @@ describe('a builtin definition', () => {
     })
   })
 
-  it('leaves the words that it does not give', () => {
+  it('leaves the texts that it does not give', () => {
     expect(buildToolset([math], [], [builtin('add', { display_name: null })]).get('add')).toMatchObject({
       spec: { description: add.description },
       displayName: 'Add',
@@ -85,12 +85,12 @@ describe('a builtin definition', () => {
     })
   })
 
-  it('of the session undoes what the agent has set', () => {
+  it('of the session overrides that of the agent', () => {
     const agent = [builtin('add', { policy: 'requires_approval' })]
     expect(buildToolset([math], agent, [builtin('add', { policy: 'auto' })]).get('add')?.policy).toBe('auto')
   })
 
-  it("of a tool that no capability provides is offered only as the client's", () => {
+  it('of a tool that no capability provides is offered only if it is the client’s', () => {
     const toolset = buildToolset(
       [],
       [builtin('fly'), builtin('swim', { policy: 'requires_approval' })],

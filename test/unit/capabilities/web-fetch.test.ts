@@ -54,7 +54,7 @@ const fetchPage = async (path: string, options: object = {}): Promise<Page> =>
   (await runTool('web_fetch', { url: server.url + path }, { allowPrivateNetwork: true, ...options })) as Page
 
 describe('web_fetch', () => {
-  it('brings a web page as Markdown, without its machinery, with whole addresses', async () => {
+  it('returns a web page as Markdown with absolute URLs, without scripts and the like', async () => {
     expect(await fetchPage('/page')).toEqual({
       url: `${server.url}/page`,
       status: 200,
@@ -71,7 +71,7 @@ describe('web_fetch', () => {
     })
   })
 
-  it('tells where the redirects ended', async () => {
+  it('returns the URL at which the redirects ended', async () => {
     expect(await fetchPage('/moved')).toMatchObject({ url: `${server.url}/page`, status: 200, title: 'A page' })
   })
 
@@ -81,13 +81,13 @@ describe('web_fetch', () => {
     ['/feed', 200, '<rss/>'],
     ['/text', 200, 'as  it\n is'],
     ['/empty', 204, ''],
-  ])('brings text as it is: %s', async (path, status, content) => {
+  ])('returns text unchanged: %s', async (path, status, content) => {
     const page = await fetchPage(path)
     expect(page).toMatchObject({ status, content, truncated: false })
     expect(page).not.toHaveProperty('title')
   })
 
-  it("brings a server's refusal, which may say what to do", async () => {
+  it('returns the refusal of a server, which may say what to do', async () => {
     expect(await fetchPage('/missing')).toMatchObject({ status: 404, content: '# Not here' })
   })
 
@@ -97,19 +97,19 @@ describe('web_fetch', () => {
     expect((await fetchPage('/odd-charset')).content).toBe('é')
   })
 
-  it('brings nothing that cannot be stored', async () => {
+  it('returns nothing that cannot be stored', async () => {
     expect((await fetchPage('/nul')).content).toBe('a\ufffdb')
     expect(await fetchPage('/long')).toMatchObject({ content: `${'a'.repeat(99_999)}\ufffd`, truncated: true })
   })
 
-  it('brings the beginning of what is too long', async () => {
+  it('returns the beginning of a long page', async () => {
     for (const path of ['/huge', '/long-page']) {
       const { content, truncated } = await fetchPage(path)
       expect([content.length, truncated]).toEqual([100_000, true])
     }
   })
 
-  it('sends the id of the call, whatever the model put into it', async () => {
+  it('sends the id of the call, whatever its characters', async () => {
     const { requests } = server
     await fetchPage('/text', { callId: 'call_Ab1' })
     expect(requests.at(-1)?.headers).toMatchObject({
@@ -124,7 +124,7 @@ describe('web_fetch', () => {
     ['/image', 'The answer (status 200) has the content type image/png; only text'],
     ['/untyped', 'The answer (status 500) has no content type'],
     ['/hostile', 'The answer cannot be read: the page'],
-  ])('tells the model what it cannot read: %s', async (path, sentence) => {
+  ])('reports to the model what it cannot read: %s', async (path, sentence) => {
     const failure = fetchPage(path)
     await expect(failure).rejects.toBeInstanceOf(ToolError)
     await expect(failure).rejects.toThrow(sentence)
@@ -135,7 +135,7 @@ describe('web_fetch', () => {
     ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data', 'not on the public internet'],
     ['another protocol', 'file:///etc/passwd', 'Only http and https'],
     ['no address', 'the news', 'no URL'],
-  ])('tells the model that it does not fetch %s', async (_, url, sentence) => {
+  ])('reports to the model that it does not fetch %s', async (_, url, sentence) => {
     const failure = runTool('web_fetch', { url })
     await expect(failure).rejects.toBeInstanceOf(ToolError)
     await expect(failure).rejects.toThrow(sentence)
@@ -153,7 +153,7 @@ describe('converting a page', () => {
   const page = (html: string) => ({ html, url: 'http://example.com/', maxCharacters: 100 })
   const never = new AbortController().signal
 
-  it('blocks nothing, however long it takes, and ends in time', async () => {
+  it('does not block the event loop, and ends in time', async () => {
     const loop = watchEventLoop()
     const converting = convertWebPage(threads, page('<div>'.repeat(1_000_000)), never, 4000)
     await expect(converting).rejects.toThrow(new WebPageError('the page takes too long to convert'))

@@ -17,11 +17,11 @@ describe('a group of endpoints', () => {
     },
   )
 
-  it('gives each its tag, its path and its access', () => {
+  it('gives each endpoint its tag, path and access', () => {
     expect(pets.list).toMatchObject({ tag: 'pets', path: '/v1/pets', access: 'member', method: 'GET' })
   })
 
-  it('puts the rest of a path behind its own, and lets an endpoint have another access', () => {
+  it('appends the rest of a path to its own, and lets an endpoint override the access', () => {
     expect(pets.get).toEqual({
       tag: 'pets',
       path: '/v1/pets/{pet_id}',

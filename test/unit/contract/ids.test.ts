@@ -24,7 +24,7 @@ describe('an id in a request', () => {
 })
 
 describe('an id in an answer', () => {
-  it('has its prefix, which is the long one', () => {
+  it('has the long prefix', () => {
     expect(toId('session', UUID)).toBe(`session_${HEX}`)
     expect(wireId('session').safeParse(toId('session', UUID)).success).toBe(true)
     expect(wireId('session').safeParse(`sess_${HEX}`).success).toBe(false)
@@ -46,7 +46,7 @@ describe('a request that was parsed', () => {
         on_busy: 'reject',
       },
     ],
-  ])('can be written as it came: %s', (_, schema, request) => {
+  ])('can be encoded as it was sent: %s', (_, schema, request) => {
     expect(JSON.stringify(z.encode(schema, schema.parse(request)))).toBe(JSON.stringify(request))
   })
 })

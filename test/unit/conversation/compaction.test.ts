@@ -31,7 +31,7 @@ const imageFile: ContentPart = { type: 'image_file', image_id: 'image' }
 describe('a call without a result', () => {
   const asked = [message(1, 'user', [text('Hi')]), message(2, 'agent', [call('a'), call('b')])]
 
-  it('is answered as cancelled, before anybody says something else', () => {
+  it('is answered as cancelled, before the next message', () => {
     const patched = patchDanglingCalls([...asked, message(3, 'user', [text('Well?')])])
     expect(patched.map(({ role }) => role)).toEqual(['user', 'agent', 'tool_result', 'tool_result', 'user'])
     expect(patched.slice(2, 4).map(({ content }) => content)).toEqual([cancelled('a'), cancelled('b')])
@@ -67,7 +67,7 @@ describe('a call without a result', () => {
 })
 
 describe('a result without a call', () => {
-  it('is left out, also a late one and a second one', () => {
+  it('is left out, as are late and duplicate ones', () => {
     const patched = patchDanglingCalls([
       message(1, 'tool_result', [result('x')]),
       message(2, 'agent', [call('a')]),
@@ -107,7 +107,7 @@ describe('a conversation that is too long', () => {
     expect(compacted.filter((_, index) => index !== 2)).toEqual(messages.filter((_, index) => index !== 2))
   })
 
-  it('then loses its oldest exchanges, and says so', () => {
+  it('then loses its oldest exchanges, with a notice', () => {
     const messages = exchanges(6)
     const plan = planCompaction(messages, { fixedTokens: 0, contextTokens: 250 })
     const compacted = applyCompaction(messages, plan ?? fail())
@@ -125,7 +125,7 @@ describe('a conversation that is too long', () => {
     expect(plan?.inputTokensAfter).toBeLessThanOrEqual(200)
   })
 
-  it('keeps the turn and the results that the model has not seen, whatever they need', () => {
+  it('keeps the turn and the results that the model has not seen, whatever their size', () => {
     const messages = [...exchanges(2), ...exchanges(3).slice(8, 11)]
     const plan = planCompaction(messages, { fixedTokens: 0, contextTokens: 10 })
     const compacted = applyCompaction(messages, plan ?? fail())
@@ -143,7 +143,7 @@ describe('a conversation that is too long', () => {
     expect(cuts.at(-1)).not.toBe(cuts[0])
   })
 
-  it('is cut where it is read, not by number, when a message was queued', () => {
+  it('is cut by position, not by sequence, when a message was queued', () => {
     const queued = [
       message(1, 'user', [text('x'.repeat(4000))]),
       message(3, 'agent', [text('first')]),
@@ -168,7 +168,7 @@ describe('a conversation that is too long', () => {
 })
 
 describe('the estimate', () => {
-  it('counts tools, images and scripts of few letters a token', () => {
+  it('counts tools, images and writing systems with few characters per token', () => {
     expect(estimateInputTokens('x'.repeat(400), [])).toBe(100)
     expect(estimateInputTokens('汉'.repeat(400), [])).toBe(400)
     const tool = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
@@ -253,7 +253,7 @@ describe.each(seedsOf('conversations'))('any conversation (SEED=%i)', (seed) => 
     }
   })
 
-  it('has the size that was planned, is smaller than before, and does not change when cut again', () => {
+  it('has the planned size, is smaller than before, and does not change when compacted again', () => {
     for (const { limits, plan, messages } of compacted) {
       expect(estimate(messages, limits.fixedTokens)).toBe(plan.inputTokensAfter)
       expect(plan.inputTokensAfter).toBeLessThan(plan.inputTokensBefore)

@@ -29,7 +29,7 @@ describe('the health of durable execution', () => {
     expect(judge({ workers: 0 })).toMatchObject({ status: 'degraded', reasons: ['No worker polls the task queue.'] })
   })
 
-  it('is degraded when Temporal says nothing, and nothing is taken for 0', () => {
+  it('is degraded when Temporal says nothing, and unknown values are not 0', () => {
     expect(judge({ workers: null, backlog: null, turns: null, executions: null })).toEqual({
       status: 'degraded',
       reasons: ['Temporal does not answer.'],
@@ -48,7 +48,7 @@ describe('the health of durable execution', () => {
     expect(judge(differing)).toMatchObject({ status: 'degraded', reasons: [reason] })
   })
 
-  it('does not suffer from a server that cannot tell its backlog', () => {
+  it('is not degraded by a server that cannot report its backlog', () => {
     expect(judge({ backlog: null })).toMatchObject({ status: 'healthy', reasons: [], task_queue_backlog: null })
   })
 
@@ -73,7 +73,7 @@ describe('the health of durable execution', () => {
     expect(health.reasons).toHaveLength(status === 'healthy' ? 0 : 1)
   })
 
-  it('has every reason, the graver ones first', () => {
+  it('has every reason, the more serious ones first', () => {
     const health = judge({
       workers: 0,
       backlog: { tasks: 1, oldestMs: 20_000 },

@@ -44,7 +44,7 @@ const readAgain = (fake: { reads: number }, times = 3) => {
 }
 
 describe('a monitor', () => {
-  it('asks nothing while nobody follows it, before and after', async () => {
+  it('reads nothing while nobody follows it, before and after', async () => {
     const { fake, monitor } = createFake()
     expect(fake.reads).toBe(0)
     const follower = take(monitor)
@@ -55,7 +55,7 @@ describe('a monitor', () => {
     expect(fake.reads).toBe(reads)
   })
 
-  it('tells what is, and then only what changes', async () => {
+  it('gives the current state, and then only changes', async () => {
     const { fake, monitor } = createFake()
     const follower = take(monitor)
     await readAgain(fake)
@@ -80,7 +80,7 @@ describe('a monitor', () => {
     await Promise.all(followers.map(({ leave }) => leave()))
   })
 
-  it('goes on for the others when one leaves', async () => {
+  it('continues for the others when one leaves', async () => {
     const { fake, monitor } = createFake()
     const [first, second] = [take(monitor), take(monitor)]
     await readAgain(fake)
@@ -91,7 +91,7 @@ describe('a monitor', () => {
     await second.leave()
   })
 
-  it('has only the latest for one that takes its time', async () => {
+  it('gives a slow follower only the latest snapshot', async () => {
     const { fake, monitor } = createFake()
     const gone = new AbortController()
     const slow = monitor.follow(gone.signal)
@@ -107,7 +107,7 @@ describe('a monitor', () => {
     await quick.leave()
   })
 
-  it('asks once for followers that come and go, however quickly', async () => {
+  it('reads once for followers that come and go, however quickly', async () => {
     const { fake, monitor } = createFake(60_000)
     let answer = () => {}
     fake.answer = new Promise((resolve) => {
@@ -122,7 +122,7 @@ describe('a monitor', () => {
     expect(fake).toMatchObject({ reads: 1, mostUnderWay: 1 })
   })
 
-  it('does not show what is long past to the one that comes first again', async () => {
+  it('does not give an outdated snapshot to the first follower after a pause', async () => {
     const { fake, monitor } = createFake()
     const first = take(monitor)
     await readAgain(fake)
@@ -135,7 +135,7 @@ describe('a monitor', () => {
     await second.leave()
   })
 
-  it('lets go while Temporal has yet to answer', async () => {
+  it('lets a follower leave while Temporal has not answered', async () => {
     const { fake, monitor } = createFake()
     let answer = () => {}
     fake.answer = new Promise((resolve) => {

@@ -63,14 +63,14 @@ describe('what an event announces', () => {
     })
   }
 
-  it('is the end of its turn for the types that end one, and for no other', () => {
+  it('is the end of the turn for exactly the types that end one', () => {
     const ends = eventTypes.filter((type) =>
       ['completed', 'failed', 'cancelled'].includes(announces({ type, data: {} }).turnStatus ?? ''),
     )
     expect(ends.sort()).toEqual([...turnEndTypes].sort())
   })
 
-  it('leaves nothing to decide when a type may repeat', () => {
+  it('is nothing else for a type that may repeat', () => {
     const repeatable = eventTypes.map((type) => announces({ type, data: {} })).filter(({ mayRepeat }) => mayRepeat)
     for (const announcement of repeatable) expect(announcement).toEqual({ mayRepeat: true })
   })

@@ -27,7 +27,7 @@ describe('an event id', () => {
     }
   })
 
-  it('is always the same for the same event, and another one for any other', () => {
+  it('is always the same for an event, and different for any other', () => {
     const all = [ids.encode(SESSION, 1, NOW), ids.encode(SESSION, 2, NOW), ids.encode(newUuid(), 1, NOW)]
     expect(ids.encode(SESSION, 1, NOW)).toBe(all[0])
     expect(new Set(all).size).toBe(3)

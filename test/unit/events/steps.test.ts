@@ -1,14 +1,14 @@
 import { actStep, callStep, callSteps, parseStep, reasonStep } from '../../../domain/events/steps.ts'
 
 describe('the names of steps', () => {
-  it('are what the record of earlier releases has', () => {
+  it('are those in the record of earlier releases', () => {
     expect(reasonStep(1)).toBe('reason:1')
     expect(actStep(12)).toBe('act:12')
     expect(callStep(3, 'call_abc')).toBe('tool:3:call_abc')
     expect(callSteps(3)).toBe('tool:3:%')
   })
 
-  it('are read as they are made, whatever the model calls its calls', () => {
+  it('are parsed as they are built, whatever the ids of tool calls', () => {
     expect(parseStep(reasonStep(7))).toEqual({ kind: 'reason', iteration: 7 })
     expect(parseStep(actStep(100))).toEqual({ kind: 'act', iteration: 100 })
     for (const callId of ['call_1', 'a:b:c', ':', 'reason:1', '%_', 'two\nlines']) {
@@ -16,7 +16,7 @@ describe('the names of steps', () => {
     }
   })
 
-  it('are told from what is none', () => {
+  it('are distinguished from other strings', () => {
     for (const step of [
       '',
       'reason',

@@ -139,7 +139,7 @@ describe('an answer in tests', () => {
     },
   )
 
-  it('fails when something is created without regard to Idempotency-Key', async () => {
+  it('fails when something is created regardless of the Idempotency-Key', async () => {
     const { status, body } = await ask((handle) => handle(created, async () => reply(201, RIGHT)), 'POST')
     expect([status, body]).toEqual([500, expect.stringContaining('Idempotency-Key')])
     const guarded = (handle: Handle) => handle(created, async ({ once }) => reply(201, await once(async () => RIGHT)))

@@ -93,14 +93,14 @@ describe('a body that does not arrive in time', () => {
     await waitFor(async () => client.hasEnded(), 'the connection to end')
   })
 
-  it('ends its connection also where nobody waits for it', async () => {
+  it('ends its connection even if nothing waits for it', async () => {
     const client = open('/v1/none', { ...JSON_TYPE, 'Content-Length': 10 }, '{"a":')
     await waitFor(async () => client.answer() !== '', 'the answer')
     expect(client.answer()).toMatch(/^HTTP\/1\.1 404 /)
     await waitFor(async () => client.hasEnded(), 'the connection to end')
   })
 
-  it('is not what a whole one is, whose connection stays', async () => {
+  it('does not affect a complete one, whose connection stays', async () => {
     const client = open('/v1/json', { ...JSON_TYPE, 'Content-Length': 2 }, '{}')
     await waitFor(async () => client.answer() !== '', 'the answer')
     await sleep(ARRIVAL.requestMs * 1.5)
@@ -113,7 +113,7 @@ describe('a body that does not arrive in time', () => {
 })
 
 describe('an upload', () => {
-  it('may take longer, as long as it goes on', async () => {
+  it('may take longer, as long as it makes progress', async () => {
     const client = open('/v1/upload', { ...UPLOAD, Connection: 'close' }, FILE_BEGINS)
     const end = '\r\n--b--\r\n'
     const middle = 'x'.repeat(10_000 - FILE_BEGINS.length - end.length)
@@ -152,7 +152,7 @@ describe('an upload', () => {
 describe('bodies in memory', () => {
   const twoMib = JSON.stringify('x'.repeat(2 * MIB - 2))
 
-  it('are bounded together, and each gives its room back', async () => {
+  it('have a common limit, and each frees its share', async () => {
     const post = (path: string, body: string) =>
       exchange(app.url, head('POST', path, { ...JSON_TYPE, 'Content-Length': body.length }), body)
     const clients = [1, 2, 3].map(() => open('/v1/held', { ...JSON_TYPE, 'Content-Length': 2 * MIB }, twoMib))
@@ -170,7 +170,7 @@ describe('bodies in memory', () => {
     for (const { socket } of clients) socket.destroy()
   })
 
-  it('count what has come, not what is announced', async () => {
+  it('count what has arrived, not what is announced', async () => {
     const idle = Array.from({ length: 20 }, () => open('/v1/json', { ...JSON_TYPE, 'Content-Length': 2 * MIB }))
     await sleep(100)
     const answer = await exchange(
@@ -182,7 +182,7 @@ describe('bodies in memory', () => {
     for (const { socket } of idle) socket.destroy()
   })
 
-  it('count a compressed one as large as it may become', async () => {
+  it('count a compressed one by its largest possible size', async () => {
     const small = gzipSync(`{"a":"${'x'.repeat(1000)}"}`)
     const headers = { ...JSON_TYPE, 'Content-Encoding': 'gzip', 'Content-Length': small.length }
     const half = open('/v1/json', headers, small.subarray(0, 10))

@@ -39,7 +39,7 @@ describe('writing in pieces', () => {
     expect(listeners()).toBe(before)
   })
 
-  it('finishes what has been begun, to the last piece, for a reason that is patient', async () => {
+  it('writes all pieces if the reason to abort allows it', async () => {
     const { res, client, taken, listeners } = createClient()
     const before = listeners()
     expect(await writeInPieces(res, TEXT, { signal: abortSoon('cycle'), isPatient })).toBe(true)
@@ -48,7 +48,7 @@ describe('writing in pieces', () => {
     expect(listeners()).toBe(before)
   })
 
-  it('gives the rest away at once for any other reason', async () => {
+  it('drops the rest at once for any other reason', async () => {
     const { res, client } = createClient()
     expect(await writeInPieces(res, TEXT, { signal: abortSoon('shutdown'), isPatient })).toBe(false)
     expect(client.writableLength).toBeGreaterThan(0)
@@ -64,7 +64,7 @@ describe('writing in pieces', () => {
     client.destroy()
   })
 
-  it('ends when the client goes', async () => {
+  it('ends when the client disconnects', async () => {
     const { res, client } = createClient(1)
     setTimeout(() => client.destroy(), TAKES_MS)
     expect(await writeInPieces(res, TEXT)).toBe(false)

@@ -94,7 +94,7 @@ const get = (name: string, headers: Record<string, string> = {}) =>
   exchange(app.url, head('GET', `/v1/files/${name}`, headers))
 
 describe('a file', () => {
-  it('is answered whole, with all that a client needs to keep it', async () => {
+  it('is answered whole, with the headers that a client needs to cache it', async () => {
     const { status, headers, body } = await get('whole')
     expect([status, body]).toEqual([200, BYTES.toString()])
     expect(headers).toMatchObject({
@@ -129,7 +129,7 @@ describe('a file', () => {
     ['*', 304],
     ['"v0"', 200],
     ['v1', 200],
-  ])('is not given again to a client that has it: If-None-Match: %s', async (version, status) => {
+  ])('is not sent again to a client that has it: If-None-Match: %s', async (version, status) => {
     reads.length = 0
     const answer = await get('whole', { 'If-None-Match': version })
     expect([answer.status, answer.headers.etag]).toEqual([status, '"v1"'])
@@ -147,7 +147,7 @@ describe('a file', () => {
     ['bytes=98-500', 98, 100],
     ['bytes=7-7', 7, 8],
     ['bytes=0-', 0, 100],
-  ])('is answered in part, of which alone is read: %s', async (range, start, end) => {
+  ])('is answered in part, reading only that part: %s', async (range, start, end) => {
     reads.length = 0
     const { status, headers, body } = await get('whole', { Range: range })
     expect([status, body]).toEqual([206, BYTES.toString().slice(start, end)])
@@ -181,13 +181,13 @@ describe('a file', () => {
     ['"v0"', 200],
     ['W/"v1"', 200],
     ['Sun, 22 Nov 2026 08:00:00 GMT', 200],
-  ])('is answered in part only to a client that has the rest of the same: If-Range: %s', async (version, status) => {
+  ])('is answered in part only if the client has the same version: If-Range: %s', async (version, status) => {
     expect((await get('whole', { Range: 'bytes=0-1', 'If-Range': version })).status).toBe(status)
   })
 })
 
 describe('a file that cannot be read', () => {
-  it('at first is an error as any other', async () => {
+  it('at first is an error like any other', async () => {
     expect(await get('failsAtFirst')).toMatchObject({ status: 500, body: '{"error":"Internal server error"}' })
     const gone = await get('isGone')
     expect([gone.status, gone.body]).toEqual([404, '{"error":"File not found"}'])
@@ -207,7 +207,7 @@ describe('a file that cannot be read', () => {
   })
 })
 
-it('a client that reads no further holds no more than what is on its way, and its end ends the reading', async () => {
+it('a client that stops reading holds only what is buffered, and its disconnect ends the reading', async () => {
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1')
   socket.write('GET /v1/files/large HTTP/1.1\r\nHost: test\r\n\r\n')
   await waitFor(async () => endless.taken > 0, 'the file to begin')

@@ -78,7 +78,7 @@ class SlowSocket extends Duplex {
 }
 
 describe('a list', () => {
-  it('ends for a client that takes nothing any more', async () => {
+  it('ends for a client that stops reading', async () => {
     const { counts, lines } = createEndless()
     const { port, close } = await serve(lines)
     const socket = connect(port, '127.0.0.1')
@@ -98,7 +98,7 @@ describe('a list', () => {
     await close()
   })
 
-  it('ends for a client that takes a little again and again', async () => {
+  it('ends for a client that reads too slowly', async () => {
     const { counts, lines } = createEndless()
     const { server, close } = await serve(lines)
     const socket = new SlowSocket()
@@ -131,7 +131,7 @@ describe('a list', () => {
     await later.close()
   })
 
-  it('leaves the connection and what was said before alone, also for HEAD', async () => {
+  it('leaves the connection and earlier headers alone, even for HEAD', async () => {
     let ended = 0
     async function* lines() {
       try {
@@ -166,7 +166,7 @@ describe('a list', () => {
     ['with an empty page', [[]]],
     ['that ends with an empty page', [[1, 2], []]],
     ['of large lines', [['ä'.repeat(200_000), '€'.repeat(100_000)], ['😀'.repeat(100_000)]]],
-  ])('%s is whole', async (_, pages) => {
+  ])('%s is complete', async (_, pages) => {
     async function* read(): AsyncGenerator<unknown[]> {
       yield* pages
     }

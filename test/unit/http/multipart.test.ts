@@ -222,7 +222,7 @@ describe('an upload that is wrong', () => {
       part('name="title"', 'a') + part('name="file"', 'a', `X: ${'x'.repeat(20_000)}\r\n`) + FILE + FILE + END,
       /once/,
     ],
-  ])('is told what: %s', async (_, body, sentence) => {
+  ])('is refused with the reason: %s', async (_, body, sentence) => {
     const answer = await postRaw('/v1/uploads', body)
     expect(answer).toEqual({ status: 400, body: { error: expect.stringMatching(sentence) } })
   })
@@ -230,7 +230,7 @@ describe('an upload that is wrong', () => {
   it.each([
     ['another type', 'application/json', 415, /multipart\/form-data/],
     ['no boundary', 'multipart/form-data', 400, /boundary/],
-  ])('is told of its type: %s', async (_, type, status, sentence) => {
+  ])('is refused for its type: %s', async (_, type, status, sentence) => {
     expect(await postRaw('/v1/uploads', FILE + END, type)).toEqual({
       status,
       body: { error: expect.stringMatching(sentence) },
@@ -248,7 +248,7 @@ describe('an upload that is wrong', () => {
 })
 
 describe('an upload that is too large', () => {
-  it('is 413 by a byte, and the handler hears of it', async () => {
+  it('is 413 by a byte, and the handler gets the error', async () => {
     failed.length = 0
     const answer = await post('/v1/bare', formOf(['file', fileOf(large(MAX_BYTES + 1))]))
     expect(answer).toEqual({ status: 413, body: { error: `file: must be at most ${MAX_BYTES} bytes` } })
@@ -329,7 +329,7 @@ describe('the rest of an upload', () => {
     expect(failed).toEqual([expect.objectContaining({ status: 400, message: 'The request broke off' })])
   })
 
-  it('is worth nothing when the credential has ended meanwhile', async () => {
+  it('is refused if the credential has ended meanwhile', async () => {
     const body = FILE + END
     const headers = { 'Content-Type': TYPE, 'Content-Length': body.length, Connection: 'close' }
     access.ends = Date.now() + 500
@@ -348,7 +348,7 @@ describe('the rest of an upload', () => {
   })
 })
 
-it('the OpenAPI document tells of a form with a file', () => {
+it('the OpenAPI document describes a form with a file', () => {
   const document = openapiDocument([upload], { version: '1', prefix: '' })
   const operation = document.paths['/v1/uploads']?.post
   expect(operation).toMatchObject({ responses: { 408: {}, 413: {}, 415: {} } })

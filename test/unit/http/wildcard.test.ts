@@ -64,7 +64,7 @@ describe('a path of several segments', () => {
     expect((await exchange(app.url, head('GET', '/v1/folders/f'))).status).toBe(404)
   })
 
-  it('has to be registered after the routes that it would take', async () => {
+  it('has to be registered after the routes that it would match', async () => {
     const wrong = plant((handle) => {
       handle(file, async ({ params }) => reply(200, params))
       handle(grep, async () => reply(204, undefined))

@@ -26,7 +26,7 @@ const ENDLESS: SchemaJob = {
 const DONE = { answers: [undefined, 'type must be "object" at the top'], end: 'done' }
 
 describe('a pool of threads', () => {
-  it('gives what a job answered by its end, and goes on with another thread', async () => {
+  it('returns what a job produced by its time limit, and continues with another thread', async () => {
     const pool = createPool()
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
     expect(await pool.run(ENDLESS, 200)).toEqual({ answers: [undefined], end: 'late' })
@@ -49,7 +49,7 @@ describe('a pool of threads', () => {
     expect(order).toEqual(['first', 'second', 'third', 'newcomer'])
   })
 
-  it('turns away what would wait too long, or is one too many', async () => {
+  it('refuses a job that would wait too long or exceeds the queue', async () => {
     const pool = createPool({ waitMs: 100 })
     const running = pool.run(ENDLESS, 1000)
     const waiting = await Promise.all(Array.from({ length: 510 }, () => pool.run(QUICK, 1000)))
@@ -58,7 +58,7 @@ describe('a pool of threads', () => {
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
   })
 
-  it('lets a job go when it is aborted, before, waiting or running', async () => {
+  it('ends a job when it is aborted, before it starts, waiting or running', async () => {
     const pool = createPool()
     const caller = new AbortController()
     const jobs = Array.from({ length: 3 }, () => pool.run(ENDLESS, 10_000, caller.signal))
@@ -94,7 +94,7 @@ describe('a pool of threads', () => {
     terminate.mockRestore()
   })
 
-  it('ends no job when it is closed, but then its thread', async () => {
+  it('lets running jobs end when it is closed, and then their threads', async () => {
     const terminate = jest.spyOn(Worker.prototype, 'terminate')
     const pool = createPool()
     const running = pool.run(QUICK, 5000)
@@ -104,7 +104,7 @@ describe('a pool of threads', () => {
     terminate.mockRestore()
   })
 
-  it('holds no process up', async () => {
+  it('does not keep a process alive', async () => {
     const fileOf = (name: string) =>
       JSON.stringify(new URL(`../../../domain/capabilities/arguments/${name}.ts`, import.meta.url).href)
     const program = `Promise.all([import(${fileOf('check')}), import(${fileOf('threads')})])

@@ -20,7 +20,7 @@ describe('the catalog without a key', () => {
     expect(defaultModel({ openaiApiKey: '', openaiModel: 'gpt-x' }).name).toBe('llmsim-default')
   })
 
-  it('gives every model an id of its own in the form of ids, and a model that can be made', () => {
+  it('gives every entry a unique, valid id and a model that can be created', () => {
     const models = listModels({ openaiApiKey: 'key' })
     for (const model of models) {
       expect(model.id).toMatch(UUID)
@@ -49,7 +49,7 @@ describe('the catalog with a key', () => {
     expect(listModels(environment)).toHaveLength(8)
   })
 
-  it('asks the model that was named at the URL that was named', async () => {
+  it('calls the configured model at the configured URL', async () => {
     fake = await startFakeOpenai([{ text: ['pong'] }])
     const model = defaultModel({ openaiApiKey: 'key', openaiBaseUrl: fake.baseUrl, openaiModel: 'local-1' })
     expect(model).toMatchObject({ name: 'local-1', displayName: 'local-1', providerName: 'OpenAI-compatible provider' })

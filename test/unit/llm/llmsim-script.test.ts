@@ -13,7 +13,7 @@ describe('the steps of a script', () => {
     expect((await ask(model, { systemPrompt, callIndex: 2 })).text).toBe('[end of script]')
   })
 
-  it('are all over when the prompt has no script', async () => {
+  it('are all played when the prompt has no script', async () => {
     expect((await ask(model, { systemPrompt: 'Be kind.' })).text).toBe('[end of script]')
   })
 
@@ -152,7 +152,7 @@ describe('the pace of a step', () => {
   it.each([
     { text: 'a', delay_ms: 3_600_000 },
     { text: 'a b c', tokens_per_second: 0.1 },
-  ])('gives way to an abort at once: %j', async (step) => {
+  ])('stops at once on an abort: %j', async (step) => {
     const asked = await ask(model, { systemPrompt: promptOf([step]), signal: AbortSignal.timeout(20) })
     expect(asked.error).toMatchObject({ name: 'TimeoutError' })
     expect(asked.parts).toHaveLength(0)
@@ -207,20 +207,20 @@ describe('a malformed script', () => {
     expect(() => parseScript(promptOf(script))).toThrow(sentence)
   })
 
-  it('may be no JSON, or have no end', () => {
+  it('may be invalid JSON, or have no end', () => {
     expect(checkScript('```llmsim\n[{]\n```')).toMatch(/^The llmsim script is not JSON: /)
     expect(checkScript('```llmsim\n```')).toMatch(/^The llmsim script is not JSON: /)
     expect(checkScript('```llmsim\n[{}]')).toBe('The llmsim script has no closing ``` line.')
   })
 
-  it('is none when the prompt has no block, or one in another language', () => {
+  it('is not found in a prompt without a block, or with one in another language', () => {
     expect(checkScript('Be kind.')).toBeUndefined()
     expect(checkScript('```json\n[{]\n```')).toBeUndefined()
     expect(checkScript(promptOf([{ text: 'fine', error: { ...failing, times: 1 } }]))).toBeUndefined()
     expect(parseScript('Be kind.')).toBeUndefined()
   })
 
-  it('fails the call for good when it is met only then', async () => {
+  it('fails the call permanently if found only then', async () => {
     const failure = failureOf(await ask(model, { systemPrompt: promptOf([{ text: 1 }]) }))
     expect(failure).toMatchObject({ status: 400, retryable: false })
     expect(failure.message).toMatch(/step 1 is malformed: text/)

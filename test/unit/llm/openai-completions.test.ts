@@ -77,7 +77,7 @@ describe('an answer', () => {
     expect(asked.finish?.finishReason).toBe('length')
   })
 
-  it('has its thinking before its text', async () => {
+  it('yields its thinking before its text', async () => {
     const { model } = await start({ thinking: ['Let me ', 'see.'], text: ['Four.'] })
     const asked = await ask(model, { messages: [userSays('Hi')] })
     expect(asked.parts.map((part) => part.type)).toEqual(['thinking', 'thinking', 'text', 'finish'])
@@ -187,7 +187,7 @@ describe('a request', () => {
     })
   })
 
-  it('leaves out an agent message that says nothing', async () => {
+  it('leaves out an empty agent message', async () => {
     const { fake, model } = await start({ text: ['ok'] })
     await ask(model, {
       messages: [userSays('Hi'), messageOf('agent', { type: 'text', text: '' }), userSays('Hello?')],
@@ -199,7 +199,7 @@ describe('a request', () => {
 describe('an abort', () => {
   const reason = new Error('cancelled by the user')
 
-  it('before the call asks nobody', async () => {
+  it('before the call sends no request', async () => {
     const { fake, model } = await start({ text: ['ok'] })
     const asked = await ask(model, { messages: [userSays('Hi')], signal: AbortSignal.abort(reason) })
     expect(asked.error).toBe(reason)

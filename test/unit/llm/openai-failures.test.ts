@@ -53,7 +53,7 @@ describe('a status other than 200', () => {
     expect(failure.cause).toBeUndefined()
   })
 
-  it.each(['', '<html>Bad gateway</html>'])('need not have JSON: %j', async (body) => {
+  it.each(['', '<html>Bad gateway</html>'])('need not have a JSON body: %j', async (body) => {
     const { failure } = await askFor({ status: 502, body, headers: { 'content-type': 'text/html' } })
     expect(failure).toMatchObject({ status: 502, retryable: true, message: 'OpenAI answered 502: Bad Gateway' })
   })
@@ -103,7 +103,7 @@ describe('an answer that breaks', () => {
   })
 })
 
-describe('a provider that cannot be asked', () => {
+describe('a provider that cannot be reached', () => {
   it('is a retryable failure that names no address', async () => {
     const fake = await startFakeOpenai([])
     await fake.close()
@@ -118,7 +118,7 @@ describe('a provider that cannot be asked', () => {
     expect(failureOf(await ask(model, { messages: [userSays('Hi')] })).message).not.toMatch(/pass/)
   })
 
-  it('for this is not asked again: an effort that does not exist', async () => {
+  it('is not retried for an invalid effort', async () => {
     const model = openaiCompletions({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
     const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'enormous' })
     expect(failureOf(asked).retryable).toBe(false)

@@ -14,7 +14,7 @@ const problems = (environment: Record<string, string>): string => {
 }
 
 describe('the environment', () => {
-  it('may be empty: nobody signs in then', () => {
+  it('may be empty, which disables sign-in', () => {
     expect(readConfig({})).toMatchObject({
       AUTH_MODE: 'none',
       AUTH_BASE_URL: 'http://localhost:9300/api',
@@ -86,7 +86,7 @@ describe('the environment', () => {
     ).toEqual(['AUTH_JWT_SECRET', 'AUTH_ADMIN_EMAIL', 'AUTH_ADMIN_PASSWORD'])
   })
 
-  it('takes a provider in the clear on this machine, and addresses with a slash at their end', () => {
+  it('accepts a local provider over HTTP, and URLs with a trailing slash', () => {
     for (const host of ['localhost', '127.0.0.1', '[::1]']) {
       expect(problems({ AUTH_IDPA_ISSUER: `http://${host}:9305` })).toBe('')
     }
@@ -97,7 +97,7 @@ describe('the environment', () => {
     ])
   })
 
-  it('stops the start of a process, which says why and does not tell the secret', () => {
+  it('fails the start of a process with the reason, but without the secret', () => {
     const environment = { ...process.env, ...without(ADMIN_MODE, 'AUTH_ADMIN_EMAIL') }
     const flags = ['--disable-warning=ExperimentalWarning', 'main.ts']
     const { status, stderr } = spawnSync(process.execPath, flags, { env: environment, encoding: 'utf8' })

@@ -2,7 +2,7 @@ import { unavailability } from '../../../platform/unavailable.ts'
 
 const withCode = (code: string, message = ''): Error => Object.assign(new Error(message), { code })
 
-describe('an error of the outside world', () => {
+describe('an error of a dependency', () => {
   it.each([
     new Error('timeout exceeded when trying to connect'),
     new Error('Transaction API error: Unable to start a transaction in the given time.'),
@@ -22,7 +22,7 @@ describe('an error of the outside world', () => {
     new Error('Postgres has not answered in time'),
     new Error("Can't reach database server at 127.0.0.1:5432"),
     new Error('timeout expired'),
-  ])('says that a part of it is away: %s', (error) => {
+  ])('says that a dependency is away: %s', (error) => {
     expect(unavailability(error)).toBe('away')
   })
 
@@ -32,7 +32,7 @@ describe('an error of the outside world', () => {
     new TypeError('x is not a function'),
     'ECONNREFUSED',
     undefined,
-  ])('says neither when it is one of our own: %s', (error) => {
+  ])('says neither for an internal error: %s', (error) => {
     expect(unavailability(error)).toBeUndefined()
   })
 })

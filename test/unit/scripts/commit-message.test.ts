@@ -45,7 +45,7 @@ describe('the commit-msg hook', () => {
     expect(refusal(...lines)).toContain(problem)
   })
 
-  it('says all that is wrong, and with which message', () => {
+  it('reports everything that is wrong, and the message', () => {
     const said = refusal(`One; ${'a'.repeat(80)}.`)
     expect(said.split('\n').slice(1).filter(Boolean)).toHaveLength(4)
     expect(said).toContain('is not as CONTRIBUTING.md asks')

@@ -40,7 +40,7 @@ const bundleOther = (name: string): Promise<Bundle> =>
   bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL(name, import.meta.url)), logger: silent })
 
 describe('the workflows of this version', () => {
-  it('go on with everything that earlier ones have started', async () => {
+  it('continue everything that earlier versions have started', async () => {
     expect(files.filter((name) => name.startsWith('first-release-')).length).toBeGreaterThanOrEqual(3)
     const codePath = process.env.WORKFLOW_BUNDLE
     const errors = await replay(codePath === undefined ? await bundleWorkflows() : { codePath }, files)

@@ -76,12 +76,12 @@ describe('an answer', () => {
     })
   })
 
-  it('is to the method and headers that are given', async () => {
+  it('is requested with the given method and headers', async () => {
     await fetchSafely(open, `${server.url}/text`, { method: 'POST', headers: { 'x-one': '1' } })
     expect(server.requests[0]).toMatchObject({ method: 'POST', headers: { 'x-one': '1' } })
   })
 
-  it('is cut off where it is too long, counted as it is unpacked', async () => {
+  it('is cut off at its limit, counted after decompression', async () => {
     const large = await fetchSafely(open, `${server.url}/large`, { maxBytes: MiB })
     expect([large.body.length, large.truncated]).toEqual([MiB, true])
     const exact = await fetchSafely(open, `${server.url}/large`, { maxBytes: 3 * MiB })
@@ -93,7 +93,7 @@ describe('an answer', () => {
 })
 
 describe('redirects', () => {
-  it('are followed, and the address is where they end', async () => {
+  it('are followed, and the URL is the last one', async () => {
     const { url, body } = await fetchSafely(open, `${server.url}/once`)
     expect([url, body.toString()]).toEqual([`${server.url}/text?from=once`, 'Hello'])
   })
@@ -106,7 +106,7 @@ describe('redirects', () => {
     expect(server.requests).toHaveLength(6)
   })
 
-  it('keep the method, but for 303', async () => {
+  it('keep the method except for 303', async () => {
     await fetchSafely(open, `${server.url}/307`, { method: 'PUT' })
     await fetchSafely(open, `${server.url}/303`, { method: 'PUT' })
     expect(server.requests.map(({ method }) => method)).toEqual(['PUT', 'PUT', 'PUT', 'GET'])
@@ -115,7 +115,7 @@ describe('redirects', () => {
   it.each([
     ['/to-file', 'Only http and https'],
     ['/to-login', 'user name or password'],
-  ])('to what is not called are refused: %s', async (path, sentence) => {
+  ])('to a forbidden URL are refused: %s', async (path, sentence) => {
     expect(await failure(fetchSafely(open, server.url + path))).toEqual({
       reason: 'invalid_url',
       message: expect.stringContaining(sentence),
@@ -198,7 +198,7 @@ describe('addresses that are refused', () => {
 })
 
 describe('a server that does not answer as it should', () => {
-  it('is told as unreachable, unknown or unreadable', async () => {
+  it('is reported as unreachable, unknown or unreadable', async () => {
     const free = await startWebServer(() => {})
     await free.stop()
     expect(await failure(fetchSafely(open, free.url))).toEqual({
@@ -214,20 +214,20 @@ describe('a server that does not answer as it should', () => {
     expect((await failure(fetchSafely(open, `${server.url}/cut`))).reason).toBe('unreadable')
   })
 
-  it.each(['/silent', '/slow'])('is left when the time is over: %s', async (path) => {
+  it.each(['/silent', '/slow'])('is given up at the timeout: %s', async (path) => {
     expect(await failure(fetchSafely(open, server.url + path, { timeoutMs: 300 }))).toEqual({
       reason: 'timeout',
       message: 'There was no whole answer within 0.3 s.',
     })
   })
 
-  it('is left when the time is over, also while its name is looked up', async () => {
+  it('is given up at the timeout, even while its name is resolved', async () => {
     const resolve = () => new Promise<never>(() => {})
     const fetching = fetchSafely({ ...open, resolve }, 'http://slow.example/', { timeoutMs: 300 })
     expect((await failure(fetching)).reason).toBe('timeout')
   })
 
-  it.each(['/silent', '/slow'])('is left when the caller aborts, with the reason of that: %s', async (path) => {
+  it.each(['/silent', '/slow'])('is given up when the caller aborts, with that reason: %s', async (path) => {
     const caller = new AbortController()
     const fetching = fetchSafely(open, server.url + path, { signal: caller.signal })
     setTimeout(() => caller.abort(new Error('cancelled')), 100)
