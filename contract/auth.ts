@@ -129,6 +129,9 @@ export type CreatedApiKey = z.infer<typeof CreatedApiKey>
 
 const provider = z.string().meta({ enum: [...IDENTITY_PROVIDERS] })
 
+/** Bodies that anybody may send are small. */
+const PUBLIC_BODY_BYTES = 16 * 1024
+
 export const authEndpoints = group(
   { tag: 'auth', path: '/v1/auth', access: 'public' },
   {
@@ -144,6 +147,7 @@ export const authEndpoints = group(
       summary: 'Signs in with e-mail and password',
       description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
       body: LoginRequest,
+      bodyLimitBytes: PUBLIC_BODY_BYTES,
       responses: { 200: TokenResponse },
       errors: [401, 429],
     },
@@ -155,6 +159,7 @@ export const authEndpoints = group(
         'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
         'answer logs in.',
       body: RegisterRequest,
+      bodyLimitBytes: PUBLIC_BODY_BYTES,
       responses: { 201: TokenResponse },
       errors: [403, 409, 429],
     },
@@ -166,6 +171,7 @@ export const authEndpoints = group(
         'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
         'ends then, for both. At most 30 times a minute from one address.',
       body: RefreshRequest,
+      bodyLimitBytes: PUBLIC_BODY_BYTES,
       bodyOptional: true,
       responses: { 200: TokenResponse },
       errors: [401, 403, 429],

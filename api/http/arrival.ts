@@ -82,14 +82,16 @@ function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
 }
 
 function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () => void): NodeJS.Timeout {
-  const until = Date.now() + limits.uploadMs
+  const begunAt = Date.now()
   let seen = req.socket.bytesRead
   const look = () => {
     const { bytesRead } = req.socket
     // Unread bytes mean that the service is slow, not the client.
     const isSlow = bytesRead - seen < limits.windowBytes && req.readableLength === 0
     seen = bytesRead
-    if (isSlow || Date.now() >= until) expire()
+    const ms = Date.now() - begunAt
+    // Never earlier than any other request: a small upload may take its time.
+    if ((isSlow && ms >= limits.requestMs) || ms >= limits.uploadMs) expire()
   }
   return setInterval(look, limits.windowMs).unref()
 }

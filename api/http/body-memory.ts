@@ -6,7 +6,11 @@ export const BODY_MEMORY_BYTES = 256 * MIB
 /** Share of the memory for compressed bodies. A few bytes may become a whole body, so each counts as its limit. */
 const COMPRESSED_SHARE = 0.25
 
-export type BodyMemory = { hold(): BodyHold }
+/** Share of the memory that one owner's bodies may have, so that a few slow senders do not keep all others out. */
+const OWNER_SHARE = 0.25
+
+/** `owner` is the caller's organization; whoever calls without one shares one with all such callers. */
+export type BodyMemory = { hold(owner: string | undefined): BodyHold }
 /** Memory held for one request's body. */
 export type BodyHold = {
   /** Throws RequestError 503 when there is no room. */
@@ -19,26 +23,33 @@ export type BodyHold = {
  * few connections that send nothing could use up all the memory.
  */
 export function createBodyMemory(limitBytes: number): BodyMemory {
-  const left = { plain: limitBytes * (1 - COMPRESSED_SHARE), compressed: limitBytes * COMPRESSED_SHARE }
+  const limits = { plain: limitBytes * (1 - COMPRESSED_SHARE), compressed: limitBytes * COMPRESSED_SHARE }
+  const all = nothing()
+  const owners = new Map<string, Held>()
   return {
-    hold: () => {
-      const held = { plain: 0, compressed: 0 }
+    hold: (owner = '') => {
+      const held = nothing()
+      const own = owners.get(owner) ?? nothing()
       return {
         add(bytes, kind) {
-          if (bytes > left[kind]) throw noRoom()
-          left[kind] -= bytes
-          held[kind] += bytes
+          const isFull = all[kind] + bytes > limits[kind] || own[kind] + bytes > limits[kind] * OWNER_SHARE
+          if (isFull) throw noRoom()
+          owners.set(owner, own)
+          for (const sum of [all, own, held]) sum[kind] += bytes
         },
         release() {
-          for (const kind of ['plain', 'compressed'] as const) {
-            left[kind] += held[kind]
-            held[kind] = 0
-          }
+          for (const sum of [all, own]) for (const kind of KINDS) sum[kind] -= held[kind]
+          Object.assign(held, nothing())
+          if (own.plain + own.compressed === 0) owners.delete(owner)
         },
       }
     },
   }
 }
+
+const KINDS = ['plain', 'compressed'] as const
+type Held = Record<(typeof KINDS)[number], number>
+const nothing = (): Held => ({ plain: 0, compressed: 0 })
 
 const noRoom = () =>
   new RequestError(503, 'The service is reading too many large requests; nothing was done, try again', {

@@ -33,7 +33,7 @@ export function addDocs(router: Router, document: unknown): void {
   })
   router.get('/docs', (ctx) => {
     // The page's links are relative to its folder.
-    if (ctx.path.endsWith('/')) return ctx.redirect('../../docs')
+    if (ctx.path.endsWith('/')) return ctx.redirect('../docs')
     ctx.set('Content-Security-Policy', policy)
     ctx.type = 'text/html'
     ctx.body = page

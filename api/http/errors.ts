@@ -72,6 +72,7 @@ const OF_ANOTHER_BODY = [
   'Content-Type',
   'Content-Length',
   'Content-Disposition',
+  'Content-Range',
   'Accept-Ranges',
   'ETag',
   'Cache-Control',

@@ -32,13 +32,14 @@ export async function sendFile(
   file: ServedFile,
   { headers = {}, stalledMs = STALLED_MS }: SendFileOptions = {},
 ): Promise<void> {
-  const part = partOf(ctx, file)
   ctx.status = 200
   ctx.set({ ...headers, ETag: `"${file.etag}"`, 'Accept-Ranges': 'bytes' })
+  // RFC 9110, 13.2.2: a client that has the bytes already is told so, whatever range it asks for.
   if (ctx.fresh) {
     ctx.status = 304
     return
   }
+  const part = partOf(ctx, file)
   describe(ctx, file, part)
   if (ctx.method === 'HEAD') return
   const chunks = readPart(file, part ?? { start: 0, end: file.sizeBytes })

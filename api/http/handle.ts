@@ -117,18 +117,15 @@ type Route = HandleOptions & { endpoint: Endpoint; handler: AnyHandler; bodyMemo
 
 /** Handles a request in steps. Each uses the results of the steps before it, or throws the error to answer with. */
 async function serve(route: Route, ctx: Context): Promise<void> {
-  const hold = route.bodyMemory.hold()
   const caller = await authenticate(route, ctx)
   const recheck = recheckSlowBody(route, ctx)
-  try {
-    const input = await readRequest(ctx, route.endpoint, { hold, recheck })
-    await recheck()
-    const answer = await runHandler(route, ctx, caller, input)
-    checkAnswer(ctx, answer)
-    await send(route, ctx, answer)
-  } finally {
-    hold.release()
-  }
+  const hold = route.bodyMemory.hold(caller?.actor.organizationId)
+  // Only while it is read: a handler may wait for minutes, and has its own limits.
+  const input = await readRequest(ctx, route.endpoint, { hold, recheck }).finally(hold.release)
+  await recheck()
+  const answer = await runHandler(route, ctx, caller, input)
+  checkAnswer(ctx, answer)
+  await send(route, ctx, answer)
 }
 
 /** Serves a request in tests, where errors must be declared by the endpoint, too. */

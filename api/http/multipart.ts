@@ -104,6 +104,10 @@ const bodyLimit = ({ file, fields }: MultipartBody): number =>
 const tooLarge = ({ file }: MultipartBody) =>
   new RequestError(413, `${file.field}: must be at most ${file.maxBytes} bytes`)
 
+/** The claimed type without parameters, unless it is none that could be stored and sent again. */
+const mediaType = (claimed: string): string =>
+  /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/.test(claimed) ? claimed : 'application/octet-stream'
+
 type OpenFile = { stream: BusboyFileStream; name: string | undefined; contentType: string }
 
 /**
@@ -130,7 +134,7 @@ function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortCo
     if (problem !== undefined) return refuse(problem)
     file = stream
     stream.on('limit', () => refuse(tooLarge(declared)))
-    opened.resolve({ stream, name: fileName || undefined, contentType })
+    opened.resolve({ stream, name: fileName || undefined, contentType: mediaType(contentType) })
   })
   parser.on('field', (name, value, _isNameCut, isCut) => {
     refuse(problemOfField(declared, name, isCut, { isAfterFile: file !== undefined, fields }))

@@ -149,8 +149,9 @@ describe('the documentation page', () => {
   })
 
   it('finds its assets with a trailing slash and behind /api', async () => {
-    for (const path of ['/docs/', '/api/docs']) {
+    for (const path of ['/docs/', '/api/docs', '/api/docs/']) {
       const answer = await fetch(api.url + path)
+      expect(answer.url).toBe(api.url + path.replace(/\/$/, ''))
       const asset = await fetch(new URL('docs/swagger-ui.css', answer.url))
       expect([answer.status, asset.status]).toEqual([200, 200])
       await Promise.all([answer.text(), asset.text()])

@@ -18,5 +18,5 @@ const SEEDS = {
 export function seedsOf(name: keyof typeof SEEDS): number[] {
   const given = process.env.SEED
   if (given) return given.split(',').map(Number)
-  return isSoak ? [randomInt(2 ** 31)] : SEEDS[name]
+  return isSoak ? [...SEEDS[name], randomInt(2 ** 31)] : SEEDS[name]
 }

@@ -41,8 +41,8 @@ describe('the errors of an endpoint', () => {
     ['needs any login', { access: 'login' }, [400, 401, 403, 500, 503]],
     ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 500, 503]],
     ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 500, 503]],
-    ['may have a body', { method: 'DELETE' }, [400, 413, 415, 500, 503]],
-    ['creates something', { method: 'POST', creates: true }, [400, 409, 413, 415, 500, 503]],
+    ['may have a body', { method: 'DELETE' }, [400, 408, 413, 415, 500, 503]],
+    ['creates something', { method: 'POST', creates: true }, [400, 408, 409, 413, 415, 500, 503]],
     ['streams', { streams: 'Pets' }, [400, 429, 500, 503]],
     ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 500, 503]],
   ])('follow from its declaration: one that %s', (_, more, errors) => {

@@ -168,6 +168,11 @@ describe('a file', () => {
     expect((await get('empty', { Range: 'bytes=0-' })).status).toBe(416)
   })
 
+  it('is not sent again in part either', async () => {
+    const { status } = await get('whole', { Range: 'bytes=500-', 'If-None-Match': '"v1"' })
+    expect([status, reads]).toEqual([304, []])
+  })
+
   it.each(['bytes=0-1,5-6', 'bytes=', 'bytes=a-b', 'bytes=5-1', 'lines=0-1', 'bytes 0-1', 'nonsense'])(
     'is answered whole where several parts are asked for, or none that is understood: %s',
     async (range) => {
