@@ -17,7 +17,7 @@ RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no
 # Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
 RUN node deploy/bundle-workflows.ts
 RUN npm prune --omit=dev --no-audit --no-fund \
-  && rm -rf scripts dev
+  && rm -rf scripts dev deploy/bundle-workflows.ts
 
 FROM base AS run
 ENV NODE_ENV=production \
