@@ -86,7 +86,7 @@ export async function recordEventsOf(
 }
 
 /** Returns the parameter p_events of record_events. */
-const toStored = (events: NewEvent[]): string =>
+export const toStored = (events: NewEvent[]): string =>
   JSON.stringify(
     events.map((event) => ({
       type: event.type,

@@ -1,5 +1,6 @@
 -- DEPRECATED: replaced by record_events. Kept for processes of the previous release, which go on calling it while a new
--- release, with its migrations, is being rolled out. Remove it once no process of release 0.1 can be left.
+-- release, with its migrations, is being rolled out. Remove it, together with the test that compares it with
+-- record_events (test/record/events/release-before.test.ts), once no process of release 0.1 can be left.
 --
 -- Records events of a turn, with the state that follows from their types, under the session's row lock.
 -- Parameters and result are those of record_events, except that p_events has no `announces`: this function derives the

@@ -20,6 +20,7 @@ const COUNTS = {
   drawnAgents: [150, 1200],
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
+  recordedBatches: [300, 3000],
 } satisfies Record<string, [test: number, soak: number]>
 
 export const isSoak = process.env.SOAK === '1'

@@ -12,6 +12,7 @@ const SEEDS = {
   sessionLists: [1],
   documents: [1],
   conversations: [1],
+  recordedBatches: [1],
 } satisfies Record<string, [number, ...number[]]>
 
 /** Returns the seeds of a test: those in SEED=1,2 if set, otherwise a new one in a soak run or the fixed ones. */
