@@ -29,15 +29,17 @@ export function createBodyMemory(limitBytes: number): BodyMemory {
   return {
     hold: (owner = '') => {
       const held = nothing()
-      const own = owners.get(owner) ?? nothing()
       return {
         add(bytes, kind) {
+          const own = owners.get(owner) ?? nothing()
           const isFull = all[kind] + bytes > limits[kind] || own[kind] + bytes > limits[kind] * OWNER_SHARE
           if (isFull) throw noRoom()
           owners.set(owner, own)
           for (const sum of [all, own, held]) sum[kind] += bytes
         },
         release() {
+          const own = owners.get(owner)
+          if (own === undefined) return
           for (const sum of [all, own]) for (const kind of KINDS) sum[kind] -= held[kind]
           Object.assign(held, nothing())
           if (own.plain + own.compressed === 0) owners.delete(owner)

@@ -16,7 +16,8 @@ export function exchange(url: string, ...bytes: (string | Uint8Array)[]): Promis
     })
     socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('no answer')))
     socket.on('data', (chunk: Uint8Array) => received.push(chunk))
-    socket.on('error', reject)
+    // A server may close the connection of a refused request that is still being sent.
+    socket.on('error', (error) => received.length === 0 && reject(error))
     socket.on('end', () => socket.end())
     socket.on('close', () => resolve(parseAnswer(Buffer.concat(received).toString())))
   })
