@@ -9,6 +9,8 @@ const UUID = '00000000-0000-0000-0000-00000000000'
 
 async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
   const pool = new pg.Pool({ connectionString })
+  // Its last connection may still be closing when the database is dropped.
+  pool.on('error', () => {})
   try {
     await work(pool)
   } finally {
