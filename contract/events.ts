@@ -152,13 +152,6 @@ export const Event = z
   })
   .meta({ id: 'Event' })
 
-const eventsByType = new Map<unknown, z.ZodType>(
-  eventTypes.map((type) => [type, Event.extend({ type: z.literal(type), data: eventData[type] })]),
-)
-
-/** The schema of an event with the data of its own type; `Event` where there is no such type. */
-export const eventOfType = (type: unknown): z.ZodType => eventsByType.get(type) ?? Event
-
 export type WireEvent<T extends EventType = EventType> = {
   id: string
   type: T

@@ -100,7 +100,7 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 
 /** Settles like `work`, or rejects with the signal's reason when the signal aborts first. */
-export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+export async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const abort = () => aborted.reject(signal.reason)
   signal.addEventListener('abort', abort)

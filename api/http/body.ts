@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
 import { type HttpMethodEnum, koaBody } from 'koa-body'
-import { arrivalOf, unlessAborted } from './arrival.ts'
+import { arrivalOf, rejectOnAbort } from './arrival.ts'
 import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
 import { checkText } from './text.ts'
@@ -70,7 +70,7 @@ async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeo
   const arrival = arrivalOf(ctx)
   const stop = AbortSignal.any([full.signal, arrival.signal])
   try {
-    await unlessAborted(
+    await rejectOnAbort(
       stop,
       read(ctx, async () => {}),
     )

@@ -3,6 +3,7 @@ import { RequestError } from '../../../api/http/errors.ts'
 import { type Handle, reply } from '../../../api/http/handle.ts'
 import { answerList, linesOf } from '../../../api/http/json-list.ts'
 import { createSseStreams, type SseEvent } from '../../../api/http/sse.ts'
+import { Event } from '../../../contract/events.ts'
 import { conflict, forbidden, invalid, tooMany } from '../../../domain/errors.ts'
 import { createLogCheck } from '../../support/log-check.ts'
 import { defineEndpoint, plant } from '../../support/planted.ts'
@@ -59,6 +60,30 @@ function streaming(handle: Handle, log: Log, ...lines: string[]) {
     return undefined
   })
 }
+
+const events = defineEndpoint({ ...base, responses: { 200: z.object({ data: z.array(Event) }) } })
+const eventOf = (data: object) => ({
+  id: `event_${'0'.repeat(32)}`,
+  type: 'turn.failed',
+  ts: new Date(0).toISOString(),
+  session_id: `session_${'0'.repeat(32)}`,
+  sequence: 1,
+  context: {},
+  data,
+})
+
+describe('an event in tests', () => {
+  it.each([
+    ['its own type', { turn_id: 'turn', error: 'The model could not answer.' }, false],
+    ['another type', { turn_id: 'turn', reason: 'cancelled' }, true],
+  ])('is checked with the data of %s', async (_, data, isRefused) => {
+    const { body, logged } = await ask((handle, log) =>
+      handle(events, ({ ctx }) => answerList(ctx, log, linesOf(pagesOf([eventOf(data)])))),
+    )
+    expect(logged.includes('the data of an item of the list is not what the contract says')).toBe(isRefused)
+    expect(body.includes('"turn.failed"')).toBe(!isRefused)
+  })
+})
 
 describe('an answer in tests', () => {
   it.each([
