@@ -2,14 +2,12 @@ export default {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/.data/'],
   extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { parser: { syntax: 'typescript' }, target: 'es2023' }, module: { type: 'es6' } },
-    ],
-  },
+  // Node runs TypeScript itself.
+  transform: {},
+  testEnvironment: '<rootDir>/test/support/jest/native-environment.cjs',
+  runtime: '<rootDir>/test/support/jest/native-runtime.cjs',
   randomize: true,
-  testSequencer: '<rootDir>/test/support/shuffle-sequencer.cjs',
+  testSequencer: '<rootDir>/test/support/jest/shuffle-sequencer.cjs',
   // A file may have a dozen processes of its own; with more at once heartbeats come too late.
   maxWorkers: 2,
   // What a test file has loaded is never quite given back.

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { ROOT } from './development.ts'
 import { guardAgainstLeak } from './services/process.ts'
@@ -57,7 +56,7 @@ async function startService(
 ): Promise<StartedService> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ENTRY_POINT, flavour], {
     cwd: ROOT,
-    env: { ...process.env, ...env, NODE_ENV: 'test', NODE_COMPILE_CACHE: path.join(ROOT, '.data', 'compile-cache') },
+    env: { ...process.env, ...env, NODE_ENV: 'test' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   if (child.pid === undefined) throw new Error(`${ENTRY_POINT} could not be started`)

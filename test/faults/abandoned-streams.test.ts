@@ -14,8 +14,6 @@ import { seedsOf } from '../support/seeds.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
-const { jest } = import.meta
-
 /** Number of clients that leave after the `connected` frame. Those that leave half-way come on top. */
 const ABANDONED = countOf('abandonedStreams')
 const WARM_UP = countOf('abandonedToWarmUp')

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { expandGenerations } from '../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { follow, REPLAY_BATCH } from '../../domain/events/follow.ts'

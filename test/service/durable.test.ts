@@ -8,8 +8,6 @@ import { startService, type TestService, withService } from '../support/service.
 import { type Frame, type OpenStream, openStream } from '../support/stream.ts'
 import { post, waitForEvent } from '../support/turns.ts'
 
-const { jest } = import.meta
-
 const NONE = { running: 0, failed: 0, ended: 0 }
 const QUIET: TemporalHealth = { workers: 1, backlog: { tasks: 0, oldestMs: 0 }, turns: NONE, executions: NONE }
 const PATH = '/v1/durable/sse'

@@ -16,8 +16,6 @@ import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { cancel, MUTE, statusOf } from '../support/turns.ts'
 
-const { jest } = import.meta
-
 /** Events that together exceed what the operating system buffers for a connection. */
 const LARGE_EVENTS = 60
 const LARGE_BYTES = 500_000

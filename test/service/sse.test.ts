@@ -16,8 +16,6 @@ import {
 import { startService, type TestService, withService } from '../support/service.ts'
 import { type Frame, openStream } from '../support/stream.ts'
 
-const { jest } = import.meta
-
 let service: TestService
 let id: string
 let all: Json[]

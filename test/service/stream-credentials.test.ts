@@ -25,8 +25,6 @@ import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 
-const { jest } = import.meta
-
 let service: TestService
 let user: TestUser
 let path: string

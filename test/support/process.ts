@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { guardAgainstLeak } from '../../dev/services/process.ts'
@@ -70,7 +69,6 @@ async function startProcess(entryPoint: EntryPoint, service: TestService, enviro
       ...service.environment,
       ...environment,
       LOG_LEVEL: 'info',
-      NODE_COMPILE_CACHE: path.join(ROOT, '.data', 'compile-cache'),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -7,8 +7,6 @@ import { connectBlockingRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
-const { jest } = import.meta
-
 const HOUR_MS = 3_600_000
 
 /** Options of a broker. `answer` delays the record's answers until it resolves. */

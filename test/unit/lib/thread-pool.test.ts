@@ -5,8 +5,6 @@ import { Worker } from 'node:worker_threads'
 import type { SchemaJob } from '../../../domain/capabilities/arguments/schema-worker.ts'
 import { createThreadPool } from '../../../lib/threads/pool.ts'
 
-const { jest } = import.meta
-
 /** Creates a pool that runs the program for schemas, whose jobs may take any length of time. */
 const createPool = (more: object = {}) =>
   createThreadPool<SchemaJob, string | undefined>({

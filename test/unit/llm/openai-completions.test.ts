@@ -5,7 +5,6 @@ import { ask, messageOf, requestOf, userSays } from './ask.ts'
 const API_KEY = 'sk-secret-0123456789'
 const PIXEL = 'iVBORw0KGgo='
 const fakes: FakeOpenai[] = []
-const { jest } = import.meta
 const printed = jest.fn()
 
 beforeAll(() => {
