@@ -6,7 +6,7 @@ import { createResumingClient, type ResumingClient } from '../support/resuming-c
 import { startService, type TestService, withService } from '../support/service.ts'
 import type { OpenStream } from '../support/stream.ts'
 
-const SESSIONS = 8
+const SESSIONS = 4
 const CLIENTS_OF_A_SESSION = 12
 const CLIENTS = SESSIONS * CLIENTS_OF_A_SESSION
 /** Tool result just short enough to be published in full. */

@@ -12,7 +12,7 @@ import { createSession } from '../../domain/sessions/create.ts'
 import { loadTurn } from '../../domain/turns/run/turn-context.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { countOf } from '../support/counts.ts'
-import { liveBytes, toMegabytes } from '../support/heap.ts'
+import { leastLiveBytes, toMegabytes } from '../support/heap.ts'
 import { call, type Json } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -72,13 +72,12 @@ const openList = (path: string): Promise<IncomingMessage> =>
       .end()
   })
 
-/** Measures the most memory that was alive for each of several clients that read nothing. */
+/** Measures the memory that stays alive for each of several clients that read nothing. */
 async function bytesOfUnread(path: string): Promise<{ bytes: number; answers: IncomingMessage[] }> {
-  const before = liveBytes()
+  const before = await leastLiveBytes()
   const answers = await Promise.all(Array.from({ length: CLIENTS }, () => openList(path)))
-  let most = 0
-  for (const until = Date.now() + PILING_UP_MS; Date.now() < until; await sleep(300)) most = Math.max(most, liveBytes())
-  const bytes = (most - before) / CLIENTS
+  await sleep(PILING_UP_MS)
+  const bytes = ((await leastLiveBytes()) - before) / CLIENTS
   process.stdout.write(`${path.split('?')[0]}: ${toMegabytes(bytes)} for each client that does not read\n`)
   return { bytes, answers }
 }

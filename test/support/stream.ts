@@ -39,11 +39,15 @@ export function openStream(
       (answer) => {
         const frames: Frame[] = []
         const waiting = new Set<() => void>()
-        let rest = ''
+        let pieces = ['']
         answer.setEncoding('utf8')
         answer.on('data', (chunk: string) => {
-          const blocks = (rest + chunk).split('\n\n')
-          rest = blocks.pop() ?? ''
+          // A large frame comes in hundreds of chunks and is searched for its end only once.
+          const hasEnd = `${pieces.at(-1)?.at(-1)}${chunk}`.includes('\n\n')
+          pieces.push(chunk)
+          if (!hasEnd) return
+          const blocks = pieces.join('').split('\n\n')
+          pieces = [blocks.pop() ?? '']
           frames.push(...blocks.map(parseFrame))
           for (const look of waiting) look()
         })

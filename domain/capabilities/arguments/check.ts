@@ -39,12 +39,13 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 
 /**
  * Returns for each call what is wrong with its arguments, as a sentence for the model that names the fields, or
- * undefined. All calls share one second of CPU time; those that are not checked by then are refused.
+ * undefined. All calls share `timeLimitMs` of CPU time; those that are not checked by then are refused.
  */
 export async function checkArguments(
   threads: SchemaThreads,
   calls: CheckedCall[],
   signal?: AbortSignal,
+  timeLimitMs = ARGUMENTS_MS,
 ): Promise<Problem[]> {
   const sent: SentCall[] = []
   let characters = 0
@@ -56,7 +57,7 @@ export async function checkArguments(
     if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args)
     return sent.push({ schema, args: text }) - 1
   })
-  const { answers, end } = await runJob(threads, { calls: sent }, sent.length, ARGUMENTS_MS, signal)
+  const { answers, end } = await runJob(threads, { calls: sent }, sent.length, timeLimitMs, signal)
   return places.map((place) => {
     if (typeof place !== 'number') return place
     return place < answers.length ? answers[place] : UNCHECKED_ARGUMENTS[end]

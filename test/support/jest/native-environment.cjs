@@ -22,7 +22,10 @@ class NativeEnvironment {
     return ['node']
   }
 
-  async setup() {}
+  async setup() {
+    // Jest's 100 frames make each refused request expensive.
+    Error.stackTraceLimit = 25
+  }
 
   async teardown() {
     // For the processes that later files start.

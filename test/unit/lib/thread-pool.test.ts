@@ -42,7 +42,7 @@ describe('a pool of threads', () => {
 
   it('counts the time of a job from when a thread has it', async () => {
     const pool = createPool()
-    const ends = await Promise.all([pool.run(ENDLESS, 2000), pool.run(QUICK, 1500), pool.run(ENDLESS, 200)])
+    const ends = await Promise.all([pool.run(ENDLESS, 900), pool.run(QUICK, 600), pool.run(ENDLESS, 200)])
     expect(ends.map(({ end }) => end)).toEqual(['late', 'done', 'late'])
   })
 
@@ -58,7 +58,7 @@ describe('a pool of threads', () => {
 
   it('refuses a job that would wait too long or exceeds the queue', async () => {
     const pool = createPool({ waitMs: 100 })
-    const running = pool.run(ENDLESS, 1000)
+    const running = pool.run(ENDLESS, 400)
     const waiting = await Promise.all(Array.from({ length: 510 }, () => pool.run(QUICK, 1000)))
     expect(waiting).toEqual(Array(510).fill({ answers: [], end: 'busy' }))
     expect((await running).end).toBe('late')
