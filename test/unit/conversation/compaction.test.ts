@@ -155,15 +155,20 @@ describe('a conversation that is too long', () => {
     expect(applyCompaction(queued, plan ?? fail()).map(({ sequence }) => sequence)).toEqual([2, 2, 4])
   })
 
-  it('is cut quickly even when it is very long', () => {
-    const messages = patchDanglingCalls(exchanges(12_500))
-    const before = process.threadCpuUsage()
-    const plan = planCompaction(patchDanglingCalls(messages), { fixedTokens: 0, contextTokens: 128_000 })
-    const compacted = applyCompaction(messages, plan ?? fail())
-    // CPU time of this thread, so that other load on the machine does not count.
-    const { user, system } = process.threadCpuUsage(before)
-    expect((user + system) / 1000).toBeLessThan(1000)
-    expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
+  it('is cut in time that grows with its length, not faster', () => {
+    const cutMs = (length: number): number => {
+      const messages = patchDanglingCalls(exchanges(length))
+      const before = process.threadCpuUsage()
+      const plan = planCompaction(patchDanglingCalls(messages), { fixedTokens: 0, contextTokens: 128_000 })
+      const compacted = applyCompaction(messages, plan ?? fail())
+      // CPU time of this thread, so that other load on the machine does not count.
+      const { user, system } = process.threadCpuUsage(before)
+      expect(estimate(compacted)).toBe(plan?.inputTokensAfter)
+      return (user + system) / 1000
+    }
+    cutMs(1250)
+    // Ten times as long. Work for each pair of messages would take a hundred times as long.
+    expect(cutMs(12_500)).toBeLessThan(40 * Math.max(1, cutMs(1250)))
   })
 })
 
