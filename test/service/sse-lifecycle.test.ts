@@ -24,6 +24,10 @@ const PILING_UP_MS = 3000
 /** Limit for a shutdown. Pending answers have four seconds, and a busy machine may need a few more. */
 const MOST_CLOSING_MS = 20_000
 
+/** Who waits for a table of this database: the locks of all others, where other tests run, are in that view too. */
+const WAITING_SQL = `SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
 /** Opens a stream of an inactive session without reading its replay. */
 async function openUnread({
   url,
@@ -46,10 +50,7 @@ async function withLockedTable(
   const locker = new pg.Client({ connectionString: config.DATABASE_URL })
   await locker.connect()
   const untilAsked = () =>
-    waitFor(
-      async () => (await locker.query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'relation'")).rowCount,
-      `somebody to read ${table}`,
-    )
+    waitFor(async () => (await locker.query(WAITING_SQL, [table])).rowCount, `somebody to read ${table}`)
   try {
     await locker.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
     await work(() => locker.query('ROLLBACK'), untilAsked)
