@@ -192,10 +192,24 @@ async function countLeastKept(): Promise<Kept> {
   return least
 }
 
-/** Expects no count to be higher than before. Short-lived entries of the first count may be gone. */
-function expectNoMore(now: Kept, before: Kept): void {
-  const more = (kind: keyof Kept) => now[kind].filter((count, index) => count > (before[kind][index] ?? 0))
-  expect([more('entries'), more('abortListeners'), more('listeners')]).toEqual([[], [], []])
+/** Returns the counts that are higher than before. Short-lived entries of the first count may be gone. */
+function higherCounts(now: Kept, before: Kept): number[] {
+  const higher = (kind: keyof Kept) => now[kind].filter((count, index) => count > (before[kind][index] ?? 0))
+  return [...higher('entries'), ...higher('abortListeners'), ...higher('listeners')]
+}
+
+/**
+ * Lets clients come and go, and expects no count to be higher afterwards. A bounded cache may gain an entry at a moment
+ * that the warm-up did not have, such as the name of a rare statement: once, while a leak grows with every thousand.
+ */
+async function expectNoMore(before: Kept): Promise<void> {
+  const countAfterMany = async () => {
+    await abandonMany(ABANDONED)
+    await untilQuiet()
+    return countLeastKept()
+  }
+  const after = await countAfterMany()
+  if (higherCounts(after, before).length > 0) expect(higherCounts(await countAfterMany(), after)).toEqual([])
 }
 
 async function untilQuiet(atMost: Record<string, number> = {}): Promise<Record<string, number>> {
@@ -245,9 +259,8 @@ describe('clients that connect and go away', () => {
     const keptBefore = await countLeastKept()
     await expectKept(keptBefore)
     const { TCPSocketWrap = 0, Timeout = 0 } = await untilQuiet()
-    await abandonMany(ABANDONED)
+    await expectNoMore(keptBefore)
     await untilQuiet({ TCPSocketWrap, Timeout })
-    expectNoMore(await countLeastKept(), keptBefore)
     const grownBytes = (await leastLiveBytes()) - bytesBefore
     process.stdout.write(`${JSON.stringify(counts)}, live memory grew by ${toMegabytes(grownBytes)}\n`)
     expect(grownBytes).toBeLessThan(MOST_GROWTH_BYTES)

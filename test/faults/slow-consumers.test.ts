@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { append, createOpenTurn, toolEvents } from '../support/by-hand.ts'
-import { liveBytes, toMegabytes } from '../support/heap.ts'
+import { leastLiveBytes, liveBytes, toMegabytes } from '../support/heap.ts'
 import { type Json, listEvents, waitFor } from '../support/http.ts'
 import { createResumingClient, type ResumingClient } from '../support/resuming-client.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
@@ -53,7 +53,7 @@ async function appendUntilCutOff(turns: Turn[]): Promise<number> {
     if (round === MOST_ROUNDS) throw new Error(`${service.api.openStreams()} streams are still open`)
     const events = [...toolEvents(`call_${round}`, RESULT), ...toolEvents(`other_${round}`, RESULT)]
     await Promise.all(turns.map(({ writer }) => append(service.platform.deps, writer, events)))
-    if (round % 20 === 0) mostBytes = Math.max(mostBytes, liveBytes())
+    if (round % 20 === 0) mostBytes = Math.max(mostBytes, await leastLiveBytes())
     // Time for the live stream.
     await sleep(20)
   }
@@ -98,7 +98,7 @@ describe('clients that never read', () => {
       Array.from({ length: CLIENTS }, (_, index) => openUnread(turns[index % SESSIONS] as Turn)),
     )
     expect(service.api.openStreams()).toBe(CLIENTS)
-    const bytesBefore = liveBytes()
+    const bytesBefore = await leastLiveBytes()
     const grownBytes = (await appendUntilCutOff(turns)) - bytesBefore
     for (const { stream } of unread.slice(RESUMED)) stream.close()
     process.stdout.write(`${CLIENTS} clients that never read: live memory grew by ${toMegabytes(grownBytes)}\n`)
@@ -152,7 +152,7 @@ describe('clients that stop reading in a replay', () => {
     for (let call = 0; call < LARGE_EVENTS; call++) {
       await append(service.platform.deps, turn.writer, toolEvents(`call_${call}`, 'x'.repeat(LARGE_BYTES)))
     }
-    const bytesBefore = liveBytes()
+    const bytesBefore = await leastLiveBytes()
     const unread = await Promise.all(Array.from({ length: CLIENTS_OF_A_SESSION }, () => openUnread(turn)))
     const most = await mostBytesOf(PILING_UP_MS)
     process.stdout.write(
