@@ -137,7 +137,7 @@ describe('a monitoring stream', () => {
 })
 
 describe('turns that failed', () => {
-  it('are counted, and many cause a warning', async () => {
+  it.concurrent('are counted, and many cause a warning', async () => {
     await withService({}, async (service) => {
       const stream = await open(service)
       await untilHealthy(stream)
@@ -156,7 +156,7 @@ describe('turns that failed', () => {
 })
 
 describe('workers', () => {
-  it('are reported missing, and counted as soon as they poll', async () => {
+  it.concurrent('are reported missing, and counted as soon as they poll', async () => {
     await withService({ worker: false }, async (service) => {
       const stream = await open(service)
       const { data } = await untilHealth(stream, () => true)
@@ -182,7 +182,7 @@ describe('workers', () => {
 })
 
 describe('Temporal away', () => {
-  it('degrades the health, with unknown values, until it is back', async () => {
+  it.concurrent('degrades the health, with unknown values, until it is back', async () => {
     const proxy = await startProxy(process.env.TEMPORAL_ADDRESS ?? '')
     try {
       await withService({ worker: false, environment: { TEMPORAL_ADDRESS: proxy.address } }, async (service) => {
@@ -212,7 +212,7 @@ describe('Temporal away', () => {
     }
   })
 
-  it('holds up neither the start of a stream nor the shutdown', async () => {
+  it.concurrent('holds up neither the start of a stream nor the shutdown', async () => {
     await withService({ worker: false, environment: { TEMPORAL_ADDRESS: '127.0.0.1:1' } }, async (service) => {
       const stream = await open(service)
       await stream.until(({ event }) => event === 'connected')
@@ -224,7 +224,7 @@ describe('Temporal away', () => {
 })
 
 describe('the end of a monitoring stream', () => {
-  it('comes after its cycle, and asks the client back after a second', async () => {
+  it.concurrent('comes after its cycle, and asks the client back after a second', async () => {
     await withService({ worker: false, sse: { monitoringCycleMs: 2500, cycleMs: 50 } }, async (service) => {
       answerAtOnce(service)
       const stream = await open(service)
@@ -254,7 +254,7 @@ describe('the end of a monitoring stream', () => {
     expect(Math.max(...lifetimes) - Math.min(...lifetimes)).toBeGreaterThan(0.1 * cycleMs)
   })
 
-  it('is announced at shutdown, after which nothing more is read', async () => {
+  it.concurrent('is announced at shutdown, after which nothing more is read', async () => {
     await withService({}, async (service) => {
       const reads = countReads(service)
       const streams = await Promise.all([open(service), open(service)])
@@ -270,7 +270,7 @@ describe('the end of a monitoring stream', () => {
 })
 
 describe('a standard EventSource', () => {
-  it('has a snapshot from every connection, over their cycles', async () => {
+  it.concurrent('has a snapshot from every connection, over their cycles', async () => {
     await withService({ worker: false, sse: { monitoringCycleMs: 1000 } }, async (service) => {
       answerAtOnce(service)
       const source = new EventSource(service.url + PATH)

@@ -14,6 +14,7 @@ import {
 } from '../support/http.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
+import { cancel } from '../support/turns.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -45,10 +46,12 @@ function countFollowers(hub: EventBroker): { now(): number; stop(): void } {
   }
 }
 
-/** Counts the statements in this database that wait for a lock. */
-async function waitingForLock(client: pg.Client): Promise<number> {
-  const sql = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  return (await client.query(sql)).rows[0].count
+/** Counts the statements in this database that wait for a lock. In a transaction it would count the same each time. */
+async function countWaiting({ platform }: TestService): Promise<number> {
+  const [row] = await platform.deps.db.$queryRaw<{ waiting: number }[]>`
+    SELECT count(*)::int AS waiting FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  return row?.waiting ?? 0
 }
 
 const post = (id: string, query: string, text = 'Hello') =>
@@ -81,7 +84,7 @@ describe('waiting for the answer to a message', () => {
   })
 
   it.each(['0', '1'])('answers 202 with message and turn after waiting %s s in vain', async (seconds) => {
-    const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 4000 }])
+    const id = await createScriptedSession(service.url, [{ text: 'Slow.', delay_ms: 2500 }])
     const { status, body } = await post(id, `?wait=${seconds}`)
     expect(status).toBe(202)
     expect(Object.keys(body).sort()).toEqual(['message', 'turn'])
@@ -113,7 +116,7 @@ describe('waiting for the answer to a message', () => {
     const { signal } = left
     const request = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(textMessage('Hello')), signal }
     const answer = fetch(`${url}/v1/sessions/${id}/messages?wait=600`, request)
-    await waitFor(async () => (await waitingForLock(lock)) > 0, 'the message to wait for the session')
+    await waitFor(async () => (await countWaiting(service)) > 0, 'the message to wait for the session')
     left.abort()
     await expect(answer).rejects.toThrow()
     // Gives the server time to notice.
@@ -124,7 +127,7 @@ describe('waiting for the answer to a message', () => {
     await waitFor(async () => followers.now() === 0, 'nobody to follow')
     expect((await listEvents(url, id)).at(-1).type).not.toBe('session.idled')
     followers.stop()
-    await waitUntilIdle(url, id)
+    await cancel(url, id)
   })
 
   it('counts towards the organization’s limit of streams', async () => {
@@ -155,7 +158,7 @@ describe('waiting for the answer to a message', () => {
   })
 
   it('goes on with the turn when the client leaves', async () => {
-    const id = await createScriptedSession(service.url, [{ text: 'Nobody waits.', delay_ms: 3000 }])
+    const id = await createScriptedSession(service.url, [{ text: 'Nobody waits.', delay_ms: 1500 }])
     const leaving = new AbortController()
     const gone = fetch(`${service.url}/v1/sessions/${id}/messages?wait=60`, {
       method: 'POST',

@@ -38,7 +38,7 @@ describe('connections to a Postgres that stopped responding', () => {
     expect(await Promise.all(Array.from({ length: CONNECTIONS }, work))).toEqual(Array(CONNECTIONS).fill([{ one: 1 }]))
   })
 
-  it('are given up when nothing follows the login', async () => {
+  it.concurrent('are given up when nothing follows the login', async () => {
     const mute = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.write(LOGGED_IN)))
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
     const { port } = mute.address() as AddressInfo

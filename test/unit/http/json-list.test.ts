@@ -78,7 +78,7 @@ class SlowSocket extends Duplex {
 }
 
 describe('a list', () => {
-  it('ends for a client that stops reading', async () => {
+  it.concurrent('ends for a client that stops reading', async () => {
     const { counts, lines } = createEndless()
     const { port, close } = await serve(lines)
     const socket = connect(port, '127.0.0.1')
@@ -98,7 +98,7 @@ describe('a list', () => {
     await close()
   })
 
-  it('ends for a client that reads too slowly', async () => {
+  it.concurrent('ends for a client that reads too slowly', async () => {
     const { counts, lines } = createEndless()
     const { server, close } = await serve(lines)
     const socket = new SlowSocket()
