@@ -118,10 +118,10 @@ export const messageEndpoints = group(
   {
     list: {
       method: 'GET',
-      summary: "Lists a session's messages, newest first",
+      summary: "Lists a session's messages, oldest first",
       params,
       query: z.object({
-        order: z.enum(['asc', 'desc']).default('desc'),
+        order: z.enum(['asc', 'desc']).default('asc'),
         limit: z
           .string()
           .regex(/^\d{1,15}$/, { error: 'must be a whole number, zero or more' })

@@ -92,7 +92,7 @@ describe('cancelling a turn that runs', () => {
     const { messages } = all.findLast((event) => event.type === 'llm.generation').data
     expect(messages.map((given: Json) => given.content[0].text)).toEqual(['Go', kept, 'And now?'])
     expect(messages[1]).toEqual(message)
-    expect((await call(api, 'GET', `/v1/sessions/${id}/messages?order=asc`)).body.data[1]).toEqual(message)
+    expect((await call(api, 'GET', `/v1/sessions/${id}/messages`)).body.data[1]).toEqual(message)
   })
 
   it('in a later step: the earlier ones keep their messages, results and usage', async () => {

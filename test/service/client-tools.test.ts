@@ -76,7 +76,7 @@ describe('a call of a tool that the client runs', () => {
     await postAndAsk(api, id)
     await submit(api, id, [{ tool_call_id: 'ask', result: 7 }])
     await finish(id)
-    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages?order=asc`)
+    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages`)
     expect(body.data.map((message: Json) => message.role)).toEqual(['user', 'agent', 'tool_result', 'agent'])
     expect(body.data[2].content).toEqual([{ type: 'tool_result', tool_call_id: 'ask', result: 7, error: null }])
   })

@@ -155,19 +155,20 @@ describe('listing messages', () => {
     for (const text of ['one', 'two', 'three']) await post(id, textMessage(text), '?wait=60')
   })
 
-  it('has questions and answers, newest first', async () => {
+  it('has questions and answers, oldest first', async () => {
     const { status, body } = await list(id)
     expect(status).toBe(200)
-    expect(textsOf(body)).toEqual(['three', 'three', 'two', 'two', 'one', 'one'])
-    expect(body.data.map((message: Json) => message.role)).toEqual(['agent', 'user', 'agent', 'user', 'agent', 'user'])
+    expect(textsOf(body)).toEqual(['one', 'one', 'two', 'two', 'three', 'three'])
+    expect(body.data.map((message: Json) => message.role)).toEqual(['user', 'agent', 'user', 'agent', 'user', 'agent'])
     const sequences = body.data.map((message: Json) => message.sequence)
-    expect(sequences).toEqual([...sequences].sort((a, b) => b - a))
+    expect(sequences).toEqual([...sequences].sort((a, b) => a - b))
   })
 
-  it('has them oldest first when asked, a page at a time', async () => {
-    expect(textsOf((await list(id, '?order=asc')).body)).toEqual(['one', 'one', 'two', 'two', 'three', 'three'])
-    expect(textsOf((await list(id, '?order=asc&limit=3&offset=1')).body)).toEqual(['one', 'two', 'two'])
-    expect(textsOf((await list(id, '?limit=999999999999&offset=5')).body)).toEqual(['one'])
+  it('has them newest first when asked, a page at a time', async () => {
+    expect(textsOf((await list(id, '?order=desc')).body)).toEqual(['three', 'three', 'two', 'two', 'one', 'one'])
+    expect(textsOf((await list(id, '?order=desc&limit=3&offset=1')).body)).toEqual(['three', 'two', 'two'])
+    expect(textsOf((await list(id, '?order=asc&limit=2&offset=1')).body)).toEqual(['one', 'two'])
+    expect(textsOf((await list(id, '?limit=999999999999&offset=5')).body)).toEqual(['three'])
     expect(textsOf((await list(id, '?offset=999999999999999')).body)).toEqual([])
   })
 

@@ -74,7 +74,7 @@ describe('a turn whose model calls tools', () => {
         { type: 'tool_result', tool_call_id: 'two', result: null, error: 'failed as asked: why' },
       ]),
     )
-    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages?order=asc`)
+    const { body } = await call(api, 'GET', `/v1/sessions/${id}/messages`)
     expect(body.data.map((message: Json) => message.role)).toEqual([
       ...['user', 'agent', 'tool_result', 'tool_result', 'agent'],
     ])

@@ -50,7 +50,7 @@ describe('a turn of many model calls', () => {
       expect(late).toBeLessThan(early * 1.05)
     }
 
-    const { data: messages } = (await call(url, 'GET', `/v1/sessions/${id}/messages?order=asc&limit=100`)).body
+    const { data: messages } = (await call(url, 'GET', `/v1/sessions/${id}/messages?limit=100`)).body
     expect(messages).toHaveLength(2 * ROUNDS + 2)
     const generations = events.filter(({ type }) => type === 'llm.generation')
     expect(generations).toHaveLength(ROUNDS + 1)
