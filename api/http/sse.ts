@@ -8,7 +8,10 @@ import { checkedEvents } from './answer-checks.ts'
 import { endWithin, writeInPieces } from './back-pressure.ts'
 import { checkLimits, count } from './sse-limits.ts'
 
-/** Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session) or `monitoringCycleMs`. */
+/**
+ * Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session) or `monitoringCycleMs`. The
+ * stream of a turn lasts until the turn ends.
+ */
 export type SseOptions = {
   cycleMs: number
   monitoringCycleMs: number
@@ -51,6 +54,7 @@ export type StreamRequest = {
   organizationId: string
   /** Credential that the stream does not outlive. */
   credential: Credential | undefined
+  kind: 'session' | 'turn' | 'monitoring'
   /** Session of the stream; undefined for a monitoring stream. */
   sessionId: string | undefined
   /** Opens the events. The signal aborts when the stream ends. */
@@ -64,10 +68,11 @@ export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 const CREDENTIAL_ENDED = 'credential_ended'
 const FLUSH_MS = 5000
 const RETRY_MS = 100
-const MONITORING_RETRY_MS = 1000
 /** Number of characters from which joined frames are written. */
 const CHUNK_CHARS = 64 * 1024
 const CYCLE_JITTER = 0.2
+/** Longest time that a timer can have. A longer one would be over at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 const CREDENTIAL_CHECK_MS = 10_000
 
 export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
@@ -91,7 +96,7 @@ export function createSseStreams(options: SseOptions, log: Logger, findEnded: Fi
     const leave = count(counts, sessionId === undefined ? [organizationId] : [organizationId, sessionId])
     const ended = new AbortController()
     if (closing.signal.aborted) ended.abort('shutdown')
-    const pace = paceOf(options, sessionId === undefined ? 'monitoring' : 'session')
+    const pace = paceOf(options, request.kind)
     const { credential } = request
     const { res } = ctx
     const begun = begin(ctx, request, ended)
@@ -160,27 +165,15 @@ function every(ms: number, work: () => Promise<void>): { stop(): void } {
   }
 }
 
-type Pace = {
+type Pace = Pick<SseOptions, 'heartbeatMs' | 'stalledMs' | 'flushMs'> & {
   expiresAt?: Date | undefined
   cycleMs: number
-  heartbeatMs: number
-  stalledMs?: number
-  flushMs?: number
-  retryMs: number
-  hint: (idleMs: number) => number
 }
 
-function paceOf(options: SseOptions, subject: 'session' | 'monitoring'): Pace {
-  const { cycleMs, monitoringCycleMs, ...same } = options
+function paceOf({ cycleMs, monitoringCycleMs, ...same }: SseOptions, kind: StreamRequest['kind']): Pace {
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
-  return subject === 'monitoring'
-    ? {
-        ...same,
-        cycleMs: monitoringCycleMs * jitter,
-        retryMs: MONITORING_RETRY_MS,
-        hint: () => MONITORING_RETRY_MS,
-      }
-    : { ...same, cycleMs: cycleMs * jitter, retryMs: RETRY_MS, hint: retryHint }
+  const cyclesMs = { session: cycleMs, monitoring: monitoringCycleMs, turn: Number.POSITIVE_INFINITY }
+  return { ...same, cycleMs: cyclesMs[kind] * jitter }
 }
 
 type SseEvents = AsyncGenerator<SseEvent[], string>
@@ -221,22 +214,16 @@ async function run(
   pace: Pace,
   log: Logger,
 ): Promise<void> {
-  const leftMs = (pace.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now()
-  const cycle =
-    leftMs < pace.cycleMs
-      ? setTimeout(() => ended.abort(CREDENTIAL_ENDED), leftMs)
-      : setTimeout(() => ended.abort('connection_cycle'), pace.cycleMs)
+  const end = endInTime(ended, pace)
   const heartbeat = setInterval(() => {
     // A client that has not taken everything may have half an event.
     if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
   }, pace.heartbeatMs)
   try {
-    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, pace.retryMs))
+    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, RETRY_MS))
     const reason = await relay(res, events, ended.signal, pace)
     if (reason !== 'client_gone' && reason !== 'end') {
-      res.write(
-        frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: pace.retryMs }) }, pace.retryMs),
-      )
+      res.write(frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: RETRY_MS }) }, RETRY_MS))
     }
     endWithin(res, pace.flushMs ?? FLUSH_MS)
   } catch (error) {
@@ -244,10 +231,17 @@ async function run(
     log.warn({ err: error }, 'stream broken off')
     res.destroy()
   } finally {
-    clearTimeout(cycle)
+    clearTimeout(end)
     clearInterval(heartbeat)
     ended.abort('end')
   }
+}
+
+/** Ends the stream with its credential or its cycle, whichever is first. */
+function endInTime(ended: AbortController, { expiresAt, cycleMs }: Pace): NodeJS.Timeout | undefined {
+  const leftMs = (expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now()
+  const [ms, reason] = leftMs < cycleMs ? [leftMs, CREDENTIAL_ENDED] : [cycleMs, 'connection_cycle']
+  return ms <= MAX_TIMER_MS ? setTimeout(() => ended.abort(reason), ms) : undefined
 }
 
 /**
@@ -257,12 +251,7 @@ async function run(
 const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
 
 /** Writes events until they end or the stream is ended. Returns the reason. */
-async function relay(
-  res: ServerResponse,
-  events: SseEvents,
-  ended: AbortSignal,
-  { hint, stalledMs }: Pace,
-): Promise<string> {
+async function relay(res: ServerResponse, events: SseEvents, ended: AbortSignal, { stalledMs }: Pace): Promise<string> {
   let lastAt = Date.now()
   try {
     for (;;) {
@@ -270,7 +259,7 @@ async function relay(
       if (ended.aborted) return String(ended.reason)
       if (next.done) return next.value
       const now = Date.now()
-      const retryMs = hint(now - lastAt)
+      const retryMs = retryHint(now - lastAt)
       lastAt = now
       for (const chunk of chunks(next.value, retryMs)) {
         const isTaken = await writeInPieces(res, chunk, { stalledMs, signal: ended, isPatient })

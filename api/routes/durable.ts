@@ -10,6 +10,7 @@ export function durableRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
       credential,
+      kind: 'monitoring',
       sessionId: undefined,
       open: async (signal) => snapshots(monitor, signal),
     })

@@ -18,6 +18,7 @@ export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
       credential,
+      kind: 'session',
       sessionId: cursor.sessionId,
       open: async (signal, onOverflow) => followSession(deps, cursor, query, signal, onOverflow),
     })

@@ -22,6 +22,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
       await streams.serve(ctx, {
         organizationId: actor.organizationId,
         credential,
+        kind: 'turn',
         sessionId: id,
         // Without room for a stream the message is not accepted either; otherwise the client would send it twice.
         open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, { onOverflow }),

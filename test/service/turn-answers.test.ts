@@ -199,6 +199,19 @@ describe('streaming the answer to a message', () => {
     expect(events).toEqual(own.filter((event) => event.type !== 'session.idled'))
   })
 
+  it('lasts until the turn ends, over any number of cycles', async () => {
+    await withService({ sse: { cycleMs: 100, heartbeatMs: 200 } }, async ({ url }) => {
+      const id = await createScriptedSession(url, [{ text: 'At last.', delay_ms: 1500 }])
+      const stream = await openStream(url, `/v1/sessions/${id}/messages`, {
+        method: 'POST',
+        body: textMessage('Hello'),
+      })
+      expect(await stream.ended).toBe('whole')
+      expect(stream.frames.at(-1)?.event).toBe('turn.completed')
+      expect(stream.frames.filter(({ event }) => event === 'disconnecting')).toEqual([])
+    })
+  })
+
   it('ends with turn.failed when the turn fails', async () => {
     const stream = await streamed(
       await createScriptedSession(service.url, [{ error: { status: 400, message: 'No.' } }]),

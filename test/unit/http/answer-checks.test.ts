@@ -54,6 +54,7 @@ function streaming(handle: Handle, log: Log, ...lines: string[]) {
     await streams.serve(ctx, {
       organizationId: 'o',
       credential: undefined,
+      kind: 'monitoring',
       sessionId: undefined,
       open: async () => events,
     })
