@@ -22,6 +22,7 @@ RUN npm prune --omit=dev --no-audit --no-fund \
 FROM base AS run
 ENV NODE_ENV=production \
   NODE_OPTIONS=--disable-warning=ExperimentalWarning \
+  HOST=0.0.0.0 \
   PORT=9300 \
   WORKFLOW_BUNDLE=/app/dist/workflow-bundle.js
 COPY --from=build /app ./

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import cors from '@koa/cors'
 import Router from '@koa/router'
-import Koa, { type Middleware } from 'koa'
+import Koa, { type Context, type Middleware } from 'koa'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
@@ -66,6 +66,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(requestId)
   app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
+  if (deps.auth.mode === 'none') app.use(refuseForeignWrites(options.corsOrigins))
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(router.routes())
   app.use(unknownRoute(router))
@@ -111,6 +112,25 @@ const allowOrigins = (origins: string[]): Middleware =>
     credentials: true,
     exposeHeaders: EXPOSED_HEADERS,
   })
+
+/**
+ * Refuses changes that a browser sends for a page of another site with 403. Without authentication any page that a
+ * user visits could otherwise write to the service on their machine.
+ */
+const refuseForeignWrites =
+  (allowedOrigins: string[]): Middleware =>
+  (ctx, next) => {
+    const isWrite = !['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)
+    if (!isWrite || allowedOrigins.includes(ctx.get('Origin')) || !isForeign(ctx)) return next()
+    throw new RequestError(403, 'Pages of other sites may write only if CORS_ALLOWED_ORIGINS names their origin')
+  }
+
+function isForeign(ctx: Context): boolean {
+  const site = ctx.get('Sec-Fetch-Site')
+  if (site !== '') return site === 'cross-site'
+  const origin = ctx.get('Origin')
+  return origin !== '' && URL.parse(origin)?.hostname !== ctx.hostname
+}
 
 /**
  * Answers requests that no route takes. A path that exists for other methods answers OPTIONS with these and anything

@@ -46,7 +46,7 @@ const Variables = z.object({
   TEMPORAL_NAMESPACE: text('default'),
   TEMPORAL_TASK_QUEUE: text('agent-sessions'),
   WORKFLOW_BUNDLE: optionalText,
-  HOST: text('0.0.0.0'),
+  HOST: optionalText,
   PORT: z.coerce.number().int().min(0).max(65535).default(9300),
   API_PREFIX: z
     .string()
@@ -104,6 +104,10 @@ const Variables = z.object({
 /** Names of all variables that can be configured. */
 export const configVariables: string[] = Object.keys(Variables.shape)
 
+/** Without authentication the API listens on this machine alone, unless HOST is given. */
+const listenHost = ({ HOST, AUTH_MODE }: z.infer<typeof Variables>): string =>
+  HOST ?? (AUTH_MODE === 'none' ? '127.0.0.1' : '0.0.0.0')
+
 /** The variables, checked for those that the authentication mode requires; each issue gives the reason. */
 const Environment = Variables.superRefine((config, issues) => {
   const need = (variable: keyof typeof config, why: string) => {
@@ -121,7 +125,7 @@ const Environment = Variables.superRefine((config, issues) => {
     if (config[id]) need(secret, `with ${id}`)
     if (config[secret]) need(id, `with ${secret}`)
   }
-})
+}).transform((config) => ({ ...config, HOST: listenHost(config) }))
 
 export type Config = z.infer<typeof Environment>
 

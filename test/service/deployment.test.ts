@@ -70,6 +70,32 @@ describe('CORS', () => {
     })
   })
 
+  it('decides which pages may write where nobody signs in', async () => {
+    await withVariables({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
+      const post = async (headers: Record<string, string>) =>
+        (await call(url, 'POST', '/v1/sessions', {}, headers)).status
+      const { hostname } = new URL(url)
+      const own: Record<string, string>[] = [
+        { Origin: APP, 'Sec-Fetch-Site': 'cross-site' },
+        { Origin: url, 'Sec-Fetch-Site': 'same-origin' },
+        { Origin: `http://${hostname}:3000` },
+        { 'Sec-Fetch-Site': 'none' },
+      ]
+      const foreign: Record<string, string>[] = [
+        { Origin: 'https://evil.example.com' },
+        { Origin: `http://${hostname}.evil.example.com` },
+        { Origin: 'null' },
+        { Origin: 'https://evil.example.com', 'Sec-Fetch-Site': 'cross-site' },
+        { 'Sec-Fetch-Site': 'cross-site' },
+      ]
+      for (const headers of own) expect([headers, await post(headers)]).toEqual([headers, 201])
+      for (const headers of foreign) {
+        expect([headers, await post(headers)]).toEqual([headers, 403])
+        expect((await call(url, 'GET', '/v1/sessions', undefined, headers)).status).toBe(200)
+      }
+    })
+  })
+
   it('is not there for any other origin', async () => {
     await withVariables({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
       for (const origin of ['https://evil.example.com', `${APP}.evil.com`, 'null']) {

@@ -26,6 +26,13 @@ describe('the environment', () => {
     })
   })
 
+  it('without a host listens on this machine alone when nobody has to sign in', () => {
+    const hostOf = (environment: Record<string, string>) => readConfig(environment).HOST
+    expect(hostOf({})).toBe('127.0.0.1')
+    expect([FULL_MODE, ADMIN_MODE].map(hostOf)).toEqual(['0.0.0.0', '0.0.0.0'])
+    expect([{}, FULL_MODE].map((mode) => hostOf({ ...mode, HOST: '10.1.2.3' }))).toEqual(['10.1.2.3', '10.1.2.3'])
+  })
+
   it.each([
     FULL_MODE,
     ADMIN_MODE,
