@@ -2,8 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
+import { configVariables } from '../../../platform/config.ts'
 
 type ComposeService = {
+  environment?: Record<string, string>
+  mem_limit?: string
   healthcheck?: { test: string[] }
   restart?: string
   ports?: string[]
@@ -13,6 +16,11 @@ type ComposeService = {
 type ComposeFile = {
   services: Record<string, ComposeService>
 }
+
+/** Settings that lead to the other services of the file, and the port in the container. */
+const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT']
+/** Settings that the image has itself. */
+const OF_THE_IMAGE = ['HOST', 'WORKFLOW_BUNDLE']
 
 const readText = (path: string) => readFile(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 
@@ -42,11 +50,12 @@ describe('docker-compose.yml', () => {
     expect(validate(broken)).toBe(false)
   })
 
-  test('gives every service a restart policy, and every service that stays a health check', async () => {
+  test('gives every service a restart policy, a memory limit and a health check', async () => {
     const { services } = await readComposeFile()
     const without = (has: (service: ComposeService) => boolean) =>
       Object.entries(services).flatMap(([name, service]) => (has(service) ? [] : [name]))
     expect(without(({ restart }) => restart === 'unless-stopped')).toEqual([])
+    expect(without(({ mem_limit }) => mem_limit !== undefined)).toEqual([])
     expect(without(({ healthcheck }) => healthcheck !== undefined)).toEqual([])
   })
 
@@ -69,6 +78,19 @@ describe('docker-compose.yml', () => {
     ])
   })
 
+  test.each(['api', 'worker'])('passes every setting of the README to the %s', async (name) => {
+    const { services } = await readComposeFile()
+    const environment = services[name]?.environment ?? {}
+    const passed = Object.entries(environment).filter(([variable]) => !OWN_SETTINGS.includes(variable))
+    expect(Object.keys(environment).sort()).toEqual(configVariables.filter((one) => !OF_THE_IMAGE.includes(one)).sort())
+    // An empty value counts as absent, so the service's defaults hold.
+    for (const [variable, value] of passed) {
+      expect([variable, value]).toEqual([variable, expect.stringMatching(`^\\$\\{${variable}:[-?][^}]*\\}$`)])
+    }
+    const dockerfile = await readText('../../../Dockerfile')
+    for (const variable of OF_THE_IMAGE) expect(dockerfile).toContain(` ${variable}=`)
+  })
+
   test('contains no password', async () => {
     const secrets = (await readText('../../../docker-compose.yml')).match(/(PASSWORD|PWD|SECRET|KEY): .*/g) ?? []
     expect(secrets.length).toBeGreaterThan(6)
@@ -81,5 +103,18 @@ describe('docker-compose.yml', () => {
     const text = await readText('../../../docker-compose.yml')
     expect(text).toMatch(/AUTH_MODE: \$\{AUTH_MODE:-full\}/)
     expect(text).toContain('AUTH_JWT_SECRET: ${AUTH_JWT_SECRET:?')
+  })
+})
+
+describe('the tables of settings in the documents', () => {
+  test('list every setting, and no other', async () => {
+    const documents = await Promise.all(
+      ['README.md', 'docs/authentication.md'].map((file) => readText(`../../../${file}`)),
+    )
+    const tables = documents.flatMap(
+      (text) => /\n## Configuration\n([\s\S]*?)(\n## |$)/.exec(text)?.[1]?.match(/^\|[^|]*/gm) ?? [],
+    )
+    const listed = tables.flatMap((cell) => [...cell.matchAll(/`([A-Z][A-Z_]+)`/g)].map(([, name]) => name))
+    expect([...new Set(listed)].sort()).toEqual([...configVariables].sort())
   })
 })
