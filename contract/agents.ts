@@ -12,6 +12,7 @@ export const AgentStatus = z.enum(['active', 'archived']).meta({ id: 'AgentStatu
 export const Agent = z
   .object({
     id: wireId('agent'),
+    harness_id: wireId('harness'),
     name: z.string(),
     description: z.string().nullish(),
     system_prompt: z.string(),

@@ -63,6 +63,7 @@ const MessageRole = z.enum(['system', 'user', 'agent', 'tool_result'])
 export const Message = z
   .object({
     id: wireId('message'),
+    session_id: wireId('session'),
     sequence: z.int(),
     role: MessageRole,
     content: z.array(ContentPart),

@@ -1,11 +1,12 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
-import { toId } from '../ids.ts'
+import { DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
 import { presentUsage } from '../usage.ts'
 
 export const presentAgent = (row: AgentRow): Agent => ({
   id: toId('agent', row.id),
+  harness_id: toId('harness', DEFAULT_HARNESS_UUID),
   name: row.name,
   description: row.description,
   system_prompt: row.systemPrompt,

@@ -68,6 +68,7 @@ function answersTo(message: Message, open: string[]): Message | undefined {
 const cancelledResults = (caller: Message, callIds: string[]): Message[] =>
   callIds.map((callId, index) => ({
     id: derivedId(caller.id, `${callIds.indexOf(callId) === index ? '' : index}/${callId}`),
+    session_id: caller.session_id,
     sequence: caller.sequence,
     role: 'tool_result',
     content: [{ type: 'tool_result', tool_call_id: callId, result: null, error: 'cancelled' }],
@@ -182,8 +183,9 @@ function clearPart(part: ContentPart): ContentPart[] {
 }
 
 /** Creates the notice before the first kept message. It needs no data of the dropped ones: they are not read again. */
-const leftOutNotice = ({ id, sequence, created_at }: Message): Message => ({
+const leftOutNotice = ({ id, session_id, sequence, created_at }: Message): Message => ({
   id: derivedId(id, 'left-out'),
+  session_id,
   sequence,
   role: 'user',
   content: [{ type: 'text', text: LEFT_OUT }],

@@ -61,14 +61,21 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
 /** Types of the events that hold one message each; messages are a view of events. */
 export const messageTypes = ['input.message', 'output.message.completed', 'tool.completed'] as const
 
+/** Fields of a message that are those of its event. */
+type Position = 'session_id' | 'sequence' | 'created_at'
+
 export function presentMessage(event: StoredEvent): Message {
-  const position = { sequence: event.sequence, created_at: event.ts.toISOString() }
+  const position = {
+    session_id: toId('session', event.sessionId),
+    sequence: event.sequence,
+    created_at: event.ts.toISOString(),
+  }
   if (event.type === 'tool.completed') return { ...presentToolResult(event), ...position }
-  const stored = event.data.message as Omit<Message, 'sequence' | 'created_at'>
+  const stored = event.data.message as Omit<Message, Position>
   return { ...stored, ...position }
 }
 
-function presentToolResult(event: StoredEvent): Omit<Message, 'sequence' | 'created_at'> {
+function presentToolResult(event: StoredEvent): Omit<Message, Position> {
   const { tool_call_id, message_id, result, error } = event.data as {
     tool_call_id: string
     message_id?: string
@@ -102,33 +109,39 @@ function parseJson(text: string): unknown {
 function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
   if (event.type === 'input.message') return {}
   const { turnId, step, execId } = event
-  const isCall = event.type === 'llm.generation'
+  const kind = spanKind(event.type)
   const { last } = memo
-  if (turnId === last?.turnId && step === last.step && execId === last.execId && isCall === last.isCall) {
+  if (turnId === last?.turnId && step === last.step && execId === last.execId && kind === last.kind) {
     return last.context
   }
-  const context = makeContext(event, isCall)
-  memo.last = { turnId, step, execId, isCall, context }
+  const context = makeContext(event, kind)
+  memo.last = { turnId, step, execId, kind, context }
   return context
 }
 
-type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { isCall: boolean; context: EventContext }
+type SpanKind = 'turn' | 'step' | 'call'
+const spanKind = (type: EventType): SpanKind =>
+  type === 'llm.generation' ? 'call' : type.startsWith('turn.') ? 'turn' : 'step'
+
+type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { kind: SpanKind; context: EventContext }
 
 /**
  * Last context, kept because most events share that of the previous one, and because making one takes several digests.
  */
 export type ContextMemo = { last?: Place }
 
-function makeContext(event: StoredEvent, isCall: boolean): EventContext {
+function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
   const turn = toId('turn', event.turnId)
   const context: EventContext = { turn_id: turn, input_message_id: toId('message', event.turnId), trace_id: turn }
+  if (kind === 'turn') return { ...context, span_id: span(event.turnId, '') }
+  // What is about the session has no span.
   if (event.step === '') return context
   const own = span(event.turnId, event.step)
   return {
     ...context,
     ...(event.execId === null ? {} : { exec_id: toId('exec', event.execId) }),
-    span_id: isCall ? span(event.turnId, `${event.step}/llm`) : own,
-    parent_span_id: isCall ? own : parentSpan(event),
+    span_id: kind === 'call' ? span(event.turnId, `${event.step}/llm`) : own,
+    parent_span_id: kind === 'call' ? own : parentSpan(event),
   }
 }
 

@@ -22,6 +22,7 @@ describe('creating an agent', () => {
     expect(status).toBe(201)
     expect(body).toEqual({
       id: expect.stringMatching(/^agent_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/),
+      harness_id: 'harness_01933b5a000070008000000000000601',
       name: 'Ada',
       description: null,
       system_prompt: 'Help.',

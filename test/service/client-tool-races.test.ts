@@ -57,7 +57,7 @@ describe('a turn on its way to waiting for its client', () => {
     await post(api, id)
     await waitForEvent(api, id, 'tool.started')
     expect(await listTurns(api, id)).toEqual([expect.objectContaining({ status: 'active', pending_tool_calls: [] })])
-    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    expectError(await submit(api, id, [RESULT]), 409, 'not waiting for tool results')
     await waitForEvent(api, id, 'tool.call_requested')
     expect((await submit(api, id, [RESULT])).status).toBe(200)
     expectSoundRecord(await waitUntilIdle(api, id))

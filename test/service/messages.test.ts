@@ -40,6 +40,7 @@ describe('posting a message', () => {
     expect(status).toBe(201)
     expect(body).toEqual({
       id: expect.stringMatching(/^message_[0-9a-f]{32}$/),
+      session_id: id,
       sequence: 1,
       role: 'user',
       content: sent.message.content,
@@ -50,7 +51,7 @@ describe('posting a message', () => {
     })
     const events = await waitUntilIdle(api, id)
     expect(events[0]).toMatchObject({ type: 'input.message', context: {}, data: { message: body } })
-    expect((await list(id, '?order=asc')).body.data[0]).toEqual(body)
+    expect((await list(id)).body.data[0]).toEqual(body)
   })
 
   it('refers to an image by its UUID, in whatever form it was given', async () => {

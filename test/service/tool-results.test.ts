@@ -187,13 +187,13 @@ describe('tool results for a session', () => {
 
   it('that is fresh, active or idle conflict', async () => {
     const id = await createScriptedSession(api, [MUTE])
-    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    expectError(await submit(api, id, [RESULT]), 409, 'not waiting for tool results')
     await post(api, id)
     await waitForEvent(api, id, 'output.message.started')
-    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    expectError(await submit(api, id, [RESULT]), 409, 'not waiting for tool results')
     await cancel(api, id)
     expectSoundRecord(await waitUntilIdle(api, id))
-    expectError(await submit(api, id, [RESULT]), 409, 'does not wait for tool results')
+    expectError(await submit(api, id, [RESULT]), 409, 'not waiting for tool results')
   })
 
   it('that has received all of them conflict', async () => {

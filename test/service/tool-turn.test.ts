@@ -84,6 +84,10 @@ describe('a turn whose model calls tools', () => {
     const { events } = await runCalls([{ name: 'echo', arguments: {} }])
     const [turn] = turnsOf(events)
     const span = (type: string, nth = 0): Json => events.filter((event) => event.type === type)[nth].context
+    for (const type of ['turn.started', 'turn.completed']) {
+      expect(span(type).span_id).toBe(span('reason.started').parent_span_id)
+      expect(span(type)).not.toHaveProperty('parent_span_id')
+    }
     expect(span('act.started').parent_span_id).toBe(span('reason.started').parent_span_id)
     expect(span('tool.started').parent_span_id).toBe(span('act.started').span_id)
     expect(span('tool.completed').span_id).toBe(span('tool.started').span_id)

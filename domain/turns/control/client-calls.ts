@@ -95,11 +95,11 @@ export async function submitToolResults(
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turnId = await waitingTurn(db, sessionId)
     const act = turnId === undefined ? undefined : await readAct(db, turnId)
-    if (turnId === undefined || act === undefined) throw conflict('The session does not wait for tool results')
+    if (turnId === undefined || act === undefined) throw conflict('The session is not waiting for tool results')
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     const appended = await append(turnId, events)
-    if (appended.outcome !== 'appended') throw conflict('The session does not wait for tool results any more')
+    if (appended.outcome !== 'appended') throw conflict('The session is not waiting for tool results any more')
     const pending = act.calls.filter(awaitsClient).length - results.length
     return { turnId, isComplete: pending === 0, at: appended.at }
   })

@@ -1,8 +1,9 @@
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { FailOutcome, TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
-import { toId } from '../../ids.ts'
+import { newUuid, toId } from '../../ids.ts'
 import { endOpenCalls } from '../calls.ts'
 import { startNext } from '../queue.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
@@ -31,19 +32,30 @@ export async function failTurn(
   if (context === null) return 'ended'
   const turn_id = toId('turn', turn.turnId)
   const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
-  const appended = await withLockedSession(deps, turn, async (session) =>
-    session.append(turn.turnId, [
+  const appended = await withLockedSession(deps, turn, async (session) => {
+    const execId = await lastExecution(session.db, turn, step)
+    const data = { success: false, has_tool_calls: false, tool_call_count: 0, error }
+    return session.append(turn.turnId, [
       ...turnStartedEvents(context),
       ...(await endOpenCalls(session.db, turn.turnId, 'The turn failed before the call had a result.')),
-      { type: 'reason.completed', step, data: { success: false, has_tool_calls: false, tool_call_count: 0, error } },
+      { type: 'reason.completed', step, execId, data },
       { type: 'turn.failed', data: { turn_id, error, error_code: code } },
       { type: 'session.idled', data: { turn_id, iterations: context.iterations, usage: context.usage } },
-    ]),
-  )
+    ])
+  })
   if (appended?.outcome === 'appended' || appended?.outcome === 'turn_ended') {
     startNext(deps, context, appended.nextTurnId)
   }
   return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
+}
+
+/** Reads the latest execution of a reason step, or makes one up for a step that never began. */
+async function lastExecution(db: Prisma.TransactionClient, { turnId }: TurnInput, step: string): Promise<string> {
+  const [row] = await db.$queryRaw<{ execId: string }[]>`
+    SELECT exec_id AS "execId" FROM events
+    WHERE turn_id = ${turnId}::uuid AND type IN ('reason.started', 'output.message.started') AND step = ${step}
+    ORDER BY sequence DESC LIMIT 1`
+  return row?.execId ?? newUuid()
 }
 
 /** Reads how the turn ended when it was not failed here: an earlier attempt failed it, or it ended in another way. */

@@ -124,6 +124,7 @@ describe('failing a turn', () => {
       ...['reason.completed', 'turn.failed'],
     ])
     expect(events.at(-1).data).toMatchObject({ error_code: 'timeout', error: expect.stringContaining('longer') })
+    expect(events.at(-2).context.exec_id).toMatch(/^exec_/)
     expect(new Set(started.map(({ turnId }) => turnId))).toEqual(new Set([turns[1]?.turnId]))
   })
 

@@ -8,6 +8,7 @@ import { seedsOf } from '../../support/seeds.ts'
 
 const message = (sequence: number, role: Message['role'], content: ContentPart[]): Message => ({
   id: toId('message', `${String(sequence).padStart(8, '0')}-0000-7000-8000-000000000000`),
+  session_id: toId('session', '00000000-0000-7000-8000-000000000000'),
   sequence,
   role,
   content,

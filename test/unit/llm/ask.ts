@@ -15,7 +15,14 @@ export function requestOf(changes: Partial<ModelRequest> = {}): ModelRequest {
 
 export function messageOf(role: Message['role'], ...content: ContentPart[]): Message {
   const id = `message_${'0'.repeat(32)}`
-  return { id, sequence: 1, role, content, created_at: '2026-01-01T00:00:00.000Z' }
+  return {
+    id,
+    session_id: `session_${'0'.repeat(32)}`,
+    sequence: 1,
+    role,
+    content,
+    created_at: '2026-01-01T00:00:00.000Z',
+  }
 }
 
 export const userSays = (text: string) => messageOf('user', { type: 'text', text })
