@@ -160,7 +160,15 @@ export function plan(operation: string, own: Ids, other: Ids): Planned[] {
   const [method = '', path = ''] = operation.split(' ')
   return (requests[operation]?.(own, other) ?? []).map(({ path: ids = own, query = {}, ...request }) => {
     const parameters = parametersOf(ids)
-    const filled = path.replace(/\{(\w+)\*?\}/g, (_, name: string) => parameters[name] ?? `no id for ${name}`)
+    const filled = path.replace(/\{(\w+)\*?\}/g, (_, name: string) => {
+      const value = parameters[name]
+      // With a value that is no id of the other organization the walk would show nothing.
+      if (value === undefined)
+        throw new Error(
+          `test/support/requests.ts has no value for {${name}} of "${operation}": add it to parametersOf, from an id in test/support/belongings.ts.`,
+        )
+      return value
+    })
     const asked = new URLSearchParams(query).toString()
     return { ...request, method, path: asked === '' ? filled : `${filled}?${asked}` }
   })

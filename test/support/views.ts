@@ -103,7 +103,9 @@ const pathsOf = (ids: Ids): string[] =>
 function fill(operation: string, parameters: Parameters): string {
   const rest = new Map(Object.entries(parameters))
   const path = operation.replace(/^\w+ /, '').replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = rest.get(name) ?? `no value for ${name}`
+    const value = rest.get(name)
+    if (value === undefined)
+      throw new Error(`test/support/views.ts has no value for {${name}} of "${operation}": add it to its view.`)
     rest.delete(name)
     return value
   })

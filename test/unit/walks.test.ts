@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
+import type { Ids } from '../support/belongings.ts'
+import { plan, requests } from '../support/requests.ts'
 import { expectEachFieldFound, expectEachSecretSet, secretFields, secretVariables } from '../support/secrets.ts'
 import { expectNone, expectSome } from '../support/tables.ts'
 import { expectTablesKnown, expectViewOfEach, tables, views } from '../support/views.ts'
@@ -16,11 +18,20 @@ describe('the tables to which a new resource must be added', () => {
     expect(() => expectViewOfEach({ ...views, 'GET /v1/notes': 'gone' })).toThrow(/"GET \/v1\/notes".*remove it/)
   })
 
+  it('include a value for every parameter of a path', () => {
+    const ids = {} as Ids
+    requests['GET /v1/plants/{plant_id}'] = () => [{}]
+    expect(() => plan('GET /v1/plants/{plant_id}', ids, ids)).toThrow(
+      /^test\/support\/requests.ts has no value for \{plant_id\} of "GET \/v1\/plants\/\{plant_id\}": add it to /,
+    )
+    delete requests['GET /v1/plants/{plant_id}']
+  })
+
   it('include the tables of an organization or a session', () => {
     expectTablesKnown(known)
-    const notes = { name: 'notes', columns: ['organization_id', 'session_id'] }
-    expect(() => expectTablesKnown([...known, notes])).toThrow(
-      /^The table notes has a organization_id and a session_id, and test\/support\/views.ts does not know it: add /,
+    const plants = { name: 'plants', columns: ['organization_id', 'session_id'] }
+    expect(() => expectTablesKnown([...known, plants])).toThrow(
+      /^The table plants has a organization_id and a session_id, and test\/support\/views.ts does not know it: add /,
     )
     expect(() => expectTablesKnown(known.slice(1))).toThrow(/has the table members, which there is none of: remove it/)
     expect(() => expectTablesKnown(known, { ...tables, members: 'GET /v1/durable/sse' })).toThrow(
