@@ -17,7 +17,7 @@ const COUNTS = {
   cancelRaces: [12, 30],
   clientToolRaces: [6, 12],
   sessionListRounds: [8, 25],
-  drawnAgents: [150, 1200],
+  drawnAgents: [150, 100_000],
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
   recordedBatches: [300, 3000],

@@ -10,7 +10,7 @@ const SEEDS = {
   interleavings: [1],
   abandonedStreams: [1],
   sessionLists: [1],
-  documents: [1],
+  documents: [1, 494_151_735],
   conversations: [1],
   recordedBatches: [1],
 } satisfies Record<string, [number, ...number[]]>

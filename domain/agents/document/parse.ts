@@ -88,7 +88,7 @@ async function readYamlMap(threads: DocumentThreads, text: string, linesBefore: 
   if (own !== undefined) return own
   const answer = await readYaml(threads, text)
   if ('problem' in answer) throw invalid(`line ${linesBefore + answer.line}: ${answer.problem}`)
-  const value: unknown = JSON.parse(answer.json)
+  const { value } = answer
   if (value === null) return {}
   if (!isMap(value)) throw invalid(`line ${linesBefore + answer.line}: this is not a map of keys and values`)
   return value
@@ -102,7 +102,7 @@ async function readYamlOrProse(threads: DocumentThreads, text: string, isYaml: b
     if (isYaml || answer.isAgent) throw invalid(`line ${answer.line}: ${answer.problem}`)
     return prose
   }
-  const value: unknown = JSON.parse(answer.json)
+  const { value } = answer
   return isMap(value) && (Object.hasOwn(value, 'name') || Object.hasOwn(value, 'system_prompt')) ? value : prose
 }
 

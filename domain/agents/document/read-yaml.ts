@@ -12,8 +12,8 @@ import {
 import { MAX_DEPTH, type ScannedYaml, scanYaml, tooDeep, YamlProblem } from './scan-yaml.ts'
 
 export type YamlAnswer =
-  /** Value as JSON text, and the line where it begins. */
-  | { json: string; line: number }
+  /** Value, and the line where it begins. */
+  | { value: Plain; line: number }
   /**
    * Problem and its line. `isAgent`: the text is nevertheless a map with a name or a prompt, so it can hardly be prose.
    */
@@ -40,7 +40,7 @@ export function readYaml(text: string): YamlAnswer {
     const isBroken = problem !== undefined && problem.offset < (limit?.offset ?? Number.POSITIVE_INFINITY)
     isAgent = !isBroken && isAgentMap(root)
     throwFirst([forbidden, limit, problem])
-    return { json: JSON.stringify(toPlain(root, 1)), line: lineAt(text, root?.range[0] ?? 0) }
+    return { value: toPlain(root, 1), line: lineAt(text, root?.range[0] ?? 0) }
   } catch (error) {
     if (!(error instanceof YamlProblem)) throw error
     const problem = error.message.slice(0, MAX_PROBLEM_LENGTH).toWellFormed()
