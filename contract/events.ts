@@ -5,6 +5,7 @@ import { SessionId, wireId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
 import { repeated } from './query.ts'
 import { ToolPolicy } from './tools.ts'
+import { RequestedCall } from './turns.ts'
 
 const milliseconds = z.int().min(0).nullish()
 const turn_id = z.string()
@@ -106,7 +107,7 @@ export const eventData = {
     error: z.string().nullish(),
     duration_ms: milliseconds,
   }),
-  'tool.call_requested': z.object({ tool_calls: z.array(ToolCall) }),
+  'tool.call_requested': z.object({ tool_calls: z.array(RequestedCall) }),
   'llm.generation': LlmGenerationData,
   'session.started': z.object({
     harness_id: z.string(),

@@ -8,6 +8,17 @@ export const TurnStatus = z
   .enum(['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'])
   .meta({ id: 'TurnStatus' })
 
+/** Call that waits for its client: for its result, or for a user's approval of what the service then runs. */
+export const RequestedCall = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    arguments: z.record(z.string(), z.unknown()),
+    kind: z.enum(['client_tool', 'approval']),
+  })
+  .meta({ id: 'RequestedCall' })
+export type RequestedCall = z.infer<typeof RequestedCall>
+
 export const Turn = z
   .object({
     id: wireId('turn'),
@@ -19,9 +30,7 @@ export const Turn = z
     error: z.string().nullish(),
     error_code: z.string().nullish(),
     workflow_id: z.string(),
-    pending_tool_calls: z.array(
-      z.object({ id: z.string(), name: z.string(), arguments: z.record(z.string(), z.unknown()) }),
-    ),
+    pending_tool_calls: z.array(RequestedCall),
     created_at: DateTime,
     started_at: DateTime.nullish(),
     finished_at: DateTime.nullish(),

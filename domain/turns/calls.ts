@@ -1,5 +1,6 @@
 import type { ContentPart } from '../../contract/messages.ts'
 import type { ToolPolicy } from '../../contract/tools.ts'
+import type { RequestedCall } from '../../contract/turns.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
@@ -99,6 +100,12 @@ export const presentCall = ({ id, name, arguments: args }: Pick<Call, 'id' | 'na
   id,
   name,
   arguments: args,
+})
+
+/** Presents a call that waits for its client. */
+export const presentRequested = (call: Call): RequestedCall => ({
+  ...presentCall(call),
+  kind: call.policy === 'requires_approval' ? 'approval' : 'client_tool',
 })
 
 export type CallResult = {

@@ -8,7 +8,7 @@ import { toId } from '../ids.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 import { presentUsage } from '../usage.ts'
-import { awaitsClient, presentCall, readAct } from './calls.ts'
+import { awaitsClient, presentRequested, readAct } from './calls.ts'
 
 const TURNS_AT_ONCE = 100
 
@@ -49,7 +49,7 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
 async function pendingCalls(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
   if (status !== 'waiting') return []
   const act = await readAct(deps.db, id)
-  return (act?.calls ?? []).filter(awaitsClient).map(presentCall)
+  return (act?.calls ?? []).filter(awaitsClient).map(presentRequested)
 }
 
 const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({

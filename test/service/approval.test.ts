@@ -41,7 +41,7 @@ describe('a call that waits for approval', () => {
     const callId = uniqueId('yes')
     const id = await createGuardedSession([{ id: callId, name: 'echo', arguments: { text: 'hi' } }], ['echo'])
     const { pending_tool_calls } = await postAndAsk(api, id)
-    expect(pending_tool_calls).toEqual([{ id: callId, name: 'echo', arguments: { text: 'hi' } }])
+    expect(pending_tool_calls).toEqual([{ id: callId, name: 'echo', arguments: { text: 'hi' }, kind: 'approval' }])
     expect(await runsOf(callId)).toEqual([])
     const answer = await submit(api, id, [{ tool_call_id: callId, ...YES }])
     expect(answer.body).toEqual({ accepted: 1, status: 'active' })
@@ -137,7 +137,10 @@ describe('a call that waits for approval', () => {
     ]
     const id = await createGuardedSession(calls, ['once'])
     const { pending_tool_calls } = await postAndAsk(api, id)
-    expect(pending_tool_calls.map((call: Json) => call.id)).toEqual([guarded, mine])
+    expect(pending_tool_calls.map((call: Json) => [call.id, call.kind])).toEqual([
+      [guarded, 'approval'],
+      [mine, 'client_tool'],
+    ])
     expect([await countRuns(free), await countRuns(guarded)]).toEqual([1, 0])
     await submit(api, id, [
       { tool_call_id: mine, result: { approved: 'is a result like any other here' } },

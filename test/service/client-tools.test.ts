@@ -47,10 +47,11 @@ describe('a call of a tool that the client runs', () => {
     const id = await createClientSession(calls, ['ask'])
     const stream = await openStream(api, `/v1/sessions/${id}/sse`)
     const turn = await postAndAsk(api, id)
-    expect(turn).toMatchObject({ finished_at: null, iterations: 1, pending_tool_calls: calls })
+    const requested = calls.map((one) => ({ ...one, kind: 'client_tool' }))
+    expect(turn).toMatchObject({ finished_at: null, iterations: 1, pending_tool_calls: requested })
     expect(await statusOf(api, id)).toBe('waitingfortoolresults')
     const asked = await stream.until((frame) => frame.event === 'tool.call_requested')
-    expect(asked.data.data).toEqual({ tool_calls: calls })
+    expect(asked.data.data).toEqual({ tool_calls: requested })
 
     const answer = await submit(api, id, [{ tool_call_id: 'ask-1', result: { because: ['ü', '🦊'] } }])
     expect([answer.status, answer.body]).toEqual([200, { accepted: 1, status: 'active' }])
@@ -106,7 +107,7 @@ describe('a call of a tool that the client runs', () => {
       { id: 'slow', name: 'wait', display_name: 'The wait tool', policy: 'auto' },
       { id: 'quick', name: 'echo', display_name: 'The echo tool', policy: 'auto' },
     ])
-    expect(acting[5].data.tool_calls).toEqual([{ id: 'mine', name: 'ask', arguments: {} }])
+    expect(acting[5].data.tool_calls).toEqual([{ id: 'mine', name: 'ask', arguments: {}, kind: 'client_tool' }])
     expect(acting.at(-1).data).toMatchObject({ success_count: 3, error_count: 0 })
     expect(Object.keys(resultsForModel(events)).sort()).toEqual(['mine', 'quick', 'slow'])
     expect(answerOf(events)).toBe('Let me see.')
@@ -275,7 +276,7 @@ describe('the tools of the client', () => {
     const right = { id: 'right', name: 'ask', arguments: { number: 1 } }
     const id = await createClientSession([wrong, right], [], { tools })
     const { pending_tool_calls } = await postAndAsk(api, id)
-    expect(pending_tool_calls).toEqual([right])
+    expect(pending_tool_calls).toEqual([{ ...right, kind: 'client_tool' }])
     const refused = await submit(api, id, [{ tool_call_id: 'wrong', result: 1 }])
     expect(refused.status).toBe(400)
     await submit(api, id, [{ tool_call_id: 'right', result: 1 }])

@@ -16,7 +16,7 @@ import {
   callCompleted,
   callStarted,
   planRuns,
-  presentCall,
+  presentRequested,
   readAct,
 } from '../calls.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
@@ -33,7 +33,7 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
         type: 'tool.call_requested',
         step: actStep(iteration),
         execId: act.execId,
-        data: { tool_calls: asked.map(presentCall) },
+        data: { tool_calls: asked.map(presentRequested) },
       },
     ])
   }
