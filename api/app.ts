@@ -63,7 +63,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   // A caller can put anything into X-Forwarded-For; only the entries added by our own proxies can be trusted.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(limitArrival())
-  app.use(requestId)
+  app.use(commonHeaders)
   app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   if (deps.auth.mode === 'none') app.use(refuseForeignWrites(options.corsOrigins))
@@ -75,10 +75,11 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   return app
 }
 
-const requestId: Middleware = (ctx, next) => {
+const commonHeaders: Middleware = (ctx, next) => {
   const given = ctx.get('X-Request-Id')
   ctx.state.requestId = /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
   ctx.set('X-Request-Id', ctx.state.requestId)
+  ctx.set('X-Content-Type-Options', 'nosniff')
   return next()
 }
 
@@ -106,11 +107,15 @@ const EXPOSED_HEADERS = [
   'Accept-Ranges',
 ]
 
+/** Time for which a browser may keep the answer to a preflight request. */
+const PREFLIGHT_SECONDS = 600
+
 const allowOrigins = (origins: string[]): Middleware =>
   cors({
     origin: (ctx) => (origins.includes(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
     exposeHeaders: EXPOSED_HEADERS,
+    maxAge: PREFLIGHT_SECONDS,
   })
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DateTime, listOf, type TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { ImageId, ModelId, SessionId, wireId } from './ids.ts'
-import { offset } from './query.ts'
+import { offset, wholeNumber } from './query.ts'
 import { Turn } from './turns.ts'
 
 export type { TokenUsage }
@@ -123,10 +123,8 @@ export const messageEndpoints = group(
       params,
       query: z.object({
         order: z.enum(['asc', 'desc']).default('asc'),
-        limit: z
-          .string()
-          .regex(/^\d{1,15}$/, { error: 'must be a whole number, zero or more' })
-          .transform((limit) => Math.min(Number(limit), 1000))
+        limit: wholeNumber
+          .transform((limit) => Math.min(limit, 1000))
           .optional()
           .meta({ type: 'integer', description: 'At most 1000; without it, all messages.' }),
         offset,

@@ -1,9 +1,13 @@
 import { z } from 'zod'
 
-const wholeNumber = z
+/** Largest offset. It fits into the 64 bits in which Postgres counts rows, and into a number. */
+const MOST = 999_999_999_999_999
+
+/** Number of any length. One that is too large to count with is clamped. */
+export const wholeNumber = z
   .string()
-  .regex(/^\d{1,15}$/, { error: 'must be a whole number, zero or more' })
-  .transform(Number)
+  .regex(/^\d+$/, { error: 'must be a whole number, zero or more' })
+  .transform((digits) => Math.min(Number(digits), MOST))
 
 /** Returns the schema of a page's size. A limit that is too large is clamped, never refused. */
 export const limitUpTo = (most: number, fallback: number) =>
@@ -18,7 +22,7 @@ export const limitUpTo = (most: number, fallback: number) =>
       description: `At most ${most}; a larger one is taken as ${most}.`,
     })
 
-/** Number of items to skip. Its 15 digits at most fit into the 64 bits in which Postgres counts rows. */
+/** Number of items to skip. */
 export const offset = wholeNumber
   .optional()
   .transform((value) => value ?? 0)

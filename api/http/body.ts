@@ -18,6 +18,7 @@ export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknow
   if (!ctx.is('json')) {
     throw new RequestError(415, 'The request body must be JSON with Content-Type: application/json')
   }
+  checkCharset(ctx)
   const parsed = { json: true, jsonLimit: bounds.limitBytes, jsonStrict: false, text: false }
   if (!(await parse(ctx, bounds, parsed))) return undefined
   const body: unknown = ctx.request.body
@@ -25,11 +26,18 @@ export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknow
   return body
 }
 
+/** Throws 415 for a character set other than UTF-8, which the parser would take for it. */
+function checkCharset(ctx: Context): void {
+  const { charset } = ctx.request
+  if (charset !== '' && !/^utf-?8$/i.test(charset)) throw new RequestError(415, 'The charset must be utf-8')
+}
+
 /** Returns the request's text, which is empty without a body. Throws RequestError 400, 408, 413, 415 or 503. */
 export async function readText(ctx: Context, bounds: BodyBounds, types: readonly string[]): Promise<string> {
   if (!hasBody(ctx)) return ''
   ctx.req.headers['content-type'] ??= 'text/plain'
   if (!ctx.is(...types)) throw new RequestError(415, `The Content-Type must be one of ${types.join(', ')}`)
+  checkCharset(ctx)
   const parsed = { json: false, text: true, textTypes: [...types], textLimit: bounds.limitBytes }
   if (!(await parse(ctx, bounds, parsed))) return ''
   const text = String(ctx.request.body)

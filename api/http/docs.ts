@@ -22,14 +22,20 @@ const page = `<!doctype html>
 </html>
 `
 const start = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#docs', deepLinking: true })`
-const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#246"/><path d="M4 5h8M4 8h8M4 11h5" stroke="#fff" stroke-width="1.5"/></svg>`
+const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
-/** Serves the OpenAPI document, and a page to read and try it whose assets all come from this server. */
+/** Serves the OpenAPI document, to which `/` leads, and a page to read and try it whose assets all come from this server. */
 export function addDocs(router: Router, document: unknown): void {
   const json = JSON.stringify(document)
   router.get('/openapi.json', (ctx) => {
     ctx.type = 'application/json'
     ctx.body = json
+  })
+  router.get('/', (ctx) => ctx.redirect('docs'))
+  router.get('/favicon.ico', (ctx) => {
+    ctx.type = 'image/svg+xml'
+    ctx.body = icon
   })
   router.get('/docs', (ctx) => {
     // The page's links are relative to its folder.

@@ -47,7 +47,6 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
     return reply(200, renderAgentDocument(agent), {
       'Content-Type': 'text/markdown; charset=utf-8',
       'Content-Disposition': `attachment; filename="${documentFileName(agent.name)}"`,
-      'X-Content-Type-Options': 'nosniff',
     })
   })
 }

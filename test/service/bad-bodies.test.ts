@@ -59,6 +59,17 @@ describe('a body', () => {
     }
   })
 
+  it.each(['latin1', 'utf-16', 'iso-8859-1'])('in the charset %s is refused with 415', async (charset) => {
+    const sentence = 'The charset must be utf-8'
+    expectError(
+      await post('/v1/agents', '{}', { 'Content-Type': `application/json; charset=${charset}` }),
+      415,
+      sentence,
+    )
+    const markdown = { 'Content-Type': `text/markdown; charset=${charset}` }
+    expectError(await post('/v1/agents/import', 'Help.', markdown), 415, sentence)
+  })
+
   it('without a Content-Type is refused with 415', async () => {
     expectError(await post('/v1/agents', '{}', {}), 415)
   })

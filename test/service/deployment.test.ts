@@ -60,6 +60,7 @@ describe('CORS', () => {
       }
       const { status, headers } = await call(url, 'OPTIONS', '/v1/agents', undefined, preflight)
       expect([status, headers.get('access-control-allow-origin')]).toEqual([204, APP])
+      expect(headers.get('access-control-max-age')).toBe('600')
       expect(headers.get('access-control-allow-methods')).toMatch(/POST/)
       expect(headers.get('access-control-allow-methods')).toMatch(/PATCH/)
       expect(headers.get('access-control-allow-headers')).toBe('x-org-id')

@@ -148,6 +148,16 @@ describe('the documentation page', () => {
     expect((await call(api, 'GET', '/docs/start.js')).body).toContain("'openapi.json'")
   })
 
+  it('is where / leads, has an icon, and cannot be framed', async () => {
+    const page = await fetch(`${api.url}/`)
+    expect([page.status, page.url]).toEqual([200, `${api.url}/docs`])
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+    const icon = await fetch(`${api.url}/favicon.ico`)
+    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+    await Promise.all([page.text(), icon.text()])
+  })
+
   it('finds its assets with a trailing slash and behind /api', async () => {
     for (const path of ['/docs/', '/api/docs', '/api/docs/']) {
       const answer = await fetch(api.url + path)

@@ -15,7 +15,6 @@ const raw = (method: string, path: string, headers: Record<string, string> = {})
 
 describe('an unknown route', () => {
   it.each([
-    '/',
     '/v1',
     '/v1/none',
     '/v2/agents',
