@@ -2,7 +2,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { z } from 'zod'
 import { type Model, ModelError, type ModelPart, type ModelRequest, type ModelToolCall } from '../model.ts'
 import { parseToolArguments } from '../tool-arguments.ts'
-import { type Provider, toModelError, toStreamedError } from './openai-failure.ts'
+import { notAStream, type Provider, toModelError, toStreamedError } from './openai-failure.ts'
 import { type ChatCall, type ChatModel, type ChatPart, toPrompt, toTools } from './openai-prompt.ts'
 
 export type OpenaiCompletionsOptions = {
@@ -20,7 +20,7 @@ export type OpenaiCompletionsOptions = {
  */
 export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
   const { baseUrl, apiKey, model, providerName = 'OpenAI' } = options
-  const provider = { providerName, apiKey }
+  const provider = { providerName, apiKey, baseUrl }
   const chat = createOpenAI({ baseURL: baseUrl, apiKey }).chat(model)
   return async function* answer(request) {
     request.signal.throwIfAborted()
@@ -34,8 +34,15 @@ export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
   }
 }
 
+const EVENT_STREAM = 'text/event-stream'
+
 async function* streamAnswer(chat: ChatModel, call: ChatCall, provider: Provider): AsyncIterable<ModelPart> {
-  const { stream } = await chat.doStream(call)
+  const { stream, response } = await chat.doStream(call)
+  const contentType = response?.headers?.['content-type'] ?? EVENT_STREAM
+  if (!contentType.startsWith(EVENT_STREAM)) {
+    await stream.cancel()
+    throw notAStream(contentType, provider)
+  }
   const calls: ModelToolCall[] = []
   let responseId: string | undefined
   for await (const part of stream) {
@@ -107,14 +114,18 @@ function toFinish(part: Extract<ChatPart, { type: 'finish' }>, provider: Provide
   return {
     type: 'finish',
     usage: {
-      input_tokens: inputTokens.total ?? 0,
-      output_tokens: outputTokens.total ?? 0,
-      cache_read_tokens: inputTokens.cacheRead,
-      cache_creation_tokens: inputTokens.cacheWrite,
+      input_tokens: atLeastZero(inputTokens.total) ?? 0,
+      output_tokens: atLeastZero(outputTokens.total) ?? 0,
+      cache_read_tokens: atLeastZero(inputTokens.cacheRead),
+      cache_creation_tokens: atLeastZero(inputTokens.cacheWrite),
     },
     finishReason: part.finishReason.raw,
   }
 }
+
+/** Clamps a count. Some servers report more tokens from the cache than the prompt has, so that the rest is negative. */
+const atLeastZero = (tokens: number | undefined): number | undefined =>
+  tokens === undefined ? undefined : Math.max(0, tokens)
 
 function cutOff({ providerName }: Provider): ModelError {
   return new ModelError(`${providerName} ended its answer before it was finished.`, { retryable: true })

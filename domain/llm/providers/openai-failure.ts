@@ -3,7 +3,12 @@ import { z } from 'zod'
 import { ModelError } from '../model.ts'
 import { isRetryableStatus, shorten, statusError } from '../provider-failure.ts'
 
-export type Provider = { providerName: string; apiKey: string }
+export type Provider = { providerName: string; apiKey: string; baseUrl: string }
+
+/** Minimum length of a key that is removed from messages. A shorter one, as local servers take, is part of many words. */
+const MIN_KEY_LENGTH = 8
+/** Length up to which the body of an error is searched for its reason. */
+const MAX_BODY_LENGTH = 100_000
 
 /**
  * Converts anything that the SDK throws into a `ModelError`. The SDK's error is not kept as its cause: it contains the
@@ -17,7 +22,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     return statusError({
       providerName,
       status: error.statusCode,
-      reason: redact(error.message, provider),
+      reason: redact(reasonOf(error), provider),
       retryAfterMs: readRetryAfter(error.responseHeaders ?? {}),
     })
   }
@@ -28,6 +33,33 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
   // An API error without such a status, and any error of the runtime's own, comes from the connection.
   if (APICallError.isInstance(error) || !AISDKError.isInstance(error)) return connectionError(error, providerName)
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
+}
+
+/** Reports a 200 that is no event stream, as a wrong base URL gives. */
+export function notAStream(contentType: string, provider: Provider): ModelError {
+  const { providerName, baseUrl } = provider
+  const [type = ''] = contentType.split(';')
+  const message = `${providerName} answered with ${shorten(type)} and not with an event stream; is ${baseUrl} its base URL?`
+  return new ModelError(redact(message, provider), { retryable: false })
+}
+
+const Reason = z
+  .union([
+    z.object({ error: z.object({ message: z.string() }) }).transform(({ error }) => error.message),
+    z.object({ error: z.string() }).transform(({ error }) => error),
+    z.object({ message: z.string() }).transform(({ message }) => message),
+    z.object({ detail: z.string() }).transform(({ detail }) => detail),
+  ])
+  .catch('')
+
+/** Reads the reason from an error's body in one of the forms that compatible servers use, else its status text. */
+function reasonOf({ message, responseBody = '' }: APICallError): string {
+  if (responseBody.length > MAX_BODY_LENGTH) return message
+  try {
+    return Reason.parse(JSON.parse(responseBody)).trim() || message
+  } catch {
+    return message
+  }
 }
 
 const StreamedError = z.object({
@@ -71,7 +103,7 @@ function findCode(error: unknown): string | undefined {
 
 /** Removes the API key and URL credentials, which some servers repeat in their error messages. */
 function redact(message: string, { apiKey }: Provider): string {
-  const withoutKey = apiKey === '' ? message : message.replaceAll(apiKey, '[key]')
+  const withoutKey = apiKey.length < MIN_KEY_LENGTH ? message : message.replaceAll(apiKey, '[key]')
   return withoutKey.replaceAll(/\/\/[^\s/@]+@/g, '//')
 }
 

@@ -41,6 +41,13 @@ describe('an answer', () => {
     })
   })
 
+  it('never has used fewer than no tokens', async () => {
+    const usage = { prompt_tokens: -3, completion_tokens: -1, prompt_tokens_details: { cached_tokens: -2 } }
+    const { model } = await start({ text: ['Hello'], usage })
+    const asked = await ask(model, { messages: [userSays('Hi')] })
+    expect(asked.parts.at(-1)).toMatchObject({ usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0 } })
+  })
+
   it('arrives while the provider is still sending', async () => {
     const { model } = await start({ text: ['first'], end: 'stalled' })
     const answer = model(requestOf({ messages: [userSays('Hi')] }))[Symbol.asyncIterator]()

@@ -10,10 +10,10 @@ afterEach(async () => {
   await Promise.all(fakes.splice(0).map((fake) => fake.close()))
 })
 
-async function askFor(answer: FakeOpenaiAnswer) {
+async function askFor(answer: FakeOpenaiAnswer, apiKey = API_KEY) {
   const fake = await startFakeOpenai([answer])
   fakes.push(fake)
-  const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
+  const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey, model: 'gpt-test' })
   const asked = await ask(model, { messages: [userSays('Hi')] })
   return { fake, asked, failure: failureOf(asked) }
 }
@@ -53,10 +53,39 @@ describe('a status other than 200', () => {
     expect(failure.cause).toBeUndefined()
   })
 
+  it.each<[string, object]>([
+    ['error', { error: 'no such model' }],
+    ['error.message', { error: { message: 'no such model' } }],
+    ['message', { message: 'no such model' }],
+    ['detail', { detail: 'no such model' }],
+  ])('gives the reason that its body has in %s', async (_field, body) => {
+    const { failure } = await askFor({ status: 404, body: JSON.stringify(body) })
+    expect(failure.message).toBe('OpenAI answered 404: no such model')
+  })
+
+  it('keeps words that contain a short key', async () => {
+    const { failure } = await askFor({ status: 400, message: 'the maximum is exceeded' }, 'xi')
+    expect(failure.message).toBe('OpenAI answered 400: the maximum is exceeded')
+  })
+
   it.each(['', '<html>Bad gateway</html>'])('need not have a JSON body: %j', async (body) => {
     const { failure } = await askFor({ status: 502, body, headers: { 'content-type': 'text/html' } })
     expect(failure).toMatchObject({ status: 502, retryable: true, message: 'OpenAI answered 502: Bad Gateway' })
   })
+})
+
+describe('a 200 that is no event stream', () => {
+  it.each(['text/html; charset=utf-8', 'application/json'])(
+    'of type %s is not retried, and names the base URL',
+    async (type) => {
+      const { fake, failure } = await askFor({ status: 200, body: '{}', headers: { 'content-type': type } })
+      const [name] = type.split(';')
+      expect(failure).toMatchObject({
+        retryable: false,
+        message: `OpenAI answered with ${name} and not with an event stream; is ${fake.baseUrl} its base URL?`,
+      })
+    },
+  )
 })
 
 describe('an answer that breaks', () => {
@@ -71,7 +100,6 @@ describe('an answer that breaks', () => {
     ['with text', { text: ['half '], end: 'cut_off' }],
     ['with nothing', { end: 'cut_off' }],
     ['with half of a tool call', { toolCalls: [{ id: 'c1', name: 'add', arguments: '{"a":' }], end: 'cut_off' }],
-    ['with a page instead of a stream', { status: 200, body: '<html>Welcome</html>' }],
   ])('is retryable when it ends %s but without a finish', async (_content, answer) => {
     const { asked, failure } = await askFor(answer)
     expect(failure).toMatchObject({ status: undefined, retryable: true })
