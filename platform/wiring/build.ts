@@ -7,7 +7,6 @@ import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
-import { sleep } from '../../lib/sleep.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
 import { applyMigrations } from '../migrate.ts'
@@ -17,21 +16,29 @@ import { connectTemporal, type Temporal } from '../temporal.ts'
 import { unavailability } from '../unavailable.ts'
 import { createAuth } from './auth.ts'
 import { createReadiness } from './readiness.ts'
+import { waitForPostgres } from './wait-for-postgres.ts'
 
 /** Connections and dependencies of one process. */
 export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
 
 const CHECK_MS = 5000
 const CHECK_WITHOUT_REDIS_MS = 500
-const MIGRATE_ATTEMPTS = 30
 
-/** Applies migrations and connects. Postgres must be available; Redis and Temporal may become available later. */
-export async function buildPlatform(config: Config, log: Logger): Promise<Platform> {
-  await migrate(config.DATABASE_URL, log)
+/**
+ * Applies migrations and connects. Waits for Postgres; Redis and Temporal may become available later. Rejects with the
+ * signal's reason when `signal` aborts before Postgres is there.
+ */
+export async function buildPlatform(
+  config: Config,
+  log: Logger,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Platform> {
+  await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
   const { db, close: closePostgres } = connectPostgres(config, log)
+  const [tokenKey, eventIdKey] = await waitForPostgres(() => readSharedKeys(db), log, signal)
   const redis = { client: connectRedis(config.REDIS_URL, log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
-  const events = await buildEvents(config, db, log)
+  const events = buildEvents(config, db, log, eventIdKey)
   const threads = {
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
@@ -43,7 +50,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
     redis,
     events,
     threads,
-    auth: createAuth(config, await sharedKey(db, 'tokens'), log),
+    auth: createAuth(config, tokenKey, log),
     workflows: temporal,
     capabilities: builtinCapabilities,
     unavailability,
@@ -65,7 +72,7 @@ export async function buildPlatform(config: Config, log: Logger): Promise<Platfo
   }
 }
 
-async function buildEvents(config: Config, db: PrismaClient, log: Logger): Promise<Deps['events']> {
+function buildEvents(config: Config, db: PrismaClient, log: Logger, idKey: Uint8Array): Deps['events'] {
   const broker = createEventBroker({
     reader: connectBlockingRedis(config.REDIS_URL, log),
     db,
@@ -74,9 +81,11 @@ async function buildEvents(config: Config, db: PrismaClient, log: Logger): Promi
     checkMs: CHECK_MS,
     checkWithoutRedisMs: CHECK_WITHOUT_REDIS_MS,
   })
-  const ids = createEventIds(await sharedKey(db, 'event_ids'))
-  return { ids, broker, lines: createSessionLines(), lastContext: {} }
+  return { ids: createEventIds(idKey), broker, lines: createSessionLines(), lastContext: {} }
 }
+
+const readSharedKeys = (db: PrismaClient): Promise<[tokens: Uint8Array, eventIds: Uint8Array]> =>
+  Promise.all([sharedKey(db, 'tokens'), sharedKey(db, 'event_ids')])
 
 const settingsOf = (config: Config): Pick<Deps, 'models' | 'outgoing' | 'limits' | 'retention'> => ({
   models: {
@@ -96,24 +105,7 @@ const settingsOf = (config: Config): Pick<Deps, 'models' | 'outgoing' | 'limits'
   },
 })
 
-/** Applies migrations. Retries while the database is away or still starting; any other error stops the start. */
 async function migrate(databaseUrl: string, log: Logger): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const applied = await applyMigrations(databaseUrl)
-      if (applied.length > 0) log.info({ applied }, 'migrations applied')
-      return
-    } catch (error) {
-      if (attempt >= MIGRATE_ATTEMPTS || !mayPass(error)) throw error
-      log.warn(
-        { err: (error as Error).message.slice(0, 300), attempt },
-        'migrations could not be applied; trying again',
-      )
-      await sleep(1000)
-    }
-  }
+  const applied = await applyMigrations(databaseUrl)
+  if (applied.length > 0) log.info({ applied }, 'migrations applied')
 }
-
-/** Tells whether a retry may succeed. Another process may also hold a lock for long. */
-const mayPass = (error: unknown): boolean =>
-  unavailability(error) !== undefined || /timeout/i.test((error as Error).message)

@@ -13,7 +13,8 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   const config = configOrExit()
   const log = createLog(config.LOG_LEVEL, name)
   const stopSignal = nextStopSignal()
-  const platform = await buildPlatform(config, log)
+  const platform = await buildUnlessStopped(config, log, stopSignal)
+  if (platform === undefined) process.exit(0)
   const running: Awaited<ReturnType<Role>>[] = []
   for (const role of roles) running.unshift(await role(platform, config, log))
 
@@ -25,7 +26,23 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   process.exit(0)
 }
 
-/** Listens from the beginning, so that a signal during the start takes effect after it. */
+/** Builds the platform, which waits for Postgres. Undefined when the process is told to stop meanwhile. */
+async function buildUnlessStopped(
+  config: Config,
+  log: Logger,
+  stopSignal: Promise<string>,
+): Promise<Platform | undefined> {
+  const stopping = new AbortController()
+  void stopSignal.then(() => stopping.abort())
+  try {
+    return await buildPlatform(config, log, stopping.signal)
+  } catch (error) {
+    if (stopping.signal.aborted) return undefined
+    throw error
+  }
+}
+
+/** Listens from the beginning, so that a signal during the start takes effect, if Postgres is there, after it. */
 const nextStopSignal = (): Promise<string> =>
   new Promise((resolve) => {
     process.on('SIGINT', resolve)

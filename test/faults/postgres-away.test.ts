@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import {
   call,
@@ -9,6 +10,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
+import { killProcesses, startWorkerProcess, stopProcesses } from '../support/process.ts'
 import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { answerOf, expectSoundRecord, textOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -33,6 +35,7 @@ beforeEach(() => {
   lab.runs.length = 0
 })
 afterAll(async () => {
+  await killProcesses()
   await service.stop()
   await proxy.close()
   await database.drop()
@@ -116,5 +119,36 @@ describe('a turn continues after Postgres was unreachable', () => {
     await takePostgresAway(async () => true)
     await waitFor(async () => (await call(service.url, 'GET', '/health/ready')).status === 200, 'Postgres')
     expect(await listEvents(service.url, id)).toEqual(before)
+  })
+})
+
+describe('a process that starts while Postgres is away', () => {
+  const WAITS = 'Postgres does not answer; the start waits for it'
+  const waits = (lines: string[]) => lines.filter((line) => line.includes(WAITS))
+
+  it('waits for it, says so once, and then works', async () => {
+    proxy.cut()
+    const starting = startWorkerProcess(service)
+    const isReady = jest.fn()
+    void starting.then(isReady)
+    await sleep(4000)
+    expect(isReady).not.toHaveBeenCalled()
+    proxy.mend()
+    const { lines, stop } = await starting
+    expect(waits(lines)).toHaveLength(1)
+    expect(lines.some((line) => line.includes('Postgres answers now'))).toBe(true)
+    await stop()
+  })
+
+  it('can be stopped meanwhile', async () => {
+    proxy.cut()
+    const starting = startWorkerProcess(service).then(
+      () => 'ready',
+      (error: Error) => error.message,
+    )
+    await sleep(3000)
+    await stopProcesses()
+    proxy.mend()
+    expect(await starting).toMatch(/ended/)
   })
 })

@@ -61,6 +61,11 @@ export async function startApiProcess(
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
 
+/** Tells all processes that are still running to stop, even those that are still starting. */
+export async function stopProcesses(): Promise<void> {
+  await Promise.all([...running].map((process) => process.stop()))
+}
+
 async function startProcess(entryPoint: EntryPoint, service: TestService, environment: Record<string, string>) {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint], {
     cwd: ROOT,
