@@ -44,11 +44,11 @@ const open = async (headers: Record<string, string>): Promise<OpenStream> => {
   return stream
 }
 /** Expects that the stream ends because its credential did. */
-async function expectEndOf(stream: OpenStream, retryMs = 100): Promise<void> {
+async function expectEndOf(stream: OpenStream): Promise<void> {
   expect(await stream.ended).toBe('whole')
   expect(stream.frames.at(-1)).toMatchObject({
     event: 'disconnecting',
-    data: { reason: 'credential_ended', retry_ms: retryMs },
+    data: { reason: 'credential_ended', retry_ms: 100 },
   })
 }
 
@@ -94,7 +94,7 @@ describe('a stream', () => {
     await db.apiKey.update({ where: { id: expired.id }, data: { expiresAt: new Date() } })
 
     for (const stream of ending) await expectEndOf(stream)
-    await expectEndOf(monitoring, 1000)
+    await expectEndOf(monitoring)
     const message = await call(
       service.url,
       'POST',
