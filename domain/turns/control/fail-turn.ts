@@ -50,10 +50,15 @@ export async function failTurn(
 }
 
 /** Reads the latest execution of a reason step, or makes one up for a step that never began. */
-async function lastExecution(db: Prisma.TransactionClient, { turnId }: TurnInput, step: string): Promise<string> {
+async function lastExecution(
+  db: Prisma.TransactionClient,
+  { sessionId, turnId }: TurnInput,
+  step: string,
+): Promise<string> {
   const [row] = await db.$queryRaw<{ execId: string }[]>`
     SELECT exec_id AS "execId" FROM events
-    WHERE turn_id = ${turnId}::uuid AND type IN ('reason.started', 'output.message.started') AND step = ${step}
+    WHERE session_id = ${sessionId}::uuid AND sequence > (SELECT input_sequence FROM turns WHERE id = ${turnId}::uuid)
+      AND turn_id = ${turnId}::uuid AND type IN ('reason.started', 'output.message.started') AND step = ${step}
     ORDER BY sequence DESC LIMIT 1`
   return row?.execId ?? newUuid()
 }
