@@ -34,12 +34,13 @@ export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
   }
 }
 
-const EVENT_STREAM = 'text/event-stream'
+/** Types of answers that are no stream. Some servers send a stream under another type than its own. */
+const NO_STREAM = /^\s*(text\/html|application\/json)\b/i
 
 async function* streamAnswer(chat: ChatModel, call: ChatCall, provider: Provider): AsyncIterable<ModelPart> {
   const { stream, response } = await chat.doStream(call)
-  const contentType = response?.headers?.['content-type'] ?? EVENT_STREAM
-  if (!contentType.startsWith(EVENT_STREAM)) {
+  const contentType = response?.headers?.['content-type'] ?? ''
+  if (NO_STREAM.test(contentType)) {
     await stream.cancel()
     throw notAStream(contentType, provider)
   }
