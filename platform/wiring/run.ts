@@ -13,13 +13,13 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   const config = configOrExit()
   const log = createLog(config.LOG_LEVEL, name)
   const stopSignal = nextStopSignal()
+  void stopSignal.then(() => setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref())
   const platform = await buildUnlessStopped(config, log, stopSignal)
   if (platform === undefined) process.exit(0)
   const running: Awaited<ReturnType<Role>>[] = []
   for (const role of roles) running.unshift(await role(platform, config, log))
 
   log.info({ signal: await stopSignal }, 'stopping')
-  setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref()
   for (const role of running) await role.stop()
   await platform.close()
   log.info('stopped')

@@ -17,7 +17,9 @@ export async function waitForPostgres<T>(work: () => Promise<T>, log: Logger, si
       return result
     } catch (error) {
       if (!mayPass(error)) throw error
-      const err = (error as Error).message.slice(0, 300)
+      // An error of several addresses has only a code.
+      const { message, code } = error as NodeJS.ErrnoException
+      const err = (message || String(code)).slice(0, 300)
       if (!isWaiting) log.warn({ err }, 'Postgres does not answer; the start waits for it')
       await sleep(RETRY_MS, signal)
     }

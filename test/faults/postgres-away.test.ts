@@ -10,7 +10,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
-import { killProcesses, startWorkerProcess, stopProcesses } from '../support/process.ts'
+import { killProcesses, linesOfProcesses, startWorkerProcess, stopProcesses } from '../support/process.ts'
 import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { answerOf, expectSoundRecord, textOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -123,16 +123,17 @@ describe('a turn continues after Postgres was unreachable', () => {
 })
 
 describe('a process that starts while Postgres is away', () => {
+  afterEach(() => proxy.mend())
   const WAITS = 'Postgres does not answer; the start waits for it'
   const waits = (lines: string[]) => lines.filter((line) => line.includes(WAITS))
+  const untilItWaits = () => waitFor(async () => waits(linesOfProcesses()).length > 0, 'the process to wait')
 
   it('waits for it, says so once, and then works', async () => {
     proxy.cut()
     const starting = startWorkerProcess(service)
-    const isReady = jest.fn()
-    void starting.then(isReady)
-    await sleep(4000)
-    expect(isReady).not.toHaveBeenCalled()
+    await untilItWaits()
+    // Long enough for several attempts.
+    await sleep(3500)
     proxy.mend()
     const { lines, stop } = await starting
     expect(waits(lines)).toHaveLength(1)
@@ -142,13 +143,9 @@ describe('a process that starts while Postgres is away', () => {
 
   it('can be stopped meanwhile', async () => {
     proxy.cut()
-    const starting = startWorkerProcess(service).then(
-      () => 'ready',
-      (error: Error) => error.message,
-    )
-    await sleep(3000)
+    const starting = startWorkerProcess(service).catch((error: Error) => error.message)
+    await untilItWaits()
     await stopProcesses()
-    proxy.mend()
-    expect(await starting).toMatch(/ended/)
+    expect(await starting).toMatch(new RegExp(`ended; its last line: .*${WAITS}`))
   })
 })
