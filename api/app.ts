@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { isIP } from 'node:net'
 import cors from '@koa/cors'
 import Router from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
+import { isLoopback } from '../lib/loopback.ts'
 import { createAuthenticate } from './auth/authenticate.ts'
 import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
@@ -26,6 +28,8 @@ import { turnRoutes } from './routes/turns.ts'
 import { userRoutes } from './routes/users.ts'
 
 export type AppOptions = {
+  /** Address on which the service listens. */
+  host: string
   version: string
   apiPrefix: string
   corsOrigins: string[]
@@ -66,7 +70,10 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(commonHeaders)
   app.use(answerErrors(deps))
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
-  if (deps.auth.mode === 'none') app.use(refuseForeignWrites(options.corsOrigins))
+  if (deps.auth.mode === 'none') {
+    if (isLoopback(options.host)) app.use(refuseForeignHosts(options.corsOrigins))
+    app.use(refuseForeignWrites(options.corsOrigins))
+  }
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(router.routes())
   app.use(unknownRoute(router))
@@ -117,6 +124,20 @@ const allowOrigins = (origins: string[]): Middleware =>
     exposeHeaders: EXPOSED_HEADERS,
     maxAge: PREFLIGHT_SECONDS,
   })
+
+/**
+ * Refuses requests for a name that is not this machine's with 403. A page of another site can have its own name lead
+ * here, and is then of the same origin for its browser (DNS rebinding). An address or a name of this machine cannot.
+ */
+const refuseForeignHosts =
+  (allowedOrigins: string[]): Middleware =>
+  (ctx, next) => {
+    const name = URL.parse(`http://${ctx.get('Host')}`)?.hostname ?? ''
+    const isOurs = isLoopback(name) || name.endsWith('.localhost') || isIP(name.replace(/[[\]]/g, '')) !== 0
+    const isAllowed = allowedOrigins.some((origin) => URL.parse(origin)?.hostname === name)
+    if (isOurs || isAllowed) return next()
+    throw new RequestError(403, 'Without HOST the service is there only for names of this machine, such as localhost')
+  }
 
 /**
  * Refuses changes that a browser sends for a page of another site with 403. Without authentication any page that a

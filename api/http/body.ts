@@ -26,10 +26,10 @@ export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknow
   return body
 }
 
-/** Throws 415 for a character set other than UTF-8, which the parser would take for it. */
+/** Throws 415 for a character set other than UTF-8 and its subset ASCII: the parser would take it for UTF-8. */
 function checkCharset(ctx: Context): void {
   const { charset } = ctx.request
-  if (charset !== '' && !/^utf-?8$/i.test(charset)) throw new RequestError(415, 'The charset must be utf-8')
+  if (charset !== '' && !/^(utf-?8|us-ascii)$/i.test(charset)) throw new RequestError(415, 'The charset must be utf-8')
 }
 
 /** Returns the request's text, which is empty without a body. Throws RequestError 400, 408, 413, 415 or 503. */

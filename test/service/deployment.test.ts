@@ -1,4 +1,5 @@
 import { call, createSession } from '../support/http.ts'
+import { exchange, head } from '../support/raw.ts'
 import { type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
@@ -93,6 +94,18 @@ describe('CORS', () => {
       for (const headers of foreign) {
         expect([headers, await post(headers)]).toEqual([headers, 403])
         expect((await call(url, 'GET', '/v1/sessions', undefined, headers)).status).toBe(200)
+      }
+    })
+  })
+
+  it('decides which host names lead to a service of this machine alone', async () => {
+    await withVariables({ CORS_ALLOWED_ORIGINS: APP }, async ({ url }) => {
+      const ask = async (host: string) => (await exchange(url, head('GET', '/v1/sessions', { Host: host }))).status
+      for (const host of ['localhost:9300', 'a.localhost', '127.0.0.1', '[::1]:80', '192.168.1.2', new URL(APP).host]) {
+        expect([host, await ask(host)]).toEqual([host, 200])
+      }
+      for (const host of ['evil.example.com', 'localhost.evil.example.com', '127.0.0.1.evil.example.com', 'x:y']) {
+        expect([host, await ask(host)]).toEqual([host, 403])
       }
     })
   })

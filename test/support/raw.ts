@@ -24,7 +24,7 @@ export function exchange(url: string, ...bytes: (string | Uint8Array)[]): Promis
 }
 
 export function head(method: string, path: string, headers: Record<string, string | number> = {}): string {
-  const lines = Object.entries({ Host: 'test', Connection: 'close', ...headers }).map(
+  const lines = Object.entries({ Host: 'localhost', Connection: 'close', ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   )
   return `${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`
