@@ -4,20 +4,21 @@ import type { Deps } from '../../domain/deps.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { ANYBODY } from '../support/by-hand.ts'
+import { countOf } from '../support/counts.ts'
 import { leastLiveBytes, liveBytes, toMegabytes } from '../support/heap.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const WAYS = ['events', 'sse']
 const SHORT = 10_000
-const LONG = 100_000
+const LONG = countOf('longHistory')
 const TURN_EVENTS = 100
 /** Turns with a model call, which contains the conversation up to it. Both histories have the same ones. */
 const GENERATIONS = [1, 30, 90]
 const LOOKS = 4
 const SLOW_AT_FIRST_MS = 300
-/** Limit that allows for some megabytes in transit and garbage. The text of all events would add 60 MB. */
-const MOST_GROWTH_BYTES = 45 * 1024 * 1024
+/** Limit that allows for some megabytes in transit and garbage. The text of an event would add some 600 bytes. */
+const MOST_GROWTH_BYTES = LONG * 450
 /** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 3000
 /** Size of one or two pages of the record and their parsed form. */
@@ -113,8 +114,8 @@ async function readAll(path: string, length: number): Promise<number> {
   return mostBytes
 }
 
-describe('a history of 100,000 events', () => {
-  it.each(WAYS)('is read whole through %s with the memory of one of 10,000', async (what) => {
+describe(`a history of ${LONG} events`, () => {
+  it.each(WAYS)(`is read whole through %s with the memory of one of ${SHORT}`, async (what) => {
     const path = (id: string) => `/v1/sessions/${id}/${what}`
     const shortBytes = await readAll(path(short), SHORT)
     const longBytes = await readAll(path(long), LONG)

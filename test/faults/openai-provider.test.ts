@@ -12,7 +12,7 @@ let service: TestService
 beforeAll(async () => {
   provider = await startFakeOpenai(() => answers.shift() ?? { status: 400, message: 'asked once too often' })
   const environment = { DEFAULT_OPENAI_API_KEY: KEY, DEFAULT_OPENAI_BASE_URL: provider.baseUrl }
-  service = await startService({ environment: { ...environment, LLM_IDLE_TIMEOUT_SECS: '6' } })
+  service = await startService({ environment: { ...environment, LLM_IDLE_TIMEOUT_SECS: '4' } })
 })
 afterAll(async () => {
   await service.stop()

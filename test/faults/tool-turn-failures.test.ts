@@ -33,7 +33,7 @@ beforeAll(async () => {
     environment: {
       DEFAULT_OPENAI_API_KEY: 'sk-x',
       DEFAULT_OPENAI_BASE_URL: provider.baseUrl,
-      LLM_IDLE_TIMEOUT_SECS: '6',
+      LLM_IDLE_TIMEOUT_SECS: '4',
     },
   })
 })

@@ -17,6 +17,8 @@ const COUNTS = {
   cancelRaces: [12, 30],
   clientToolRaces: [6, 12],
   sessionListRounds: [8, 25],
+  /** Events of a long history. What it may hold more than a short one grows with it. */
+  longHistory: [40_000, 100_000],
   /** For each seed. A soak run has three, so it draws more than 100,000 agents. */
   drawnAgents: [150, 34_000],
   brokenDocuments: [100, 600],
