@@ -8,8 +8,8 @@ export default {
   runtime: '<rootDir>/test/support/jest/native-runtime.cjs',
   randomize: true,
   testSequencer: '<rootDir>/test/support/jest/shuffle-sequencer.cjs',
-  // Most files wait half of their time, so two cores have work for three. With more, heartbeats come too late.
-  maxWorkers: 3,
+  // Most files wait half of their time, so two cores have work for four.
+  maxWorkers: 4,
   // What a test file has loaded is never quite given back.
   workerIdleMemoryLimit: '1GB',
   // Waits have a limit of their own, which is far beyond what they take.
