@@ -7,7 +7,7 @@ import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
 import { isLoopback } from '../lib/loopback.ts'
-import { createAuthenticate } from './auth/authenticate.ts'
+import { createAuthenticate, isWrite } from './auth/authenticate.ts'
 import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
@@ -146,8 +146,7 @@ const refuseForeignHosts =
 const refuseForeignWrites =
   (allowedOrigins: string[]): Middleware =>
   (ctx, next) => {
-    const isWrite = !['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)
-    if (!isWrite || allowedOrigins.includes(ctx.get('Origin')) || !isForeign(ctx)) return next()
+    if (!isWrite(ctx) || allowedOrigins.includes(ctx.get('Origin')) || !isForeign(ctx)) return next()
     throw new RequestError(403, 'Pages of other sites may write only if CORS_ALLOWED_ORIGINS names their origin')
   }
 

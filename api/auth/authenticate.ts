@@ -78,11 +78,13 @@ export function presentedCredential(deps: Deps, ctx: Context): { text: string; i
  * page.
  */
 export function requireSameOrigin(ctx: Context, baseUrl: string): void {
-  if (['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) return
+  if (!isWrite(ctx)) return
   const origin = ctx.get('Origin')
   if (origin !== '' && [new URL(baseUrl).origin, `${ctx.protocol}://${ctx.host}`].includes(origin)) return
   throw new RequestError(403, "With cookies this needs an Origin header with the service's own origin; or send a token")
 }
+
+export const isWrite = (ctx: Context): boolean => !['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)
 
 type Choice = Wanted & { problem?: Error }
 
