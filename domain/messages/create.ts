@@ -1,15 +1,7 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { SessionId, TurnId } from '../../contract/ids.ts'
-import {
-  type Controls,
-  type CreateMessageRequest,
-  type InputContentPart,
-  type InputControls,
-  type Message,
-  textOf,
-} from '../../contract/messages.ts'
-import { truncate } from '../../lib/truncate.ts'
-import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
+import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
+import type { TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkModel } from '../agents/check.ts'
 import { createOnce } from '../create-once.ts'
@@ -23,7 +15,7 @@ import { asUuid, toId } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
-import type { StartedTurn } from '../turns/turn-workflows.ts'
+import { type InsertedMessage, insertMessage, MAX_QUEUED_TURNS, type MessagePlace, type NewMessage } from './insert.ts'
 
 /**
  * Message that has been accepted. It is stored with the Idempotency-Key of its request, so its fields cannot be
@@ -66,7 +58,7 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
     SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
     FROM turns t JOIN events e ON e.session_id = t.session_id AND e.sequence = t.input_sequence
     WHERE t.id = ${turnId}::uuid AND t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
-  return event && toAccepted(place, presentInput(deps, event))
+  return event && toAccepted(place, [presentEvent(deps.events, event, {})])
 }
 
 /**
@@ -76,22 +68,11 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
 async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
   const inserted = await insertMessage(deps.db, message, 'unless_waiting')
   if (inserted === undefined) return undefined
-  const event = presentInput(deps, inserted.event)
-  publishEvents(deps, message.sessionId, message.turnId, [event])
-  // The message has been accepted: the sweeper repairs whatever fails from here on.
-  startIfNext(deps, { ...message, agentId: inserted.agentId }, inserted.busy).catch((error: Error) => {
-    deps.log.warn({ err: error.message }, 'queue not read; the sweeper will start the turn')
-  })
-  return toAccepted(message, event)
-}
-
-/**
- * Starts the turn if it is the session's next. The statement saw the session either idle, so that this turn is next, or
- * busy. What it saw may be older than its lock: a busy session may have gone idle, and another message may have come
- * first. So a busy session is queried once more.
- */
-async function startIfNext(deps: Deps, turn: StartedTurn, busy: boolean): Promise<void> {
-  if (!busy || (await nextTurn(deps.db, turn.sessionId)) === turn.turnId) startTurnSoon(deps, turn)
+  const events = presentInserted(deps, inserted)
+  publishEvents(deps, message.sessionId, message.turnId, events)
+  // In a busy session, the end of the turn before starts this one.
+  if (inserted.isNext) startTurnSoon(deps, { ...message, agentId: inserted.agentId })
+  return toAccepted(message, events)
 }
 
 type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
@@ -120,16 +101,16 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
     const cancelled = await cancelForBusyPolicy(session, head, policy)
     const inserted = await insertMessage(session.db, message, 'always')
     if (inserted === undefined) throw notFound('Session')
-    const event = presentInput(deps, inserted.event)
-    session.publish(message.turnId, [event])
-    return { cancelled, event, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
+    const events = presentInserted(deps, inserted)
+    session.publish(message.turnId, events)
+    return { cancelled, events, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
   })
   if (done === undefined) throw notFound('Session')
-  const { cancelled, event, agentId, next } = done
+  const { cancelled, events, agentId, next } = done
   tellCancelled(deps, cancelled)
   const { organizationId, sessionId } = message
   if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next })
-  return toAccepted(message, event)
+  return toAccepted(message, events)
 }
 
 /**
@@ -146,17 +127,6 @@ async function cancelForBusyPolicy(
   }
   if (head?.status !== 'waiting') return []
   return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
-}
-
-/** Maximum number of unfinished turns of a session. */
-const MAX_QUEUED_TURNS = 1000
-
-/** Ids of a message; the turn's uuid is the message's too. */
-type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
-type NewMessage = MessagePlace & {
-  content: InputContentPart[]
-  controls: string | null
-  data: { message: Record<string, unknown> }
 }
 
 function newMessage(place: MessagePlace, input: CreateMessageRequest): NewMessage {
@@ -179,58 +149,13 @@ const presentControls = (controls: InputControls): Controls => ({
   model_id: controls.model_id && toId('model', controls.model_id),
 })
 
-const presentInput = (deps: Deps, event: StoredEvent) =>
-  presentEvent(deps.events, event, {}) as WireEvent<'input.message'>
+const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =>
+  events.map((event) => presentEvent(deps.events, event, {}))
 
-const toAccepted = ({ sessionId, turnId }: MessagePlace, event: WireEvent<'input.message'>): AcceptedMessage => ({
-  message: event.data.message,
-  sessionUuid: sessionId,
-  turnUuid: turnId,
-  sequence: event.sequence,
-})
-
-/**
- * Inserts a message and its turn in one statement, and so in one transaction. Returns undefined when the organization
- * has no such session; with `unless_waiting` also when the session waits for tool results or its queue is full. `busy`
- * reports what the statement saw when it began; a gap between that and its own sequence shows that it had to wait.
- */
-async function insertMessage(
-  db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, content, controls, data }: NewMessage,
-  when: 'always' | 'unless_waiting',
-): Promise<{ event: StoredEvent; agentId: string | null; busy: boolean } | undefined> {
-  const preview = truncate(textOf(content))
-  const condition =
-    when === 'always'
-      ? Prisma.empty
-      : Prisma.sql`AND status <> 'waitingfortoolresults' AND ${MAX_QUEUED_TURNS} > (
-          SELECT count(*) FROM (
-            SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL LIMIT ${MAX_QUEUED_TURNS}
-          ) AS unfinished)`
-  const rows = await db.$queryRaw<{ sequence: number; ts: Date; agentId: string | null; busy: boolean }[]>`
-    WITH session AS (
-      UPDATE sessions
-      SET last_sequence = last_sequence + 1, preview = coalesce(preview, ${preview}), updated_at = now()
-      WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid ${condition}
-      RETURNING id, organization_id, agent_id, last_sequence
-    ), turn AS (
-      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
-      SELECT ${turnId}::uuid, organization_id, id, last_sequence, ${controls}::jsonb FROM session
-    ), event AS (
-      INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
-      SELECT id, last_sequence, 'input.message', clock_timestamp(), ${turnId}::uuid, ${JSON.stringify(data)}::jsonb
-      FROM session
-      RETURNING sequence, ts
-    )
-    SELECT sequence, ts, (SELECT agent_id FROM session) AS "agentId", EXISTS (
-      SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL
-    ) OR sequence <> (SELECT last_sequence + 1 FROM sessions WHERE id = ${sessionId}::uuid) AS busy
-    FROM event`
-  const row = rows[0]
-  if (row === undefined) return undefined
-  const { sequence, ts, agentId, busy } = row
-  const event: StoredEvent = { sessionId, sequence, type: 'input.message', ts, turnId, step: '', execId: null, data }
-  return { event, agentId, busy }
+/** Makes the answer of the events that a message was recorded with; its own is the first. */
+function toAccepted({ sessionId, turnId }: MessagePlace, [event]: WireEvent[]): AcceptedMessage {
+  const { data, sequence } = event as WireEvent<'input.message'>
+  return { message: data.message, sessionUuid: sessionId, turnUuid: turnId, sequence }
 }
 
 /** Checks what the contract's types cannot express about a part. Throws `invalid`. */

@@ -14,7 +14,7 @@ import {
 } from '../support/http.ts'
 import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
-import { cancel, MUTE, statusOf } from '../support/turns.ts'
+import { cancel, MUTE, statusOf, waitForEvent } from '../support/turns.ts'
 
 /** Events that together exceed what the operating system buffers for a connection. */
 const LARGE_EVENTS = 60
@@ -212,7 +212,7 @@ describe('a client that waits for an answer', () => {
       const { url, api } = await service.startPeer()
       const id = await createScriptedSession(url, [MUTE])
       const answer = call(url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Hello'))
-      await waitFor(async () => (await listEvents(url, id)).length > 1, 'the turn to begin')
+      await waitForEvent(url, id, 'turn.started')
       await api.close()
       expect(await answer).toMatchObject({ status: 202, body: { turn: { status: 'active' } } })
       expect(await statusOf(service.url, id)).toBe('active')

@@ -1,9 +1,10 @@
 import { cancelAtOnce, workflowEnd } from '../support/cancelling.ts'
-import { createScriptedSession, createSession, listEvents } from '../support/http.ts'
+import { createScriptedSession, createSession, listEvents, waitUntilIdle } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { killProcesses, startWorkerProcess } from '../support/process.ts'
-import { expectSoundRecord, textOf } from '../support/record.ts'
+import { compactTypes, expectSoundRecord, firstTurnTypes, textOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
-import { listTurns, post, statusOf, turnIdOf, waitForEvent } from '../support/turns.ts'
+import { forgetActivation, listTurns, post, statusOf, turnIdOf, waitForEvent } from '../support/turns.ts'
 
 let service: TestService
 let url: string
@@ -21,6 +22,40 @@ describe('a message with no worker there', () => {
     const { status, body } = await post(url, await createSession(url), 'Hello?')
     expect([status, body.sequence]).toEqual([201, 1])
   })
+
+  it('makes its session active in its own transaction, and one that queues adds nothing to that', async () => {
+    const id = await createSession(url)
+    const first = await post(url, id, 'Hello?')
+    expect(await statusOf(url, id)).toBe('active')
+    await post(url, id, 'Anybody?')
+    const turn = turnIdOf(first)
+    const context = { turn_id: turn, input_message_id: first.body.id, trace_id: turn }
+    const expected = [
+      ['input.message', {}],
+      ['session.started', context],
+      ['session.activated', context],
+      ['input.message', {}],
+    ]
+    expect((await listEvents(url, id)).map(({ type, context }) => [type, context])).toEqual(expected)
+    await cancelAtOnce(url, id)
+    expect(await statusOf(url, id)).toBe('idle')
+    await post(url, id, 'Now?', { on_busy: 'reject' })
+    expect(await statusOf(url, id)).toBe('active')
+    expect((await listEvents(url, id)).slice(-2).map(({ type }) => type)).toEqual([
+      'input.message',
+      'session.activated',
+    ])
+  })
+})
+
+describe('a message that an earlier release accepted', () => {
+  it('begins its session with its first step', async () => {
+    const id = await createSession(url)
+    await post(url, id, 'Hello?')
+    await forgetActivation(service.platform.deps, toUuid(id))
+    await service.startWorker()
+    expect(compactTypes(await waitUntilIdle(url, id))).toEqual(firstTurnTypes())
+  })
 })
 
 describe('cancelling with no worker there', () => {
@@ -29,7 +64,8 @@ describe('cancelling with no worker there', () => {
     const turns = [turnIdOf(await post(url, id)), turnIdOf(await post(url, id))]
     const events = await cancelAtOnce(url, id)
     expect(events.map((event) => event.type)).toEqual([
-      ...['input.message', 'input.message', 'turn.cancelled', 'turn.cancelled', 'session.idled'],
+      ...['input.message', 'session.started', 'session.activated', 'input.message'],
+      ...['turn.cancelled', 'turn.cancelled', 'session.idled'],
     ])
     expect(await statusOf(url, id)).toBe('idle')
     await service.startWorker()
@@ -40,8 +76,8 @@ describe('cancelling with no worker there', () => {
     const all = await listEvents(url, id)
     expectSoundRecord(all)
     expect(all.slice(0, events.length)).toEqual(events)
-    expect(all.slice(events.length, events.length + 4).map((event) => event.type)).toEqual([
-      ...['input.message', 'session.started', 'session.activated', 'turn.started'],
+    expect(all.slice(events.length, events.length + 3).map((event) => event.type)).toEqual([
+      ...['input.message', 'session.activated', 'turn.started'],
     ])
     expect((await listTurns(url, id)).map((turn) => turn.started_at === null)).toEqual([true, true, false])
   })

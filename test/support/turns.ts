@@ -1,3 +1,4 @@
+import type { Deps } from '../../domain/deps.ts'
 import {
   type Answer,
   call,
@@ -86,4 +87,12 @@ export async function createBusySession(
   await waitForEvent(target, id, 'output.message.started')
   for (let index = 0; index < queued; index++) turns.push(turnIdOf(await post(target, id)))
   return { id, turns }
+}
+
+/** Takes a session with one message back to what earlier releases left of it until the turn's first step. */
+export async function forgetActivation({ db }: Pick<Deps, 'db'>, sessionUuid: string): Promise<void> {
+  await db.$transaction([
+    db.event.deleteMany({ where: { sessionId: sessionUuid, sequence: { gt: 1 } } }),
+    db.session.update({ where: { id: sessionUuid }, data: { status: 'started', startedAt: null, lastSequence: 1 } }),
+  ])
 }

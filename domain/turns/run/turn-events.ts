@@ -3,7 +3,10 @@ import type { NewEvent } from '../../events/append.ts'
 import { toId } from '../../ids.ts'
 import type { TurnContext } from './turn-context.ts'
 
-/** Returns the events that begin a turn. Repeats are skipped; `session.started` is recorded once per session. */
+/**
+ * Returns the events that begin a turn. Repeats are skipped. `session.started` and `session.activated` are there already
+ * if the message came to an idle session, except in turns that an earlier release accepted.
+ */
 export function turnStartedEvents(context: TurnContext): NewEvent[] {
   const turn_id = toId('turn', context.turnId)
   const input_message_id = toId('message', context.turnId)

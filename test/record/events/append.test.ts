@@ -7,6 +7,7 @@ import { call, createSession, type Json, listEvents, textMessage } from '../../s
 import { toUuid } from '../../support/ids.ts'
 import { typesOf } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
+import { forgetActivation } from '../../support/turns.ts'
 
 let service: TestService
 let deps: Deps
@@ -16,13 +17,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Creates a session with `count` messages whose turns only the test writes to. */
+/** Creates a session with `count` messages whose turns only the test writes to, and that none has activated yet. */
 async function createTurns(count = 1): Promise<{ id: string; writers: Writer[]; writer: Writer }> {
   const id = await createSession(service.url)
   const writers: Writer[] = []
   for (let turn = 0; turn < count; turn++) {
     const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage(`message ${turn}`))
     writers.push({ sessionId: toUuid(id), turnId: toUuid(body.id) })
+    if (turn === 0) await forgetActivation(deps, toUuid(id))
   }
   return { id, writers, writer: writers[0] as Writer }
 }

@@ -94,7 +94,7 @@ describe('a conversation', () => {
 
   it('keeps the question of a turn whose own results are too large', async () => {
     const { sessionId, turnId } = await createConversation(0, 0)
-    for (let sequence = 2; sequence < 50; sequence++) {
+    for (let sequence = 10; sequence < 58; sequence++) {
       const result = [{ type: 'text', text: JSON.stringify(noise(1_000_000)) }]
       const data = { tool_call_id: `call_${sequence}`, result }
       const step = `tool:${sequence}:call_${sequence}`

@@ -82,7 +82,7 @@ describe('following a session', () => {
     await reader.until(1)
     const events = await write(...Array.from({ length: 30 }, (_, index) => `${index} `))
     for (const event of disorder([...events, ...events])) ring(writer, [event])
-    expect(await reader.until(31)).toEqual(await listEvents(service.url, id))
+    expect(await reader.until(33)).toEqual(await listEvents(service.url, id))
     await reader.stop()
   })
 
@@ -95,7 +95,7 @@ describe('following a session', () => {
       writer,
       events.filter((_, index) => index % 2 === 1),
     )
-    expect(await reader.until(31)).toEqual(await listEvents(service.url, id))
+    expect(await reader.until(33)).toEqual(await listEvents(service.url, id))
     await reader.stop()
   })
 
@@ -104,7 +104,7 @@ describe('following a session', () => {
     const reader = startFollowing(writer, 0)
     await reader.until(1)
     await write('never ', 'told')
-    expect(await reader.until(3)).toEqual(await listEvents(service.url, id))
+    expect(await reader.until(5)).toEqual(await listEvents(service.url, id))
     await reader.stop()
   })
 
@@ -113,7 +113,7 @@ describe('following a session', () => {
     const reader = startFollowing(writer, 0)
     await reader.until(1)
     ring(writer, await write('short ', 'long '.repeat(20_000), 'short again'))
-    expect(await reader.until(4)).toEqual(await listEvents(service.url, id))
+    expect(await reader.until(6)).toEqual(await listEvents(service.url, id))
     await reader.stop()
   })
 
@@ -131,15 +131,15 @@ describe('following a session', () => {
     // The deltas of an abandoned attempt do not count, however long they are.
     await append(quiet, writer, [createAnswer().delta('x'.repeat(1_100_000))])
     ring(writer, await write('long '.repeat(20_000)))
-    const reader = startFollowing(writer, 1, undefined, { ...deps, db })
-    await reader.until(3)
+    const reader = startFollowing(writer, 3, undefined, { ...deps, db })
+    await reader.until(5)
     expect(texts).toBe(2)
-    for (let sequence = 4; sequence < 10; sequence++) {
+    for (let sequence = 6; sequence < 12; sequence++) {
       ring(writer, await write('more '))
       await reader.until(sequence)
     }
     expect(texts).toBe(2)
-    expect(await reader.until(9)).toEqual((await listEvents(service.url, id)).slice(1))
+    expect(await reader.until(11)).toEqual((await listEvents(service.url, id)).slice(3))
     await reader.stop()
   })
 
@@ -153,11 +153,13 @@ describe('following a session', () => {
     await tellUnknown('first')
     ring(writer, await write('known '))
     const reader = startFollowing(writer, 0)
-    await reader.until(3)
+    await reader.until(5)
     await tellUnknown('second')
     ring(writer, await write('known too'))
-    const received = await reader.until(5)
-    expect(received.map(({ type }) => type)).toEqual(['input.message', 'output.message.delta', 'output.message.delta'])
+    const received = await reader.until(7)
+    const types = received.map(({ type }) => type)
+    const accepted = ['input.message', 'session.started', 'session.activated']
+    expect(types).toEqual([...accepted, 'output.message.delta', 'output.message.delta'])
     expect(await listEvents(service.url, id)).toEqual(received)
     await reader.stop()
   })
@@ -171,24 +173,30 @@ describe('following a session', () => {
     const other = startFollowing(writer, 0)
     for (let batch = 0; batch < 10; batch++) {
       ring(writer, await write(...Array.from({ length: 40 }, () => 'x'.repeat(100))))
-      await other.until(1 + (batch + 1) * 40)
+      await other.until(3 + (batch + 1) * 40)
     }
     expect(overflows).toBeGreaterThan(0)
-    expect(await reader.until(401)).toEqual(await listEvents(service.url, id))
+    expect(await reader.until(403)).toEqual(await listEvents(service.url, id))
     await Promise.all([reader.stop(), other.stop()])
   })
 
   it('has the accumulated text in each delta when it begins in the middle of a message', async () => {
     const { writer, write } = await createTurn()
     ring(writer, await write('one ', 'two ', 'three '))
-    for (const after of [1, 2, 3]) {
+    for (const after of [3, 4, 5]) {
       const reader = startFollowing(writer, after)
-      const [first] = await reader.until(4)
-      expect(first.data.accumulated).toBe('one two three '.split(' ').slice(0, after).join(' ').concat(' '))
+      const [first] = await reader.until(6)
+      expect(first.data.accumulated).toBe(
+        'one two three '
+          .split(' ')
+          .slice(0, after - 2)
+          .join(' ')
+          .concat(' '),
+      )
       await reader.stop()
     }
-    const live = startFollowing(writer, 4)
-    const waiting = live.until(5)
+    const live = startFollowing(writer, 6)
+    const waiting = live.until(7)
     ring(writer, await write('four'))
     expect((await waiting)[0].data.accumulated).toBe('one two three four')
     await live.stop()
@@ -206,7 +214,7 @@ describe('following a session', () => {
     }
     const db = Object.create(deps.db, { $queryRaw: { value: $queryRaw } })
     const reader = startFollowing(writer, 0, () => overflows++, { ...deps, db })
-    const all = reader.until(41)
+    const all = reader.until(43)
     await asked.promise
     // A second inbox shows when the limit was exceeded.
     const inbox = deps.events.broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
@@ -222,7 +230,7 @@ describe('following a session', () => {
 
   it('ends when the session is deleted', async () => {
     const { writer } = await createTurn()
-    const batches = follow(deps, writer.sessionId, 1, { expand: expandGenerations }, new AbortController().signal)
+    const batches = follow(deps, writer.sessionId, 3, { expand: expandGenerations }, new AbortController().signal)
     const end = batches.next()
     await deps.db.session.delete({ where: { id: writer.sessionId } })
     expect(await end).toEqual({ done: true, value: 'session_deleted' })
@@ -244,11 +252,11 @@ describe('a record that cannot be read for a while', () => {
           : Reflect.get(target, name),
     })
     // Starts in the middle of the message. The first query reads the page, the second the text before it.
-    const reader = startFollowing(writer, 3, () => {}, { ...deps, db })
-    const events = await reader.until(7)
+    const reader = startFollowing(writer, 5, () => {}, { ...deps, db })
+    const events = await reader.until(9)
     await reader.stop()
     expect(queries).toBeGreaterThan(failing)
-    expect(events.map(({ sequence }) => sequence)).toEqual([4, 5, 6, 7])
+    expect(events.map(({ sequence }) => sequence)).toEqual([6, 7, 8, 9])
     expect(events.at(-1).data.accumulated).toBe('0 1 2 3 4 5 ')
   })
 })

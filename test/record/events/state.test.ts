@@ -4,6 +4,7 @@ import { newUuid } from '../../../domain/ids.ts'
 import { call, createSession, type Json, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
+import { forgetActivation } from '../../support/turns.ts'
 
 let service: TestService
 let deps: Deps
@@ -18,6 +19,7 @@ const get = async (path: string): Promise<Json> => (await call(service.url, 'GET
 async function createTurn() {
   const id = await createSession(service.url, { name: 'Counted' })
   const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Hello'))
+  await forgetActivation(deps, toUuid(id))
   const writer: Writer = { sessionId: toUuid(id), turnId: toUuid(body.id) }
   const turnPath = `/v1/sessions/${id}/turns/${body.id.replace('message', 'turn')}`
   return {

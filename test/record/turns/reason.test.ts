@@ -120,7 +120,7 @@ describe('failing a turn', () => {
     const events = await listEvents(service.url, id)
     expectSoundRecord(events)
     expect(typesOf(events)).toEqual([
-      ...['input.message', 'input.message', 'session.started', 'session.activated', 'turn.started'],
+      ...['input.message', 'session.started', 'session.activated', 'input.message', 'turn.started'],
       ...['reason.completed', 'turn.failed'],
     ])
     expect(events.at(-1).data).toMatchObject({ error_code: 'timeout', error: expect.stringContaining('longer') })

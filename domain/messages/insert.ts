@@ -1,0 +1,94 @@
+import type { SessionId, TurnId } from '../../contract/ids.ts'
+import { type InputContentPart, textOf } from '../../contract/messages.ts'
+import { truncate } from '../../lib/truncate.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { StoredEvent } from '../events/present.ts'
+import { toId } from '../ids.ts'
+
+/** Maximum number of unfinished turns of a session. */
+export const MAX_QUEUED_TURNS = 1000
+
+/** Ids of a message; the turn's uuid is the message's too. */
+export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
+
+/** Message to insert. `controls` is JSON. */
+export type NewMessage = MessagePlace & {
+  content: InputContentPart[]
+  controls: string | null
+  data: { message: Record<string, unknown> }
+}
+
+/** Events that a message was recorded with, its own first. `isNext`: no other turn of the session is unfinished. */
+export type InsertedMessage = { events: StoredEvent[]; agentId: string | null; isNext: boolean }
+
+type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
+  data: Record<string, unknown> | null
+  agentId: string | null
+  isNext: boolean
+}
+
+/**
+ * Inserts a message and its turn in one statement, and so in one transaction. If no turn is unfinished, the same
+ * transaction begins the session, should it be the first one, and makes it active. Returns undefined when the
+ * organization has no such session; with `unless_waiting` also when the session waits for tool results or its queue is
+ * full.
+ *
+ * The session's row is locked before its status is read. A session is active from the first unfinished turn to the end
+ * of the last one.
+ */
+export async function insertMessage(
+  db: Prisma.TransactionClient,
+  { organizationId, sessionId, turnId, content, controls, data }: NewMessage,
+  when: 'always' | 'unless_waiting',
+): Promise<InsertedMessage | undefined> {
+  const activated = { turn_id: toId('turn', turnId), input_message_id: toId('message', turnId) }
+  const rows = await db.$queryRaw<Row[]>`
+    WITH before AS (
+      SELECT id, organization_id, agent_id, harness_id, model_id, last_sequence,
+        status IN ('started', 'idle') AS is_next, status = 'started' AS begins
+      FROM sessions
+      WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid
+        ${when === 'always' ? Prisma.empty : unlessWaiting(sessionId)}
+      FOR NO KEY UPDATE
+    ), session AS (
+      UPDATE sessions s SET
+        last_sequence = before.last_sequence + 1 + is_next::int + begins::int,
+        status = CASE WHEN is_next THEN 'active' ELSE s.status END,
+        started_at = CASE WHEN begins THEN clock_timestamp() ELSE s.started_at END,
+        preview = coalesce(s.preview, ${truncate(textOf(content))}),
+        updated_at = now()
+      FROM before WHERE s.id = before.id
+      RETURNING before.*, clock_timestamp() AS ts
+    ), turn AS (
+      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
+      SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb FROM session
+    ), event AS (
+      INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
+      SELECT id, last_sequence + new.place, new.type, ts, ${turnId}::uuid, new.data
+      FROM session CROSS JOIN LATERAL (VALUES
+        (true, 1, 'input.message', ${JSON.stringify(data)}::jsonb),
+        (begins, 2, 'session.started', jsonb_build_object(
+          'harness_id', 'harness_' || replace(harness_id::text, '-', ''),
+          'agent_id', 'agent_' || replace(agent_id::text, '-', ''),
+          'model_id', 'model_' || replace(model_id::text, '-', '')
+        )),
+        (is_next, 2 + begins::int, 'session.activated', ${JSON.stringify(activated)}::jsonb)
+      ) AS new (happens, place, type, data)
+      WHERE new.happens
+      RETURNING sequence, type, ts, CASE WHEN type <> 'input.message' THEN data END AS data
+    )
+    SELECT event.*, agent_id AS "agentId", is_next AS "isNext" FROM event CROSS JOIN session ORDER BY sequence`
+  const [first] = rows
+  if (first === undefined) return undefined
+  const events = rows.map(({ sequence, type, ts, data: ofSession }): StoredEvent => {
+    return { sessionId, sequence, type, ts, turnId, step: '', execId: null, data: ofSession ?? data }
+  })
+  return { events, agentId: first.agentId, isNext: first.isNext }
+}
+
+const unlessWaiting = (
+  sessionId: SessionId,
+) => Prisma.sql`AND status <> 'waitingfortoolresults' AND ${MAX_QUEUED_TURNS} > (
+  SELECT count(*) FROM (
+    SELECT FROM turns WHERE session_id = ${sessionId}::uuid AND finished_at IS NULL LIMIT ${MAX_QUEUED_TURNS}
+  ) AS unfinished)`
