@@ -25,7 +25,11 @@ export const DurableHealth = z
     reasons: z.array(z.string()).meta({ description: 'A sentence for each reason why it is not healthy.' }),
     workers: count('Worker processes that have polled the task queue within the last 75 s.'),
     task_queue_backlog: count('Tasks that wait for a worker, about.'),
-    turns: executions('Workflows of turns'),
+    turns: executions('Workflows of turns').extend({
+      retrying: z.int().min(0).nullable().meta({
+        description: 'Turns whose model has failed and is asked again. Null when Postgres did not say.',
+      }),
+    }),
     executions: executions('Workflows that a schedule started'),
   })
   .meta({ id: 'DurableHealth' })

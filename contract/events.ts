@@ -56,7 +56,7 @@ const LlmGenerationData = z.object({
   }),
 })
 
-/** Payload schemas of the 22 event types, as clients see them. */
+/** Payload schemas of the event types, as clients see them. */
 export const eventData = {
   'input.message': z.object({ message: Message }),
   'output.message.started': outputStarted,
@@ -85,6 +85,11 @@ export const eventData = {
     error: z.string().nullish(),
     duration_ms: milliseconds,
     usage,
+  }),
+  'reason.retrying': z.object({
+    attempt: z.int().min(1).meta({ description: 'Number of the attempt that failed, from 1.' }),
+    error: z.string(),
+    retry_after_ms: z.int().min(0).meta({ description: 'Time until the model is asked again.' }),
   }),
   'reason.thinking.started': outputStarted,
   'reason.thinking.delta': delta,

@@ -12,6 +12,7 @@ import type {
   FailOutcome,
   ReasonOutcome,
   RetentionOutcome,
+  RetryPlace,
   SettleOutcome,
   ToolOutcome,
   TurnErrorCode,
@@ -20,7 +21,7 @@ import type {
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
-  reason(turn: TurnInput, iteration: number): Promise<ReasonOutcome>
+  reason(turn: TurnInput, iteration: number, retries?: RetryPlace): Promise<ReasonOutcome>
   runTool(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
@@ -35,8 +36,8 @@ export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 const HEARTBEAT_MS = 1000
 
 export const createActivities = (deps: Deps): TurnActivities & RetentionActivities => ({
-  reason: (turn, iteration) =>
-    run(deps, async () => toOutcome(await heartbeating((attempt) => reason(deps, turn, iteration, attempt)))),
+  reason: (turn, iteration, retries) =>
+    run(deps, async () => toOutcome(await heartbeating((attempt) => reason(deps, turn, iteration, attempt)), retries)),
   runTool: (turn, iteration, position) =>
     run(deps, () => heartbeating((attempt) => runTool(deps, turn, iteration, position, attempt))),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, turn, iteration, position)),
@@ -48,11 +49,11 @@ export const createActivities = (deps: Deps): TurnActivities & RetentionActiviti
   deleteExpired: () => run(deps, () => heartbeating(({ signal }) => deleteExpired(deps, signal))),
 })
 
-function toOutcome(reasoned: Reasoned): ReasonOutcome {
+function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }
-  if (reasoned.outcome === 'retry') {
+  if (reasoned.outcome === 'retry' && retries !== 'in_workflow') {
     const message = 'the model failed; it is asked again'
     throw ApplicationFailure.create({ message, type: 'model_failed', nextRetryDelay: reasoned.afterMs })
   }

@@ -17,12 +17,19 @@ export type PlannedTool = { position: number; tool: string; timeoutMs: number }
 
 /**
  * Outcome of a reason step. `ended`: the turn was ended elsewhere. `act`: the model called tools; `asks` is true when
- * some calls wait for the client.
+ * some calls wait for the client. `retry`: the model failed for the n-th time in a row and is to be asked again.
  */
 export type ReasonOutcome =
   | { outcome: 'answered' }
   | { outcome: 'ended' }
   | { outcome: 'act'; model: string; runs: PlannedTool[]; asks: boolean }
+  | { outcome: 'retry'; failures: number; afterMs: number }
+
+/**
+ * Where the time until the model is asked again passes. In the workflow it shows in Temporal; the workflows of an earlier
+ * release leave it to the activity's retries.
+ */
+export type RetryPlace = 'in_workflow' | undefined
 
 /** State of a turn that waits for its client. `runs` are the calls to run because the user approved them. */
 export type SettleOutcome =

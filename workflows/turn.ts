@@ -8,13 +8,14 @@ import {
   isCancellation,
   patched,
   setCurrentDetails,
+  sleep,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow'
 import { act } from './act.ts'
 import { cancelTurn, failTurn, reason } from './activities.ts'
 import { createClientAnswers } from './client-answers.ts'
-import type { TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+import type { ReasonOutcome, TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
 
 /** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
 const MAX_HISTORY_EVENTS = 2000
@@ -59,8 +60,7 @@ async function takeSteps(input: TurnInput, progress: { iteration: number }): Pro
   for (let model: string | undefined; ; progress.iteration++) {
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
-    setCurrentDetails(summary)
-    const reasoned = await reason.executeWithOptions({ summary }, [input, iteration])
+    const reasoned = await askModel(input, iteration, summary)
     if (reasoned.outcome === 'answered') return 'completed'
     if (reasoned.outcome === 'ended' || !(await act(input, iteration, reasoned, answers))) return 'ended'
     model = reasoned.model
@@ -68,6 +68,22 @@ async function takeSteps(input: TurnInput, progress: { iteration: number }): Pro
     if (continueAsNewSuggested || historyLength > MAX_HISTORY_EVENTS) {
       await continueAsNew<typeof turn>(input, iteration + 1)
     }
+  }
+}
+
+/** Asks the model until it answers or has failed too often. */
+async function askModel(
+  input: TurnInput,
+  iteration: number,
+  summary: string,
+): Promise<Exclude<ReasonOutcome, { outcome: 'retry' }>> {
+  for (;;) {
+    setCurrentDetails(summary)
+    const reasoned = await reason.executeWithOptions({ summary }, [input, iteration, 'in_workflow'])
+    if (reasoned.outcome !== 'retry') return reasoned
+    const at = new Date(Date.now() + reasoned.afterMs).toISOString()
+    setCurrentDetails(`${summary} · attempt ${reasoned.failures} failed; the model is asked again at ${at}`)
+    await sleep(reasoned.afterMs)
   }
 }
 

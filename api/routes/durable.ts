@@ -1,11 +1,12 @@
 import { durableEndpoints } from '../../contract/durable.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { createMonitor, type Monitor } from '../../domain/durable/monitor.ts'
+import { readHealth } from '../../domain/durable/read-health.ts'
 import type { Handle } from '../http/handle.ts'
 import type { SseEvent, SseStreams } from '../http/sse.ts'
 
 export function durableRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
-  const monitor = createMonitor(() => deps.workflows.readHealth())
+  const monitor = createMonitor(() => readHealth(deps))
   handle(durableEndpoints.stream, async ({ actor, credential, ctx }) => {
     await streams.serve(ctx, {
       organizationId: actor.organizationId,

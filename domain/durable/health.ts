@@ -17,6 +17,9 @@ export type TemporalHealth = {
  */
 export type Executions = { running: number; failed: number; ended: number }
 
+/** `retrying` is the number of turns whose model has failed and is asked again; null when the record is away. */
+export type ServiceHealth = TemporalHealth & { retrying: number | null }
+
 /** Queries Temporal within a few seconds; never rejects. */
 export type TemporalHealthReader = () => Promise<TemporalHealth>
 
@@ -24,7 +27,7 @@ const MAX_WAIT_MS = 10_000
 const MAX_FAILED_SHARE = 0.1
 
 /** Rates Temporal's health. The reasons contain no numbers, so they stay the same as long as their causes do. */
-export function judgeHealth(said: TemporalHealth): DurableHealth {
+export function judgeHealth(said: ServiceHealth): DurableHealth {
   const outages = findOutages(said)
   const troubles = findTroubles(said)
   return {
@@ -32,7 +35,7 @@ export function judgeHealth(said: TemporalHealth): DurableHealth {
     reasons: [...outages, ...troubles],
     workers: said.workers,
     task_queue_backlog: said.backlog?.tasks ?? null,
-    turns: presentExecutions(said.turns),
+    turns: { ...presentExecutions(said.turns), retrying: said.retrying },
     executions: presentExecutions(said.executions),
   }
 }

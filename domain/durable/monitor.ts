@@ -1,6 +1,6 @@
 import type { DurableSnapshot } from '../../contract/durable.ts'
 import { sleep } from '../../lib/sleep.ts'
-import { judgeHealth, type TemporalHealthReader } from './health.ts'
+import { judgeHealth, type ServiceHealth } from './health.ts'
 
 /** Monitor of Temporal, shared by all monitoring streams of a process. It polls only while there is at least one. */
 export type Monitor = {
@@ -8,11 +8,12 @@ export type Monitor = {
   follow(signal: AbortSignal): AsyncGenerator<DurableSnapshot, 'aborted'>
 }
 
+type HealthReader = () => Promise<ServiceHealth>
 type Latest = { snapshot: DurableSnapshot; health: string; at: number }
 
 const POLL_MS = 2000
 
-export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Monitor {
+export function createMonitor(read: HealthReader, pollMs = POLL_MS): Monitor {
   const poll = createPoll(read, pollMs)
   return {
     follow: async function* (signal) {
@@ -37,7 +38,7 @@ export function createMonitor(read: TemporalHealthReader, pollMs = POLL_MS): Mon
 }
 
 /** Polls as long as there are followers. */
-function createPoll(read: TemporalHealthReader, pollMs: number) {
+function createPoll(read: HealthReader, pollMs: number) {
   const waiting = new Set<() => void>()
   let followers = 0
   let latest: Latest | undefined
@@ -77,7 +78,7 @@ function createPoll(read: TemporalHealthReader, pollMs: number) {
   }
 }
 
-async function readLatest(read: TemporalHealthReader): Promise<Latest> {
+async function readLatest(read: HealthReader): Promise<Latest> {
   const ts = new Date().toISOString()
   const health = judgeHealth(await read())
   return { snapshot: { ts, health }, health: JSON.stringify(health), at: performance.now() }

@@ -65,6 +65,7 @@ const rules: Record<EventType, Rule> = {
   'turn.cancelled': { turnStatus: 'cancelled', notifiesWorkflow: true },
   'reason.started': { sessionStatus: 'active', turnStatus: 'active', iterations: 1 },
   'reason.completed': ({ usage }) => (usage ? { usage: completeUsage(usage) } : NOTHING),
+  'reason.retrying': NOTHING,
   'reason.thinking.started': NOTHING,
   'reason.thinking.delta': REPEATS,
   'reason.thinking.completed': NOTHING,

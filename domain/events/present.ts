@@ -3,7 +3,7 @@ import type { EventContext, EventType, WireEvent } from '../../contract/events.t
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
-import { actStep, parseStep } from './steps.ts'
+import { actStep, ownStep, parseStep } from './steps.ts'
 
 /** Event as it is stored: `data` lacks what can be computed when it is read. */
 export type StoredEvent = {
@@ -136,7 +136,7 @@ function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
   if (kind === 'turn') return { ...context, span_id: span(event.turnId, '') }
   // What is about the session has no span.
   if (event.step === '') return context
-  const own = span(event.turnId, event.step)
+  const own = span(event.turnId, ownStep(event.step))
   return {
     ...context,
     ...(event.execId === null ? {} : { exec_id: toId('exec', event.execId) }),

@@ -4,6 +4,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
  * Names of a turn's steps, by which events, attempts and spans are related:
  *
  *     reason:<iteration>          a model call, counted from 1
+ *     reason:<iteration>:<n>      its n-th failed attempt, after which it is retried; only reason.retrying has this name
  *     act:<iteration>             the tool calls of its answer, all together
  *     tool:<iteration>:<call id>  one of them; the id is the model's and may be anything, colons included
  *
@@ -12,6 +13,8 @@ import { Prisma } from '../../prisma/generated/client.ts'
 export type Step = { kind: 'reason' | 'act'; iteration: number } | { kind: 'tool'; iteration: number; callId: string }
 
 export const reasonStep = (iteration: number): string => `reason:${iteration}`
+/** Returns the name under which a failed attempt at a model call is recorded once. */
+export const attemptStep = (iteration: number, attempt: number): string => `${reasonStep(iteration)}:${attempt}`
 export const actStep = (iteration: number): string => `act:${iteration}`
 export const callStep = (iteration: number, callId: string): string => `tool:${iteration}:${callId}`
 
@@ -22,6 +25,9 @@ export function parseStep(step: string): Step | undefined {
   if (kind === 'tool' && callId !== undefined) return { kind, iteration, callId }
   return (kind === 'reason' || kind === 'act') && callId === undefined ? { kind, iteration } : undefined
 }
+
+/** Returns the step that an event belongs to: the model call for the name of an attempt, else the name itself. */
+export const ownStep = (name: string): string => /^(reason:\d+):\d+$/.exec(name)?.[1] ?? name
 
 /** Returns a LIKE pattern for the steps of all calls of an iteration. */
 export const callSteps = (iteration: number): string => callStep(iteration, '%')

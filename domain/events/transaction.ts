@@ -1,7 +1,7 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { type Appended, type NewEvent, recordEvents, recordEventsOf } from './append.ts'
+import { type Appended, type NewEvent, recordEvents, recordEventsOf, type Writer } from './append.ts'
 import { publishEvents } from './live-stream.ts'
 
 /** Session whose record nothing else can write until the transaction ends. */
@@ -10,7 +10,7 @@ export type LockedSession = {
   agentId: string | null
   db: Prisma.TransactionClient
   /** Appends like `appendEvents`, but publishes the events after the commit. */
-  append(turnId: string, events: NewEvent[]): Promise<Appended>
+  append(turnId: string, events: NewEvent[], attempt?: Writer['attempt']): Promise<Appended>
   /** Appends events of many turns, in their order, and publishes them after the commit. */
   appendOf(turns: { turnId: string; events: NewEvent[] }[]): Promise<Appended[]>
   /** Publishes, together with the others, events that were recorded by other means. */
@@ -48,8 +48,9 @@ async function runLocked<T>(
         id: where.sessionId,
         db,
         publish: (turnId, events) => void published.push([turnId, events]),
-        append: async (turnId, events) => {
-          const appended = await recordEvents(deps, db, { sessionId: where.sessionId, turnId }, events)
+        append: async (turnId, events, attempt) => {
+          const writer = { sessionId: where.sessionId, turnId, ...(attempt && { attempt }) }
+          const appended = await recordEvents(deps, db, writer, events)
           if (appended.outcome === 'appended') published.push([turnId, appended.events])
           return appended
         },

@@ -1,9 +1,10 @@
 import type { SessionId, TurnId } from '../../contract/ids.ts'
 import type { Turn } from '../../contract/turns.ts'
-import type { Turn as TurnRow, TurnStatus } from '../../prisma/generated/client.ts'
+import { Prisma, type Turn as TurnRow, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import { stepSql } from '../events/steps.ts'
 import { toId } from '../ids.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
@@ -43,6 +44,17 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
   })
   if (!row) throw notFound('Turn')
   return presentTurn(row, await pendingCalls(deps, row))
+}
+
+/** Counts the turns of all organizations whose model has failed and is asked again. */
+export async function countRetryingTurns(deps: Deps): Promise<number> {
+  const [row] = await deps.db.$queryRaw<{ count: number }[]>`
+    SELECT count(*)::int AS count
+    FROM turns t JOIN turn_steps s ON s.turn_id = t.id AND s.step = ${stepSql.reason(Prisma.sql`t.iterations`)}
+    WHERE t.finished_at IS NULL AND t.status = 'active' AND s.failures > 0 AND NOT EXISTS (
+      SELECT FROM events e WHERE e.turn_id = t.id AND e.type = 'reason.completed' AND e.step = s.step
+    )`
+  return row?.count ?? 0
 }
 
 /** Reads the calls that the client has to answer. Only a waiting turn has any, and a session has at most one such. */

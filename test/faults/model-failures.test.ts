@@ -1,6 +1,16 @@
-import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import {
+  call,
+  createScriptedSession,
+  type Json,
+  listEvents,
+  textMessage,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { withClient } from '../support/temporal.ts'
+import { cancel, post, turnIdOf, waitForEvent } from '../support/turns.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -22,7 +32,10 @@ const generationOf = (events: Json[]): Json => ofType(events, 'llm.generation')[
 
 const failedTurnTypes = (attempts: number): string[] => [
   ...firstTurnTypes().slice(0, 5),
-  ...Array(attempts).fill('output.message.started'),
+  ...Array(attempts - 1)
+    .fill(['output.message.started', 'reason.retrying'])
+    .flat(),
+  'output.message.started',
   'llm.generation',
   'reason.completed',
   'turn.failed',
@@ -34,9 +47,14 @@ const OVERLOADED = { status: 503, message: 'overloaded', retry_after_ms: 20 }
 describe('a model that fails', () => {
   it.concurrent('temporarily is retried, and the answer reports the retries', async () => {
     const { events } = await play({ text: 'at last', error: { ...OVERLOADED, times: 2 } })
-    expect(compactTypes(events)).toEqual(firstTurnTypes('before_text', 'before_text'))
+    expect(compactTypes(events)).toEqual(firstTurnTypes('failed_before_text', 'failed_before_text'))
     expect(answerOf(events)).toBe('at last')
     expect(generationOf(events)).toMatchObject({ success: true, retry: { attempts: 2, total_wait_ms: 40 } })
+    const error = 'llmsim answered 503: overloaded'
+    expect(ofType(events, 'reason.retrying').map(({ data }) => data)).toEqual([
+      { attempt: 1, error, retry_after_ms: 20 },
+      { attempt: 2, error, retry_after_ms: 20 },
+    ])
   })
 
   it.concurrent('is retried with growing delays when it does not say how long to wait', async () => {
@@ -46,6 +64,27 @@ describe('a model that fails', () => {
     expect(retry.total_wait_ms).toBeGreaterThanOrEqual(750)
     const starts = ofType(events, 'output.message.started').map((event) => Date.parse(event.ts))
     expect((starts[2] ?? 0) - (starts[0] ?? 0)).toBeGreaterThanOrEqual(retry.total_wait_ms)
+  })
+
+  it.concurrent('says so at once in the record and in Temporal, and waits for minutes at most', async () => {
+    const error = { status: 429, message: 'slow down', retry_after_ms: 3_600_000, times: 1 }
+    const id = await createScriptedSession(service.url, [{ text: 'at last', error }])
+    const turnId = turnIdOf(await post(service.url, id))
+    const begun = await waitForEvent(service.url, id, 'reason.retrying')
+    const [started, retrying] = begun.slice(-2)
+    expect(started).toMatchObject({ type: 'output.message.started', context: retrying.context })
+    expect(retrying.data).toEqual({
+      attempt: 1,
+      error: 'llmsim answered 429: slow down (it asks for a pause of 3600 s)',
+      retry_after_ms: 300_000,
+    })
+    await withClient(service, async (client) => {
+      const details = () => client.workflow.getHandle(turnId).query('__temporal_workflow_metadata')
+      const told = /iteration 1 · attempt 1 failed; the model is asked again at 20\d\d-/
+      await waitFor(async () => told.test(JSON.stringify(await details())), 'the details in Temporal')
+    })
+    await cancel(service.url, id)
+    expect(typesOf(await listEvents(service.url, id)).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])
   })
 
   it.concurrent('permanently fails the turn with a reason, and the next message is answered', async () => {
@@ -72,7 +111,7 @@ describe('a model that fails', () => {
   it.concurrent('half-way through its answer starts over', async () => {
     const error = { ...OVERLOADED, times: 1, after_text: true }
     const { events } = await play({ text: 'one two three four', tokens_per_second: 20, error })
-    expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
+    expect(compactTypes(events)).toEqual(firstTurnTypes('failed_in_text'))
     const execIds = ofType(events, 'output.message.started').map((event) => event.context.exec_id)
     expect(new Set(execIds).size).toBe(2)
     expect(answerOf(events)).toBe('one two three four')

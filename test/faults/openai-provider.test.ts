@@ -73,7 +73,7 @@ describe('an OpenAI-compatible provider in the environment', () => {
       { text: ['Half', ' an'], end: 'stalled' },
       { text: ['A whole answer'] },
     )
-    expect(compactTypes(events)).toEqual(firstTurnTypes('in_text', 'in_text', 'in_text'))
+    expect(compactTypes(events)).toEqual(firstTurnTypes('failed_in_text', 'failed_in_text', 'failed_in_text'))
     expect(answerOf(events)).toBe('A whole answer')
   })
 

@@ -88,7 +88,7 @@ describe('a monitoring stream', () => {
       reasons: [],
       workers: 1,
       task_queue_backlog: 0,
-      turns: { running: 0, failed: 0 },
+      turns: { running: 0, failed: 0, retrying: 0 },
       executions: { running: expect.any(Number), failed: 0 },
     })
   })
@@ -125,6 +125,18 @@ describe('a monitoring stream', () => {
     await call(service.url, 'POST', `/v1/sessions/${id}/cancel`)
     await waitFor(async () => snapshotsOf(stream).at(-1)?.health.turns.running === 0, 'the turn to have ended')
     expect(snapshotsOf(stream).at(-1)?.health).toMatchObject({ status: 'healthy', turns: { failed: 0 } })
+    stream.close()
+  })
+
+  it('counts a turn while its model is asked again', async () => {
+    const stream = await open(service)
+    await untilHealthy(stream)
+    const error = { status: 503, message: 'no', retry_after_ms: 60_000 }
+    const id = await createScriptedSession(service.url, [{ error }])
+    await post(service.url, id)
+    await untilHealth(stream, ({ turns }) => turns.retrying === 1)
+    await call(service.url, 'POST', `/v1/sessions/${id}/cancel`)
+    await waitFor(async () => snapshotsOf(stream).at(-1)?.health.turns.retrying === 0, 'the turn to have ended')
     stream.close()
   })
 
@@ -197,7 +209,7 @@ describe('Temporal away', () => {
           reasons: ['Temporal does not answer.'],
           workers: null,
           task_queue_backlog: null,
-          turns: none,
+          turns: { ...none, retrying: 0 },
           executions: none,
         })
         const other = await open(service)

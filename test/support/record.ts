@@ -29,7 +29,7 @@ export function expectSoundRecord(events: Json[]): void {
 
 function expectSoundTurn(events: Json[]): void {
   const once = events.filter((event) => !REPEATABLE.includes(event.type))
-  const keys = once.map((event) => `${event.type} ${event.context.span_id ?? ''}`)
+  const keys = once.map(({ type, context, data }) => `${type} ${context.span_id ?? ''} ${data.attempt ?? ''}`)
   expect(keys).toEqual([...new Set(keys)])
   const end = events.findIndex((event) => TURN_END.includes(event.type))
   // session.idled belongs to the session and follows the end of its last turn.
@@ -72,8 +72,14 @@ function expectOneTurnAtATime(events: Json[]): void {
   expect(order).toEqual([...new Set(order)])
 }
 
-/** Point at which an attempt at the answer was interrupted. */
-export type Interruption = 'before_text' | 'in_text'
+/** Events of an attempt at the answer that a killed worker interrupted, or that failed. */
+const INTERRUPTED = {
+  before_text: ['output.message.started'],
+  in_text: ['output.message.started', 'output.message.delta'],
+  failed_before_text: ['output.message.started', 'reason.retrying'],
+  failed_in_text: ['output.message.started', 'output.message.delta', 'reason.retrying'],
+}
+export type Interruption = keyof typeof INTERRUPTED
 
 /** Returns the event types of a session's first plain turn, with consecutive deltas counted as one. */
 export const firstTurnTypes = (...interruptions: Interruption[]): string[] => [
@@ -82,9 +88,7 @@ export const firstTurnTypes = (...interruptions: Interruption[]): string[] => [
   'session.activated',
   'turn.started',
   'reason.started',
-  ...interruptions.flatMap((where) =>
-    where === 'in_text' ? ['output.message.started', 'output.message.delta'] : ['output.message.started'],
-  ),
+  ...interruptions.flatMap((where) => INTERRUPTED[where]),
   'output.message.started',
   'output.message.delta',
   'llm.generation',

@@ -1,6 +1,8 @@
+import type { EventData } from '../../../contract/events.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { attemptStep } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
@@ -25,6 +27,13 @@ export const reasonStartedEvent = ({ context }: ModelCall): NewEvent => ({
 export const answerStartedEvent = ({ context }: ModelCall): NewEvent => ({
   type: 'output.message.started',
   data: { turn_id: toId('turn', context.turnId), model: context.model.name },
+})
+
+/** Returns the report of a failed attempt. It has a step of its own, so each attempt is recorded once. */
+export const retryingEvent = ({ iteration }: ModelCall, data: EventData<'reason.retrying'>): NewEvent => ({
+  type: 'reason.retrying',
+  step: attemptStep(iteration, data.attempt),
+  data,
 })
 
 export function generationEvent(call: ModelCall, answer: Answer | { error: string }): NewEvent {
@@ -54,6 +63,21 @@ export function generationEvent(call: ModelCall, answer: Answer | { error: strin
     },
   }
 }
+
+/** Returns the events of a model call that has no answer. */
+export const callFailedEvents = (call: ModelCall, error: string): NewEvent[] => [
+  generationEvent(call, { error }),
+  {
+    type: 'reason.completed',
+    data: {
+      success: false,
+      has_tool_calls: false,
+      tool_call_count: 0,
+      error,
+      duration_ms: Date.now() - call.startedAt,
+    },
+  },
+]
 
 const outcome = (answer: Answer) => ({
   time_to_first_token_ms: answer.firstPartMs,

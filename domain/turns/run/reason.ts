@@ -1,19 +1,28 @@
 import { storableText } from '../../../lib/postgres-text.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { reasonStep } from '../../events/steps.ts'
+import { withLockedSession } from '../../events/transaction.ts'
 import { newUuid } from '../../ids.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
 import { startNext, startNextOf } from '../queue.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
-import { type Attempt, appendAs, hasTooManyClaims, whileTurnRuns } from './attempt.ts'
+import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import type { ModelCall } from './model-call.ts'
-import { answerEvents, answerStartedEvent, generationEvent, reasonStartedEvent } from './reason-events.ts'
-import { retryDelayMs } from './retry-delay.ts'
+import {
+  answerEvents,
+  answerStartedEvent,
+  callFailedEvents,
+  generationEvent,
+  reasonStartedEvent,
+  retryingEvent,
+} from './reason-events.ts'
+import { longPause, retryDelayMs } from './retry-delay.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
 import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
 
@@ -24,7 +33,8 @@ export type Reasoned =
   /** The turn is over; nothing more may be written. */
   | { outcome: 'ended' }
   | { outcome: 'failed'; code: TurnErrorCode }
-  | { outcome: 'retry'; afterMs: number }
+  /** The model failed for the n-th time in a row and is to be asked again. */
+  | { outcome: 'retry'; failures: number; afterMs: number }
 
 const MAX_MODEL_CALLS = 5
 
@@ -101,29 +111,39 @@ async function previousAct({ deps, context, iteration }: ModelCall): Promise<New
 
 /** Marks events as the step's own, as opposed to those of the whole turn. */
 const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
-  events.map((event) => ({ ...event, step, execId }))
+  events.map((event) => ({ step, execId, ...event }))
 
 const append = ({ deps, context, step, attempt }: ModelCall, events: NewEvent[]) =>
   appendAs(deps, context, step, attempt, events)
 
-/** Counts the failure in the record, where the next attempt finds it. The last failure is shown to the user. */
+/**
+ * Counts the failure in the record, where the next attempt finds it, together with the event that reports it. The last
+ * failure is shown to the user.
+ */
 async function recordFailure(call: ModelCall, error: ModelError): Promise<Reasoned> {
-  const { deps, context, step, attempt } = call
-  const failures = context.attempts.failures + 1
-  const sentence = storableText(error.message)
-  const isLast = !error.retryable || failures >= MAX_MODEL_CALLS
-  const afterMs = isLast ? 0 : retryDelayMs(failures, error.retryAfterMs)
-  await deps.db.turnStep.updateMany({
-    where: { turnId: context.turnId, step, fence: attempt.fence },
-    data: { failures, waitedMs: { increment: afterMs }, error: sentence },
+  const failures = call.context.attempts.failures + 1
+  const sentence = storableText(error.message) + longPause(error.retryAfterMs)
+  const afterMs = error.retryable && failures < MAX_MODEL_CALLS ? retryDelayMs(failures, error.retryAfterMs) : undefined
+  const events =
+    afterMs === undefined
+      ? callFailedEvents(call, sentence)
+      : [retryingEvent(call, { attempt: failures, error: sentence, retry_after_ms: afterMs })]
+  await countFailure(call, own(call, events), { failures, waitedMs: { increment: afterMs ?? 0 }, error: sentence })
+  return afterMs === undefined ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'retry', failures, afterMs }
+}
+
+/** Records events and the state of the step in one transaction. Throws `RightLost` when the attempt may not write. */
+async function countFailure(
+  { deps, context, step, attempt: { fence } }: ModelCall,
+  events: NewEvent[],
+  state: Prisma.TurnStepUpdateInput,
+): Promise<void> {
+  const appended = await withLockedSession(deps, context, async (session) => {
+    const appended = await session.append(context.turnId, events, { step, fence })
+    if (appended.outcome === 'appended') {
+      await session.db.turnStep.update({ where: { turnId_step: { turnId: context.turnId, step } }, data: state })
+    }
+    return appended.outcome
   })
-  if (!isLast) return { outcome: 'retry', afterMs }
-  const failed = { success: false, has_tool_calls: false, tool_call_count: 0, error: sentence }
-  const duration_ms = Date.now() - call.startedAt
-  const events: NewEvent[] = [
-    generationEvent(call, { error: sentence }),
-    { type: 'reason.completed', data: { ...failed, duration_ms } },
-  ]
-  await append(call, own(call, events))
-  return { outcome: 'failed', code: 'llm_error' }
+  if (appended !== 'appended') throw new RightLost(appended ?? 'session_gone')
 }

@@ -3,6 +3,10 @@ const MOST_DELAY_MS = 30_000
 /** Upper limit on a provider's Retry-After, which may be longer than a turn can wait. */
 const MOST_RETRY_AFTER_MS = 5 * 60_000
 
+/** Returns how long the provider asks to wait, in words, when that is longer than the service waits. Else ''. */
+export const longPause = (retryAfterMs = 0): string =>
+  retryAfterMs > MOST_RETRY_AFTER_MS ? ` (it asks for a pause of ${Math.ceil(retryAfterMs / 1000)} s)` : ''
+
 /** Returns the delay in ms after the n-th failure in a row: the provider's own, else exponential with jitter. */
 export function retryDelayMs(failures: number, retryAfterMs: number | undefined, random = Math.random): number {
   if (retryAfterMs !== undefined) return Math.min(Math.max(retryAfterMs, 0), MOST_RETRY_AFTER_MS)

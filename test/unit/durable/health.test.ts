@@ -1,13 +1,14 @@
 import { DurableHealth } from '../../../contract/durable.ts'
-import { judgeHealth, type TemporalHealth } from '../../../domain/durable/health.ts'
+import { judgeHealth, type ServiceHealth } from '../../../domain/durable/health.ts'
 
-const FINE: TemporalHealth = {
+const FINE: ServiceHealth = {
   workers: 2,
   backlog: { tasks: 0, oldestMs: 0 },
   turns: { running: 3, failed: 0, ended: 40 },
   executions: { running: 0, failed: 0, ended: 0 },
+  retrying: 0,
 }
-const judge = (differing: Partial<TemporalHealth>) => {
+const judge = (differing: Partial<ServiceHealth>) => {
   const health = judgeHealth({ ...FINE, ...differing })
   DurableHealth.parse(health)
   return health
@@ -20,7 +21,7 @@ describe('the health of durable execution', () => {
       reasons: [],
       workers: 2,
       task_queue_backlog: 0,
-      turns: { running: 3, failed: 0 },
+      turns: { running: 3, failed: 0, retrying: 0 },
       executions: { running: 0, failed: 0 },
     })
   })
@@ -30,12 +31,12 @@ describe('the health of durable execution', () => {
   })
 
   it('is degraded when Temporal says nothing, and unknown values are not 0', () => {
-    expect(judge({ workers: null, backlog: null, turns: null, executions: null })).toEqual({
+    expect(judge({ workers: null, backlog: null, turns: null, executions: null, retrying: null })).toEqual({
       status: 'degraded',
       reasons: ['Temporal does not answer.'],
       workers: null,
       task_queue_backlog: null,
-      turns: { running: null, failed: null },
+      turns: { running: null, failed: null, retrying: null },
       executions: { running: null, failed: null },
     })
   })

@@ -1,5 +1,5 @@
 import type { DurableSnapshot } from '../../../contract/durable.ts'
-import type { TemporalHealth } from '../../../domain/durable/health.ts'
+import type { ServiceHealth } from '../../../domain/durable/health.ts'
 import { createMonitor } from '../../../domain/durable/monitor.ts'
 import { waitFor } from '../../support/http.ts'
 
@@ -8,13 +8,13 @@ const POLL_MS = 20
 /** Creates a fake Temporal that reports `workers`. Reads wait for `answer`. */
 function createFake(pollMs = POLL_MS) {
   const fake = { workers: 1, reads: 0, underWay: 0, mostUnderWay: 0, answer: Promise.resolve() }
-  const read = async (): Promise<TemporalHealth> => {
+  const read = async (): Promise<ServiceHealth> => {
     fake.reads++
     fake.mostUnderWay = Math.max(fake.mostUnderWay, ++fake.underWay)
     await fake.answer
     fake.underWay--
     const none = { running: 0, failed: 0, ended: 0 }
-    return { workers: fake.workers, backlog: { tasks: 0, oldestMs: 0 }, turns: none, executions: none }
+    return { workers: fake.workers, backlog: { tasks: 0, oldestMs: 0 }, turns: none, executions: none, retrying: 0 }
   }
   return { fake, monitor: createMonitor(read, pollMs) }
 }

@@ -37,6 +37,7 @@ const expected: Record<EventType, Case[]> = {
     [{ success: false, error: 'It broke.', usage: null }, {}],
     [{ success: false, error: 'It broke.' }, {}],
   ],
+  'reason.retrying': [[{ attempt: 1, error: 'It broke.' }, {}]],
   'reason.thinking.started': [[{}, {}]],
   'reason.thinking.delta': [[{ delta: 'so' }, { mayRepeat: true }]],
   'reason.thinking.completed': [[{ thinking: 'so' }, {}]],

@@ -1,10 +1,19 @@
-import { actStep, callStep, callSteps, parseStep, reasonStep } from '../../../domain/events/steps.ts'
+import {
+  actStep,
+  attemptStep,
+  callStep,
+  callSteps,
+  ownStep,
+  parseStep,
+  reasonStep,
+} from '../../../domain/events/steps.ts'
 
 describe('the names of steps', () => {
   it('are those in the record of earlier releases', () => {
     expect(reasonStep(1)).toBe('reason:1')
     expect(actStep(12)).toBe('act:12')
     expect(callStep(3, 'call_abc')).toBe('tool:3:call_abc')
+    expect(attemptStep(3, 2)).toBe('reason:3:2')
     expect(callSteps(3)).toBe('tool:3:%')
   })
 
@@ -14,6 +23,11 @@ describe('the names of steps', () => {
     for (const callId of ['call_1', 'a:b:c', ':', 'reason:1', '%_', 'two\nlines']) {
       expect(parseStep(callStep(2, callId))).toEqual({ kind: 'tool', iteration: 2, callId })
     }
+  })
+
+  it('belong to the step that they are about', () => {
+    expect(ownStep(attemptStep(3, 2))).toBe(reasonStep(3))
+    for (const step of ['', reasonStep(3), actStep(2), callStep(1, 'reason:1:2')]) expect(ownStep(step)).toBe(step)
   })
 
   it('are distinguished from other strings', () => {
