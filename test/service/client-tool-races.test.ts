@@ -50,17 +50,30 @@ describe('a turn on its way to waiting for its client', () => {
     }
   })
 
-  it('has nothing pending and takes no result while the tools of the service still run', async () => {
-    const calls = [...callsOf('ask'), { id: 'own', name: 'wait', arguments: { ms: 4000 } }]
-    const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('ask')] }
+  it.each([
+    ['some', ['first'], [['second']]],
+    ['all', ['first', 'second'], []],
+  ])('keeps %s of the results that come while the tools of the service still run', async (_, early, requested) => {
+    const calls = [...callsOf('first', 'second'), { id: 'own', name: 'wait', arguments: { ms: 2000 } }]
+    const agent = { capabilities: [{ ref: 'lab' }], tools: [clientTool('first'), clientTool('second')] }
     const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'done' }], agent)
     await post(api, id)
     await waitForEvent(api, id, 'tool.started')
     expect(await listTurns(api, id)).toEqual([expect.objectContaining({ status: 'active', pending_tool_calls: [] })])
-    expectError(await submit(api, id, [RESULT]), 409, 'not waiting for tool results')
-    await waitForEvent(api, id, 'tool.call_requested')
-    expect((await submit(api, id, [RESULT])).status).toBe(200)
-    expectSoundRecord(await waitUntilIdle(api, id))
+    const results = early.map((tool_call_id) => ({ tool_call_id, result: 1 }))
+    expectError(await submit(api, id, [...results, { tool_call_id: 'own', result: 1 }]), 400, 'own is not pending')
+    expect((await submit(api, id, results)).body).toEqual({ accepted: results.length, status: 'active' })
+    expectError(await submit(api, id, results), requested.length > 0 ? 400 : 409, 'not')
+    for (const ids of requested) {
+      await waitForEvent(api, id, 'tool.call_requested')
+      const rest = ids.map((tool_call_id) => ({ tool_call_id, result: 1 }))
+      expect((await submit(api, id, rest)).body).toEqual({ accepted: rest.length, status: 'active' })
+    }
+    const events = await waitUntilIdle(api, id)
+    expectSoundRecord(events)
+    const asked = events.filter(({ type }) => type === 'tool.call_requested')
+    expect(asked.map(({ data }) => data.tool_calls.map((call: Json) => call.id))).toEqual(requested)
+    expect(await statusesOf(id)).toEqual(['completed'])
   })
 
   it('can be cancelled at every stage, and the next turn runs', async () => {

@@ -5,7 +5,7 @@ import type { SettleOutcome, TurnInput } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
 import { conflict, invalid, notFound } from '../../errors.ts'
-import { appendEvents, type NewEvent } from '../../events/append.ts'
+import type { NewEvent } from '../../events/append.ts'
 import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import {
@@ -22,21 +22,18 @@ import {
 import { loadTurnAlone } from '../run/turn-context.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
-/** Requests the client's answers to the calls that wait for it; from then on the turn waits. Idempotent. */
+/**
+ * Requests the client's answers to the calls that it has not answered yet; from then on the turn waits. Without such
+ * calls it does not wait. Idempotent.
+ */
 export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> {
-  const act = await readAct(deps.db, turn.turnId, iteration)
-  if (act === undefined) return { outcome: 'ended' }
-  const asked = act.calls.filter(awaitsClient)
-  if (asked.length > 0) {
-    await appendEvents(deps, turn, [
-      {
-        type: 'tool.call_requested',
-        step: actStep(iteration),
-        execId: act.execId,
-        data: { tool_calls: asked.map(presentRequested) },
-      },
-    ])
-  }
+  await withLockedSession(deps, turn, async ({ db, append }) => {
+    const act = await readAct(db, turn.turnId, iteration)
+    const asked = act?.calls.filter(awaitsClient) ?? []
+    if (act === undefined || asked.length === 0) return
+    const data = { tool_calls: asked.map(presentRequested) }
+    await append(turn.turnId, [{ type: 'tool.call_requested', step: actStep(iteration), execId: act.execId, data }])
+  })
   return settleCalls(deps, turn, iteration)
 }
 
@@ -80,10 +77,11 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
 }
 
 /**
- * Records results for calls that a waiting turn requested from its client. The turn continues when the last one is in.
- * All or none of a request's results are accepted. Throws `not_found` for a session that the caller does not have,
- * `conflict` when the session does not wait, `invalid` for a malformed approval and for a result that answers no
- * pending call or answers one twice.
+ * Records results for calls that the client is to answer. A turn that waits continues when the last one is in. A client
+ * may answer as soon as it sees the model's calls, before the turn waits: then the turn does not ask for these. All or
+ * none of a request's results are accepted. Throws `not_found` for a session that the caller does not have, `conflict`
+ * when no call is pending, `invalid` for a malformed approval and for a result that answers no pending call or answers
+ * one twice.
  */
 export async function submitToolResults(
   deps: Deps,
@@ -93,29 +91,28 @@ export async function submitToolResults(
 ): Promise<SubmitToolResultsResponse> {
   const where = { organizationId: actor.organizationId, sessionId }
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
-    const turnId = await waitingTurn(db, sessionId)
-    const act = turnId === undefined ? undefined : await readAct(db, turnId)
-    if (turnId === undefined || act === undefined) throw conflict('The session is not waiting for tool results')
+    const turn = await runningTurn(db, sessionId)
+    const act = turn && (await readAct(db, turn.id))
+    const pending = act?.calls.filter(awaitsClient).length ?? 0
+    if (!turn || !act || pending === 0) throw conflict('The session is not waiting for tool results')
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
-    const appended = await append(turnId, events)
+    const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw conflict('The session is not waiting for tool results any more')
-    const pending = act.calls.filter(awaitsClient).length - results.length
-    return { turnId, isComplete: pending === 0, at: appended.at }
+    return { turn, isComplete: pending === results.length, at: appended.at }
   })
   if (submitted === undefined) throw notFound('Session')
-  const { turnId, isComplete, at } = submitted
-  if (isComplete) notifyWorkflow(deps, { turnId, hasEnded: false, noticeDueAt: at })
-  return { accepted: results.length, status: isComplete ? 'active' : 'waitingfortoolresults' }
+  const { turn, isComplete, at } = submitted
+  const isWaiting = turn.status === 'waiting'
+  if (isWaiting && isComplete) notifyWorkflow(deps, { turnId: turn.id, hasEnded: false, noticeDueAt: at })
+  return { accepted: results.length, status: isWaiting && !isComplete ? 'waitingfortoolresults' : 'active' }
 }
 
-async function waitingTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | undefined> {
-  const turn = await db.turn.findFirst({
-    where: { sessionId, finishedAt: null, status: 'waiting' },
-    select: { id: true },
+const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
+  db.turn.findFirst({
+    where: { sessionId, finishedAt: null, status: { in: ['active', 'waiting'] } },
+    select: { id: true, status: true },
   })
-  return turn?.id
-}
 
 type SubmittedResult = SubmitToolResultsRequest['tool_results'][number]
 
