@@ -19,9 +19,12 @@ export type Uuid<Kind extends string> = string & z.core.$brand<Kind>
 /** Returns an id's form on the wire: `session_<32 hex>` for `session` and a UUID. */
 export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
 
+/** Returns the UUID of an id in its form on the wire, and a plain UUID unchanged. The id has to be valid. */
+export const fromId = (id: string): string =>
+  id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+
 // Asserts the type at the parsing boundary: the schemas below have validated the id.
-const toUuid = <Kind extends string>(id: string) =>
-  id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') as Uuid<Kind>
+const toUuid = <Kind extends string>(id: string) => fromId(id) as Uuid<Kind>
 
 /** Returns the schema of an id in an answer: `<prefix>_` and the 32 lower-case hex digits of a UUID. */
 export const wireId = (prefix: IdPrefix, ...alsoAccepted: string[]) => {

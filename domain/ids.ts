@@ -1,7 +1,7 @@
 import { v7 } from 'uuid'
 import type { Uuid } from '../contract/ids.ts'
 
-export { toId } from '../contract/ids.ts'
+export { fromId, toId } from '../contract/ids.ts'
 
 export const newUuid = (): string => v7()
 

@@ -17,7 +17,7 @@ import { toId } from '../contract/ids.ts'
 import type { Retention } from '../domain/deps.ts'
 import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
-import { RESUME_SIGNAL, TURN_WORKFLOW } from '../workflows/messages.ts'
+import { RESUME_SIGNAL, TURN_WORKFLOW, type TurnInput } from '../workflows/messages.ts'
 import type { Config } from './config.ts'
 import { keepRetentionSchedule } from './schedules.ts'
 import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
@@ -165,7 +165,13 @@ const OPEN = ['RUNNING', 'PAUSED']
 function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTurn) {
   return {
     workflowId: toId('turn', turnId),
-    args: [{ organizationId, sessionId, turnId }],
+    args: [
+      {
+        organizationId: toId('org', organizationId),
+        sessionId: toId('session', sessionId),
+        turnId: toId('turn', turnId),
+      } satisfies TurnInput,
+    ],
     workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,

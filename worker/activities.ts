@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
+import { fromId } from '../domain/ids.ts'
 import { deleteExpired } from '../domain/retention.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
 import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
@@ -8,6 +9,7 @@ import { failTurn } from '../domain/turns/control/fail-turn.ts'
 import type { Attempt } from '../domain/turns/run/attempt.ts'
 import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
+import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import type {
   FailOutcome,
   ReasonOutcome,
@@ -37,16 +39,24 @@ const HEARTBEAT_MS = 1000
 
 export const createActivities = (deps: Deps): TurnActivities & RetentionActivities => ({
   reason: (turn, iteration, retries) =>
-    run(deps, async () => toOutcome(await heartbeating((attempt) => reason(deps, turn, iteration, attempt)), retries)),
+    run(deps, async () =>
+      toOutcome(await heartbeating((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
+    ),
   runTool: (turn, iteration, position) =>
-    run(deps, () => heartbeating((attempt) => runTool(deps, turn, iteration, position, attempt))),
-  failTool: (turn, iteration, position) => run(deps, () => failTool(deps, turn, iteration, position)),
-  requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, turn, iteration)),
+    run(deps, () => heartbeating((attempt) => runTool(deps, place(turn), iteration, position, attempt))),
+  failTool: (turn, iteration, position) => run(deps, () => failTool(deps, place(turn), iteration, position)),
+  requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, place(turn), iteration)),
   settleCalls: (turn, iteration, isOverdue) =>
-    run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, turn, iteration)),
-  failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, turn, iteration, code)),
-  cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, turn)),
+    run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, place(turn), iteration)),
+  failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, place(turn), iteration, code)),
+  cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, place(turn))),
   deleteExpired: () => run(deps, () => heartbeating(({ signal }) => deleteExpired(deps, signal))),
+})
+
+const place = ({ organizationId, sessionId, turnId }: TurnInput): TurnPlace => ({
+  organizationId: fromId(organizationId),
+  sessionId: fromId(sessionId),
+  turnId: fromId(turnId),
 })
 
 function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {

@@ -1,6 +1,9 @@
 /** Messages between the service and its workflows. They contain ids and outcomes, never content. */
 
-/** The input of the workflow `turn`. All ids are plain UUIDs; the workflow's own id is the turn's wire id. */
+/**
+ * The input of the workflow `turn`: ids as the API writes them, so that one can be pasted into a search. Turns that began
+ * on an early version have plain UUIDs. The workflow's own id is the turn's.
+ */
 export type TurnInput = { organizationId: string; sessionId: string; turnId: string }
 
 /** Outcome of a turn. `failed` is for turns that began on an early version: now a failed turn fails its workflow. */

@@ -1,7 +1,7 @@
-import type { TurnInput } from '../../workflows/messages.ts'
+import type { TurnPlace } from './turn-place.ts'
 
 /** A turn to start. `agentId`, a plain UUID, only labels the workflow in Temporal. */
-export type StartedTurn = TurnInput & { agentId: string | null }
+export type StartedTurn = TurnPlace & { agentId: string | null }
 
 /** Starts the workflow of a turn unless it is already started. Rejects when Temporal does not answer in time. */
 export type TurnStarter = (turn: StartedTurn) => Promise<void>

@@ -150,6 +150,15 @@ describe("Temporal's history of a turn", () => {
     expect(statuses).toEqual(['COMPLETED', 'COMPLETED', 'CANCELLED', 'FAILED'])
   })
 
+  it('has the ids as the API writes them', async () => {
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${sessionId}`)
+    for (const turnId of turnIds) {
+      const { events } = await readHistory(turnId)
+      const [started] = events.flatMap((event) => event.workflowExecutionStartedEventAttributes?.input ?? [])
+      expect(readable(started)).toContain(JSON.stringify({ organizationId: body.organization_id, sessionId, turnId }))
+    }
+  })
+
   it('says what happened in words', async () => {
     const [answered = '', withTools = ''] = turnIds
     const { text } = await readHistory(answered)

@@ -1,7 +1,6 @@
 import type { SessionId, TurnId } from '../../../contract/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import type { TurnStatus } from '../../../prisma/generated/client.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
 import { notFound } from '../../errors.ts'
@@ -12,6 +11,7 @@ import { presentUsage } from '../../usage.ts'
 import { endOpenCalls } from '../calls.ts'
 import { nextTurn } from '../queue.ts'
 import { startTurnSoon } from '../start.ts'
+import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
 /** A cancelled turn, with the data to notify its workflow once the transaction is committed. */
@@ -40,7 +40,7 @@ export async function cancelTurns(
 }
 
 /** Cancels the turn of a workflow that was cancelled in Temporal. Does nothing when the turn has ended. */
-export async function cancelOwnTurn(deps: Deps, turn: TurnInput): Promise<void> {
+export async function cancelOwnTurn(deps: Deps, turn: TurnPlace): Promise<void> {
   await cancelAndGoOn(deps, turn, turn.turnId, OPERATOR_REASON)
 }
 

@@ -1,7 +1,7 @@
 import type { SessionId } from '../../../contract/ids.ts'
 import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { SettleOutcome, TurnInput } from '../../../workflows/messages.ts'
+import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
 import { conflict, invalid, notFound } from '../../errors.ts'
@@ -20,13 +20,14 @@ import {
   readAct,
 } from '../calls.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
+import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
 /**
  * Requests the client's answers to the calls that it has not answered yet; from then on the turn waits. Without such
  * calls it does not wait. Idempotent.
  */
-export async function requestCalls(deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> {
+export async function requestCalls(deps: Deps, turn: TurnPlace, iteration: number): Promise<SettleOutcome> {
   await withLockedSession(deps, turn, async ({ db, append }) => {
     const act = await readAct(db, turn.turnId, iteration)
     const asked = act?.calls.filter(awaitsClient) ?? []
@@ -38,16 +39,16 @@ export async function requestCalls(deps: Deps, turn: TurnInput, iteration: numbe
 }
 
 /** Checks whether all of the client's answers are in. Idempotent. */
-export const settleCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+export const settleCalls = (deps: Deps, turn: TurnPlace, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'wait')
 
 /** Records a timeout for each missing answer when the waiting time is over; the turn then continues. Idempotent. */
-export const settleOverdueCalls = (deps: Deps, turn: TurnInput, iteration: number): Promise<SettleOutcome> =>
+export const settleOverdueCalls = (deps: Deps, turn: TurnPlace, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'give_up')
 
 async function settle(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   iteration: number,
   whenMissing: 'wait' | 'give_up',
 ): Promise<SettleOutcome> {

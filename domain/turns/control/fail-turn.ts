@@ -1,5 +1,5 @@
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { FailOutcome, TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
+import type { FailOutcome, TurnErrorCode } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
@@ -8,6 +8,7 @@ import { endOpenCalls } from '../calls.ts'
 import { startNext } from '../queue.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import { turnStartedEvents } from '../run/turn-events.ts'
+import type { TurnPlace } from '../turn-place.ts'
 
 const SENTENCES: Record<TurnErrorCode, string> = {
   llm_error: 'The model could not answer.',
@@ -23,7 +24,7 @@ const SENTENCES: Record<TurnErrorCode, string> = {
  */
 export async function failTurn(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   iteration: number,
   code: TurnErrorCode,
 ): Promise<FailOutcome> {
@@ -52,7 +53,7 @@ export async function failTurn(
 /** Reads the latest execution of a reason step, or makes one up for a step that never began. */
 async function lastExecution(
   db: Prisma.TransactionClient,
-  { sessionId, turnId }: TurnInput,
+  { sessionId, turnId }: TurnPlace,
   step: string,
 ): Promise<string> {
   const [row] = await db.$queryRaw<{ execId: string }[]>`
@@ -64,7 +65,7 @@ async function lastExecution(
 }
 
 /** Reads how the turn ended when it was not failed here: an earlier attempt failed it, or it ended in another way. */
-async function readOutcome(deps: Deps, { turnId }: TurnInput): Promise<FailOutcome> {
+async function readOutcome(deps: Deps, { turnId }: TurnPlace): Promise<FailOutcome> {
   const [row] = await deps.db.$queryRaw<{ status: string }[]>`
     SELECT status::text FROM turns WHERE id = ${turnId}::uuid`
   return row?.status === 'failed' || row?.status === 'completed' ? row.status : 'ended'

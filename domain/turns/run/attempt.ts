@@ -1,6 +1,6 @@
-import type { TurnInput } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
 import { type Appended, appendEvents, type NewEvent } from '../../events/append.ts'
+import type { TurnPlace } from '../turn-place.ts'
 
 /** One attempt at a step of a turn. */
 export type Attempt = {
@@ -28,7 +28,7 @@ export class RightLost extends Error {
 /** Appends events as this attempt of the step. Throws `RightLost` when the attempt may not write. */
 export async function appendAs(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   step: string,
   attempt: Attempt,
   events: NewEvent[],
@@ -46,7 +46,7 @@ export async function appendAs(
  */
 export async function whileTurnRuns<T>(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   attempt: Attempt,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T | 'ended'> {

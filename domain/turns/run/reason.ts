@@ -1,6 +1,6 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { TurnErrorCode, TurnInput } from '../../../workflows/messages.ts'
+import type { TurnErrorCode } from '../../../workflows/messages.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -10,6 +10,7 @@ import { newUuid } from '../../ids.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
 import { startNext, startNextOf } from '../queue.ts'
+import type { TurnPlace } from '../turn-place.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
@@ -43,7 +44,7 @@ const MAX_MODEL_CALLS = 5
  * also ends it, in the transaction that records the answer. Safe to run again after any interruption, even while the
  * earlier run is still alive.
  */
-export async function reason(deps: Deps, turn: TurnInput, iteration: number, attempt: Attempt): Promise<Reasoned> {
+export async function reason(deps: Deps, turn: TurnPlace, iteration: number, attempt: Attempt): Promise<Reasoned> {
   const step = reasonStep(iteration)
   const context = await loadTurn(deps, turn, step)
   if (context === null) return { outcome: 'ended' }

@@ -1,12 +1,13 @@
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
-import type { ToolOutcome, TurnInput } from '../../../workflows/messages.ts'
+import type { ToolOutcome } from '../../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
 import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
+import type { TurnPlace } from '../turn-place.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
@@ -21,7 +22,7 @@ const RECORD_AGAIN_MS = 500
 /** Runs one call of a reason step and records its result. Whatever the tool does, the turn continues. */
 export async function runTool(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   iteration: number,
   position: number,
   attempt: Attempt,
@@ -46,7 +47,7 @@ export async function runTool(
  * Records a result, and retries while the database is unavailable, so that a short outage does not make the tool run
  * again. A repeated event is recorded once.
  */
-async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: Attempt, result: NewEvent) {
+async function recordResult(deps: Deps, turn: TurnPlace, step: string, attempt: Attempt, result: NewEvent) {
   const until = Date.now() + RECORD_MS
   for (;;) {
     try {
@@ -60,7 +61,7 @@ async function recordResult(deps: Deps, turn: TurnInput, step: string, attempt: 
 }
 
 /** Records an error for a call whose runs have all failed because of errors in the service. */
-export async function failTool(deps: Deps, turn: TurnInput, iteration: number, position: number): Promise<void> {
+export async function failTool(deps: Deps, turn: TurnPlace, iteration: number, position: number): Promise<void> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined || call.isCompleted) return
   const execId = newUuid()
@@ -77,7 +78,7 @@ const UNRUNNABLE: CallResult = {
 
 async function resultOf(
   deps: Deps,
-  turn: TurnInput,
+  turn: TurnPlace,
   call: LoadedCall,
   claims: number,
   signal: AbortSignal,
@@ -164,7 +165,7 @@ type Row = Configuration & {
 /** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
 async function loadCall(
   deps: Deps,
-  { organizationId, sessionId, turnId }: TurnInput,
+  { organizationId, sessionId, turnId }: TurnPlace,
   iteration: number,
   position: number,
 ): Promise<LoadedCall | undefined> {

@@ -3,7 +3,6 @@ import { InputControls, type Message, textOf } from '../../../contract/messages.
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
 import { composePrompt } from '../../capabilities/prompt.ts'
 import { resolveCapabilities } from '../../capabilities/resolve.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
@@ -11,9 +10,10 @@ import { type ConversationPage, completeConversation, conversationSql } from '..
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import { type CatalogModel, defaultModel, findModel } from '../../llm/catalog.ts'
+import type { TurnPlace } from '../turn-place.ts'
 
 /** The data that a step of a turn works with. */
-export type TurnContext = TurnInput & {
+export type TurnContext = TurnPlace & {
   status: TurnStatus
   iterations: number
   usage: TokenUsage
@@ -82,17 +82,17 @@ export function configure(deps: Deps, row: Configuration): { systemPrompt: strin
 }
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */
-export const loadTurn = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+export const loadTurn = (deps: Deps, turn: TurnPlace, step: string): Promise<TurnContext | null> =>
   load(deps, turn, step, conversationSql(turn.turnId))
 
 /**
  * Loads the data of a step that calls no model: without the conversation, so that it works however long that is. Null
  * when the turn's session is gone.
  */
-export const loadTurnAlone = (deps: Deps, turn: TurnInput, step: string): Promise<TurnContext | null> =>
+export const loadTurnAlone = (deps: Deps, turn: TurnPlace, step: string): Promise<TurnContext | null> =>
   load(deps, turn, step, Prisma.sql`NULL`)
 
-async function load(deps: Deps, turn: TurnInput, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
+async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
   const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
   const messages = row.conversation
@@ -144,7 +144,7 @@ function inputText(messages: Message[], turnId: string): string {
 
 const readTurn = (
   deps: Deps,
-  { organizationId, sessionId, turnId }: TurnInput,
+  { organizationId, sessionId, turnId }: TurnPlace,
   step: string,
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`

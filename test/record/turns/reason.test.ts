@@ -3,7 +3,7 @@ import { newUuid } from '../../../domain/ids.ts'
 import { cancelOwnTurn } from '../../../domain/turns/control/cancel.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { type Reasoned, reason } from '../../../domain/turns/run/reason.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -12,7 +12,7 @@ import { startService, type TestService } from '../../support/service.ts'
 
 let service: TestService
 let deps: Deps
-let started: TurnInput[] = []
+let started: TurnPlace[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
   deps = withWorkflows(service.platform.deps, { startTurn: async (turn) => void started.push(turn) })
@@ -23,10 +23,10 @@ beforeEach(() => {
 afterAll(() => service.stop())
 
 /** Creates a session with a message for each step, and returns the turns that answer them. */
-async function createTurns(...steps: object[]): Promise<{ id: string; turns: TurnInput[]; turn: TurnInput }> {
+async function createTurns(...steps: object[]): Promise<{ id: string; turns: TurnPlace[]; turn: TurnPlace }> {
   const id = await createScriptedSession(service.url, steps)
   const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
-  const turns: TurnInput[] = []
+  const turns: TurnPlace[] = []
   for (const _ of steps) {
     const message = (await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))).body
     const organizationId = toUuid(body.organization_id)
@@ -37,7 +37,7 @@ async function createTurns(...steps: object[]): Promise<{ id: string; turns: Tur
   return { id, turns, turn }
 }
 
-const run = (turn: TurnInput, fence: number, signal = new AbortController().signal): Promise<Reasoned> =>
+const run = (turn: TurnPlace, fence: number, signal = new AbortController().signal): Promise<Reasoned> =>
   reason(deps, turn, 1, { fence, signal })
 
 const untilTold = (id: string, type: string, count: number) =>

@@ -3,7 +3,7 @@ import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/ids.ts'
 import { createMessage } from '../../../domain/messages/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { createSession, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
   service = await startService({ worker: false })
   started = []
   // Starting a workflow always fails as if Temporal were away. `started` collects the turns for which it was tried.
-  const startTurn = async ({ turnId }: TurnInput) => {
+  const startTurn = async ({ turnId }: TurnPlace) => {
     started.push(turnId)
     throw new Error('Temporal is away')
   }
@@ -27,9 +27,9 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-async function createTurns(count: number): Promise<TurnInput[]> {
+async function createTurns(count: number): Promise<TurnPlace[]> {
   const id = await createSession(service.url)
-  const turns: TurnInput[] = []
+  const turns: TurnPlace[] = []
   for (let turn = 0; turn < count; turn++) {
     const { turnUuid } = await createMessage(
       deps,
@@ -48,13 +48,13 @@ async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Prom
   return started.sort()
 }
 
-const idsOf = (...turns: (TurnInput | undefined)[]): string[] => turns.map((turn) => turn?.turnId ?? '').sort()
+const idsOf = (...turns: (TurnPlace | undefined)[]): string[] => turns.map((turn) => turn?.turnId ?? '').sort()
 
 describe('the sweeper', () => {
   it('starts the head of each queue, and nothing behind it', async () => {
     const [first, second] = [await createTurns(3), await createTurns(2)]
     expect(await sweep()).toEqual(idsOf(first[0], second[0]))
-    await failTurn(deps, first[0] as TurnInput, 1, 'timeout')
+    await failTurn(deps, first[0] as TurnPlace, 1, 'timeout')
     expect(await sweep()).toEqual(idsOf(first[1], second[0]))
   })
 
@@ -66,7 +66,7 @@ describe('the sweeper', () => {
 
   it('starts nothing that has ended', async () => {
     const turns = await createTurns(1)
-    await failTurn(deps, turns[0] as TurnInput, 1, 'timeout')
+    await failTurn(deps, turns[0] as TurnPlace, 1, 'timeout')
     expect(await sweep()).toEqual([])
   })
 

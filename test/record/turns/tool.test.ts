@@ -3,7 +3,7 @@ import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -32,7 +32,7 @@ afterAll(() => service.stop())
 const never = new AbortController().signal
 
 /** Creates a turn whose model has called one lab tool that has not run yet. */
-async function createCall(name: string, args: object = {}): Promise<{ id: string; turn: TurnInput }> {
+async function createCall(name: string, args: object = {}): Promise<{ id: string; turn: TurnPlace }> {
   const steps = [{ tool_calls: [{ id: 'one', name, arguments: args }] }, { text: 'done' }]
   const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }] })
   const session = (await call(service.url, 'GET', `/v1/sessions/${id}`)).body
@@ -43,7 +43,7 @@ async function createCall(name: string, args: object = {}): Promise<{ id: string
   return { id, turn }
 }
 
-const run = (turn: TurnInput, fence: number, signal = never) => runTool(deps, turn, 1, 0, { fence, signal })
+const run = (turn: TurnPlace, fence: number, signal = never) => runTool(deps, turn, 1, 0, { fence, signal })
 const untilRuns = (count: number): Promise<LabRun[]> =>
   waitFor(async () => lab.runs.length >= count && lab.runs, `${count} runs`)
 
@@ -56,7 +56,7 @@ async function results(id: string): Promise<Json[]> {
 }
 
 /** Begins a run and lets its process die while the tool runs. */
-async function interruptRun(turn: TurnInput, fence: number): Promise<void> {
+async function interruptRun(turn: TurnPlace, fence: number): Promise<void> {
   const died = new AbortController()
   const first = run(turn, fence, died.signal)
   await untilRuns(1)

@@ -1,7 +1,7 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
-import type { TurnInput } from '../../../workflows/messages.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -20,18 +20,18 @@ beforeEach(() => {
 })
 afterAll(() => service.stop())
 
-async function createQueue(count: number): Promise<{ id: string; turns: [TurnInput, TurnInput, TurnInput] }> {
+async function createQueue(count: number): Promise<{ id: string; turns: [TurnPlace, TurnPlace, TurnPlace] }> {
   const steps = Array.from({ length: count }, () => ({ text: 'an answer' }))
   const id = await createScriptedSession(service.url, steps)
   const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
   const organizationId = toUuid(body.organization_id)
-  const turns: TurnInput[] = []
+  const turns: TurnPlace[] = []
   for (let index = 0; index < count; index++) {
     const { body: message } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
     turns.push({ organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) })
   }
   // The tests below create three turns.
-  return { id, turns: turns as [TurnInput, TurnInput, TurnInput] }
+  return { id, turns: turns as [TurnPlace, TurnPlace, TurnPlace] }
 }
 
 const attempt = (fence = 1) => ({ fence, signal: new AbortController().signal })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CreateAgentRequest } from '../../../contract/agents.ts'
-import { AgentId, ImageId, SessionId, toId, wireId } from '../../../contract/ids.ts'
+import { AgentId, fromId, ImageId, SessionId, toId, wireId } from '../../../contract/ids.ts'
 import { CreateMessageRequest } from '../../../contract/messages.ts'
 import { CreateSessionRequest } from '../../../contract/sessions.ts'
 
@@ -21,6 +21,12 @@ describe('an id in a request', () => {
       expect(error?.issues[0]?.message).toBe('must be agent_ followed by 32 lower-case hex digits')
     },
   )
+})
+
+describe('the ids of a workflow', () => {
+  it('are read in the form of the API, and as the plain UUIDs of earlier releases', () => {
+    expect([fromId(`session_${HEX}`), fromId(`org_${HEX}`), fromId(UUID)]).toEqual([UUID, UUID, UUID])
+  })
 })
 
 describe('an id in an answer', () => {
