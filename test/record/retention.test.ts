@@ -348,19 +348,21 @@ describe('a reader whose events retention deletes', () => {
     expect(page.events.map(({ line }) => JSON.parse(line))).toEqual(rest)
   })
 
-  it('continues after a page that ends with one', async () => {
+  it('gets the beginning of a text, then the whole of it, when they are deleted while it reads', async () => {
     const { id, events } = await createAnswered()
-    const deltas = deltasOf(events)
-    const read = createEventReader(deps, toUuid(id), {
-      expand: expandGenerations,
-      batch: deltas[2].sequence,
-      ahead: false,
-    })
+    const deltas = deltasOf(events).filter(({ type }) => type === 'output.message.delta')
+    const last = deltas[1].sequence
+    const read = createEventReader(deps, toUuid(id), { expand: expandGenerations, batch: last, ahead: false })
     const first = await read(0)
     await deleteNow()
     const second = await read(first.through ?? 0)
     const told = [...first.events, ...second.events].map(({ line }) => JSON.parse(line))
-    expect(told).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= deltas[2].sequence))
+    expect(told).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= last))
+    const texts = told.filter(({ type }) => type === 'output.message.delta').map(({ data }) => data.accumulated)
+    expect(texts).toHaveLength(2)
+    for (const text of texts) expect(WORDS.startsWith(text)).toBe(true)
+    expect(texts).not.toContain(WORDS)
+    expect(textOf(told.find(({ type }) => type === 'output.message.completed')?.data.message)).toBe(WORDS)
   })
 })
 
