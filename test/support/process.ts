@@ -30,6 +30,9 @@ const READY = {
 } as const
 type EntryPoint = keyof typeof READY
 
+/** The service that a process joins. */
+export type Joined = Pick<TestService, 'environment'>
+
 const running = new Set<ServiceProcess>()
 
 /** Kills all processes that are still running, for use in afterAll. */
@@ -38,7 +41,7 @@ export async function killProcesses(): Promise<void> {
 }
 
 export const startWorkerProcess = async (
-  service: TestService,
+  service: Joined,
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('worker/main.ts', service, environment)).process
 
@@ -47,13 +50,13 @@ export const startWorkerProcess = async (
  * them.
  */
 export const startLabWorkerProcess = async (
-  service: TestService,
+  service: Joined,
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('test/support/lab-worker.ts', service, environment)).process
 
 /** Starts an API process, or with `main.ts` one with API and worker. It uses a free port unless PORT is given. */
 export async function startApiProcess(
-  service: TestService,
+  service: Joined,
   entryPoint: 'api/main.ts' | 'main.ts' = 'api/main.ts',
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess & { url: string }> {
@@ -69,7 +72,7 @@ export async function stopProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.stop()))
 }
 
-async function startProcess(entryPoint: EntryPoint, service: TestService, environment: Record<string, string>) {
+async function startProcess(entryPoint: EntryPoint, service: Joined, environment: Record<string, string>) {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint], {
     cwd: ROOT,
     env: {

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
+import { Transform } from 'node:stream'
 
 /** TCP proxy to a server. A test can cut the connection while the server keeps running. */
 export type Proxy = {
@@ -12,7 +13,24 @@ export type Proxy = {
   close(): Promise<void>
 }
 
-export async function startProxy(target: string): Promise<Proxy> {
+/** Passes a number of bytes on, then ends. */
+function endAfter(bytes: number): Transform {
+  let left = bytes
+  return new Transform({
+    transform(chunk, _encoding, done) {
+      const kept = chunk.subarray(0, left)
+      left -= kept.length
+      done(null, kept)
+      if (left === 0) this.end()
+    },
+  })
+}
+
+/**
+ * Starts a proxy to `host:port`. With `lifetime`, each connection is cut once so many bytes have come back, whatever they
+ * are in the middle of; it is called for each connection.
+ */
+export async function startProxy(target: string, lifetime = () => Number.POSITIVE_INFINITY): Promise<Proxy> {
   const { hostname, port } = new URL(`tcp://${target}`)
   const sockets = new Set<Socket>()
   let isCut = false
@@ -26,7 +44,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     }
     sockets.add(socket)
     for (const side of [socket, upstream]) side.on('error', end).on('close', end)
-    socket.pipe(upstream).pipe(socket)
+    socket.pipe(upstream).pipe(endAfter(lifetime())).pipe(socket)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // The address of a TCP server is never a pipe name.

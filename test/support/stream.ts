@@ -20,12 +20,17 @@ export type OpenStream = {
   close(): void
 }
 
+export type StreamOptions = {
+  method?: string
+  headers?: Record<string, string>
+  body?: unknown
+  signal?: AbortSignal
+  /** Called with each frame as it comes. */
+  onFrame?(frame: Frame): void
+}
+
 /** Opens a stream and collects its frames. The parser follows the standard and shares no code with the service. */
-export function openStream(
-  target: Target,
-  path: string,
-  options: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
-): Promise<OpenStream> {
+export function openStream(target: Target, path: string, options: StreamOptions = {}): Promise<OpenStream> {
   return new Promise((resolve, reject) => {
     const headers = {
       Accept: 'text/event-stream',
@@ -35,7 +40,7 @@ export function openStream(
     }
     const sent = request(
       addressOf(target) + path,
-      { method: options.method ?? 'GET', headers, agent: false },
+      { method: options.method ?? 'GET', headers, agent: false, ...(options.signal && { signal: options.signal }) },
       (answer) => {
         const frames: Frame[] = []
         const waiting = new Set<() => void>()
@@ -48,7 +53,9 @@ export function openStream(
           if (!hasEnd) return
           const blocks = pieces.join('').split('\n\n')
           pieces = [blocks.pop() ?? '']
-          frames.push(...blocks.map(parseFrame))
+          const fresh = blocks.map(parseFrame)
+          frames.push(...fresh)
+          if (options.onFrame) fresh.forEach(options.onFrame)
           for (const look of waiting) look()
         })
         const ended = new Promise<'whole' | 'torn'>((done) => {
