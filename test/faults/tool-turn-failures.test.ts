@@ -48,7 +48,7 @@ const requestsOf = (text: string) => provider.requests.filter((request) => first
 
 /** Returns the answer with `text` as its tools' argument, which identifies their runs in the lab. */
 function ownCalls(answer: FakeOpenaiAnswer, text: string): FakeOpenaiAnswer {
-  if (typeof answer === 'string' || 'status' in answer || !answer.toolCalls) return answer
+  if (typeof answer === 'string' || !('toolCalls' in answer) || !answer.toolCalls) return answer
   return { ...answer, toolCalls: answer.toolCalls.map((one) => ({ ...one, arguments: JSON.stringify({ text }) })) }
 }
 

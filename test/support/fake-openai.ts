@@ -43,6 +43,8 @@ export type FakeOpenaiAnswer =
       end?: StreamEnd
     }
   | { status: number; message?: string; body?: string; headers?: Record<string, string> }
+  /** A stream that repeats this text without an end. */
+  | { endless: string }
   | 'silent'
 
 export type FakeOpenai = { baseUrl: string; requests: FakeOpenaiRequest[]; close: () => Promise<void> }
@@ -93,7 +95,13 @@ async function answer(
   const fakeAnswer = take({ headers: incoming.headers, body, closed })
   if (fakeAnswer === 'silent') return
   if ('status' in fakeAnswer) return sendStatus(response, fakeAnswer)
+  if ('endless' in fakeAnswer) return sendEndlessly(response, fakeAnswer.endless)
   await sendStream(response, body.model, fakeAnswer)
+}
+
+async function sendEndlessly(response: ServerResponse, text: string): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  while (!response.closed) await write(response, text)
 }
 
 function sendStatus(response: ServerResponse, answer: Extract<FakeOpenaiAnswer, { status: number }>): void {
@@ -102,7 +110,7 @@ function sendStatus(response: ServerResponse, answer: Extract<FakeOpenaiAnswer, 
   response.end(answer.body ?? JSON.stringify({ error }))
 }
 
-type StreamAnswer = Exclude<FakeOpenaiAnswer, 'silent' | { status: number }>
+type StreamAnswer = Exclude<FakeOpenaiAnswer, 'silent' | { status: number } | { endless: string }>
 
 async function sendStream(response: ServerResponse, model: string, answer: StreamAnswer): Promise<void> {
   const { pauseMs = 0, end = 'finished' } = answer
@@ -131,9 +139,12 @@ async function sendFinish(response: ServerResponse, frame: object, answer: Strea
 }
 
 function send(response: ServerResponse, chunk: unknown): Promise<void> {
-  const data = typeof chunk === 'string' ? chunk : JSON.stringify(chunk)
+  return write(response, `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`)
+}
+
+function write(response: ServerResponse, text: string): Promise<void> {
   // The write fails if the client has disconnected, which is ignored.
-  return new Promise((resolve) => response.write(`data: ${data}\n\n`, () => resolve()))
+  return new Promise((resolve) => response.write(text, () => resolve()))
 }
 
 function toDeltas(answer: StreamAnswer): object[] {

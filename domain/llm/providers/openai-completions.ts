@@ -4,6 +4,7 @@ import { type Model, ModelError, type ModelPart, type ModelRequest, type ModelTo
 import { parseToolArguments } from '../tool-arguments.ts'
 import { notAStream, type Provider, toModelError, toStreamedError } from './openai-failure.ts'
 import { type ChatCall, type ChatModel, type ChatPart, toPrompt, toTools } from './openai-prompt.ts'
+import { repairStream } from './openai-repair.ts'
 
 export type OpenaiCompletionsOptions = {
   baseUrl: string
@@ -21,7 +22,7 @@ export type OpenaiCompletionsOptions = {
 export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
   const { baseUrl, apiKey, model, providerName = 'OpenAI' } = options
   const provider = { providerName, apiKey, baseUrl }
-  const chat = createOpenAI({ baseURL: baseUrl, apiKey }).chat(model)
+  const chat = createOpenAI({ baseURL: baseUrl, apiKey, fetch: fetchRepaired }).chat(model)
   return async function* answer(request) {
     request.signal.throwIfAborted()
     const call = toCall(request)
@@ -32,6 +33,11 @@ export function openaiCompletions(options: OpenaiCompletionsOptions): Model {
       throw toModelError(error, provider)
     }
   }
+}
+
+const fetchRepaired: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init)
+  return response.ok && response.body !== null ? new Response(repairStream(response.body), response) : response
 }
 
 /** Types of answers that are no stream. Some servers send a stream under another type than its own. */
@@ -115,18 +121,24 @@ function toFinish(part: Extract<ChatPart, { type: 'finish' }>, provider: Provide
   return {
     type: 'finish',
     usage: {
-      input_tokens: atLeastZero(inputTokens.total) ?? 0,
-      output_tokens: atLeastZero(outputTokens.total) ?? 0,
-      cache_read_tokens: atLeastZero(inputTokens.cacheRead),
-      cache_creation_tokens: atLeastZero(inputTokens.cacheWrite),
+      input_tokens: toCount(inputTokens.total) ?? 0,
+      output_tokens: toCount(outputTokens.total) ?? 0,
+      cache_read_tokens: toCount(inputTokens.cacheRead),
+      cache_creation_tokens: toCount(inputTokens.cacheWrite),
     },
     finishReason: part.finishReason.raw,
   }
 }
 
-/** Clamps a count. Some servers report more tokens from the cache than the prompt has, so that the rest is negative. */
-const atLeastZero = (tokens: number | undefined): number | undefined =>
-  tokens === undefined ? undefined : Math.max(0, tokens)
+/** Far more tokens than one call can use. Sums of such counts still are exact numbers. */
+const MAX_TOKENS = 1_000_000_000
+
+/**
+ * Makes a whole number within limits of what a provider says. Some report more tokens from the cache than the prompt
+ * has, so that the rest is negative.
+ */
+const toCount = (tokens: number | undefined): number | undefined =>
+  tokens === undefined || Number.isNaN(tokens) ? undefined : Math.min(MAX_TOKENS, Math.max(0, Math.round(tokens)))
 
 function cutOff({ providerName }: Provider): ModelError {
   return new ModelError(`${providerName} ended its answer before it was finished.`, { retryable: true })

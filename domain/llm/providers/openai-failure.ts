@@ -9,13 +9,15 @@ export type Provider = { providerName: string; apiKey: string; baseUrl: string }
 const MIN_KEY_LENGTH = 8
 /** Length up to which the body of an error is searched for its reason. */
 const MAX_BODY_LENGTH = 100_000
+const MAX_CAUSES = 5
 
 /**
  * Converts anything that the SDK throws into a `ModelError`. The SDK's error is not kept as its cause: it contains the
  * whole conversation and the URL, and loggers and Temporal record causes.
  */
 export function toModelError(error: unknown, provider: Provider): ModelError {
-  if (error instanceof ModelError) return error
+  const own = causesOf(error).find((cause) => cause instanceof ModelError)
+  if (own !== undefined) return own
   const { providerName } = provider
   // The error of a connection that breaks mid-stream carries the 200 of its headers, so only a status from 400 counts.
   if (APICallError.isInstance(error) && error.statusCode !== undefined && error.statusCode >= 400) {
@@ -91,14 +93,18 @@ function connectionError(error: unknown, providerName: string): ModelError {
   return new ModelError(message, { retryable: true })
 }
 
-function findCode(error: unknown): string | undefined {
+const findCode = (error: unknown): string | undefined =>
+  causesOf(error).flatMap((cause) => ('code' in cause && typeof cause.code === 'string' ? [cause.code] : []))[0]
+
+/** Returns an error and its causes, outermost first. */
+function causesOf(error: unknown): object[] {
+  const causes: object[] = []
   let current = error
-  for (let depth = 0; depth < 5; depth++) {
-    if (typeof current !== 'object' || current === null) return undefined
-    if ('code' in current && typeof current.code === 'string') return current.code
+  while (typeof current === 'object' && current !== null && causes.length < MAX_CAUSES) {
+    causes.push(current)
     current = 'cause' in current ? current.cause : undefined
   }
-  return undefined
+  return causes
 }
 
 /** Removes the API key and URL credentials, which some servers repeat in their error messages. */

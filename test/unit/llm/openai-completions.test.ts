@@ -1,6 +1,6 @@
 import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
 import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
-import { ask, messageOf, requestOf, userSays } from './ask.ts'
+import { ask, failureOf, messageOf, requestOf, userSays } from './ask.ts'
 
 const API_KEY = 'sk-secret-0123456789'
 const PIXEL = 'iVBORw0KGgo='
@@ -48,6 +48,27 @@ describe('an answer', () => {
     expect(asked.parts.at(-1)).toMatchObject({ usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0 } })
   })
 
+  it.each<[string, unknown, object]>([
+    ['as text', '{"prompt_tokens": NaN, "completion_tokens": 3}', { input_tokens: 0, output_tokens: 3 }],
+    ['as a number in quotes', { prompt_tokens: '7', completion_tokens: 3 }, { input_tokens: 0, output_tokens: 3 }],
+    ['too large', '{"prompt_tokens": 1e400, "completion_tokens": 1e300}', { input_tokens: 0, output_tokens: 1e9 }],
+    ['in fractions', { prompt_tokens: 7.4, completion_tokens: 2.6 }, { input_tokens: 7, output_tokens: 3 }],
+    ['as null', { prompt_tokens: null, completion_tokens: null }, { input_tokens: 0, output_tokens: 0 }],
+    ['not at all', {}, { input_tokens: 0, output_tokens: 0 }],
+    ['as a list', [], { input_tokens: 0, output_tokens: 0 }],
+    [
+      'with details that are none',
+      { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: 'none', completion_tokens_details: [1] },
+      { input_tokens: 7, output_tokens: 3 },
+    ],
+  ])('is kept when a count of its tokens is given %s', async (_how, usage, expected) => {
+    const written = typeof usage === 'string' ? usage : JSON.stringify(usage)
+    const finish = JSON.stringify({ index: 0, delta: { content: 'Hello' }, finish_reason: 'stop' })
+    const { model } = await start({ chunks: [`{"choices": [${finish}], "usage": ${written}}`], end: 'cut_off' })
+    const asked = await ask(model, { messages: [userSays('Hi')] })
+    expect(asked).toMatchObject({ error: undefined, text: 'Hello', finish: { usage: expected } })
+  })
+
   it('arrives while the provider is still sending', async () => {
     const { model } = await start({ text: ['first'], end: 'stalled' })
     const answer = model(requestOf({ messages: [userSays('Hi')] }))[Symbol.asyncIterator]()
@@ -66,6 +87,67 @@ describe('an answer', () => {
       { id: 'c2', name: 'now', arguments: {} },
     ])
     expect(asked.finish?.finishReason).toBe('tool_calls')
+  })
+
+  const one = { id: 'c1', name: 'add', arguments: { a: 1 } }
+  const two = { id: 'c2', name: 'now', arguments: {} }
+  const called = (id: string | undefined, name: string | undefined, args?: unknown, more = {}) => ({
+    ...(id === undefined ? {} : { id }),
+    function: { ...(name === undefined ? {} : { name }), ...(args === undefined ? {} : { arguments: args }) },
+    ...more,
+  })
+
+  it.each<[string, object[][]]>([
+    ['without an index', [[called('c1', 'add', '{"a":1}')], [called('c2', 'now', '{}')]]],
+    ['without an index, in one chunk', [[called('c1', 'add', '{"a":1}'), called('c2', 'now', '{}')]]],
+    [
+      'without an index, in fragments that repeat the id',
+      [[called('c1', 'add', '{"a"')], [called('c2', 'now', '')], [called('c1', undefined, ':1}')]],
+    ],
+    [
+      'without an index, in fragments that have no id',
+      [[called('c1', 'add', '{"a"')], [called(undefined, undefined, ':1}')], [called('c2', 'now')]],
+    ],
+    [
+      'with an index that is null or a text',
+      [
+        [called('c1', 'add', '{"a"', { index: null })],
+        [called('c2', 'now', '{}', { index: '1' })],
+        [called(undefined, undefined, ':1}', { index: '0' })],
+      ],
+    ],
+    [
+      'the first with an index, the second without',
+      [[called('c1', 'add', '{"a":1}', { index: 4 }), called('c2', 'now')]],
+    ],
+    [
+      'with an object as arguments',
+      [[called('c1', 'add', { a: 1 }, { index: 0 })], [called('c2', 'now', {}, { index: 1 })]],
+    ],
+    ['with an object as arguments and no index', [[called('c1', 'add', { a: 1 }), called('c2', 'now', null)]]],
+    [
+      'with an empty type, role and name in later fragments',
+      [
+        [called('c1', 'add', '{"a"', { index: 0, type: '' })],
+        [called('', '', ':1}', { index: 0, type: null })],
+        [called('c2', 'now', '', { index: 1, type: 'tool' })],
+      ],
+    ],
+  ])('understands tool calls %s', async (_how, chunks) => {
+    const toChunk = (tool_calls: object[]) => ({ choices: [{ delta: { role: '', tool_calls } }] })
+    const { model } = await start({ chunks: chunks.map(toChunk), finishReason: 'tool_calls' })
+    const asked = await ask(model, { messages: [userSays('Hi')] })
+    expect(asked).toMatchObject({ error: undefined, calls: [one, two] })
+  })
+
+  it('is refused when a line of it does not end', async () => {
+    const megabyte = 'x'.repeat(1024 * 1024)
+    const { fake, model } = await start({ endless: `data: "tool_calls"${megabyte}` })
+    const startedAt = Date.now()
+    const asked = await ask(model, { messages: [userSays('Hi')] })
+    expect(failureOf(asked)).toMatchObject({ retryable: false, message: 'The answer of the model is too long.' })
+    expect(await fake.requests[0]?.closed).toBe('hung_up')
+    expect(Date.now() - startedAt).toBeLessThan(10_000)
   })
 
   it.each([
