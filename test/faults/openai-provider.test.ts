@@ -71,9 +71,18 @@ describe('an OpenAI-compatible provider in the environment', () => {
       { text: ['Half', ' an'], pauseMs: 50, end: 'broken' },
       { text: ['Half', ' an'], pauseMs: 50, end: 'cut_off' },
       { text: ['Half', ' an'], end: 'stalled' },
+      'silent',
       { text: ['A whole answer'] },
     )
-    expect(compactTypes(events)).toEqual(firstTurnTypes('failed_in_text', 'failed_in_text', 'failed_in_text'))
+    expect(events.filter(({ type }) => type === 'reason.retrying').map(({ data }) => data.error)).toEqual([
+      'The connection to OpenAI-compatible provider broke off.',
+      'OpenAI-compatible provider ended its answer before it was finished.',
+      'The model said nothing for 4 s.',
+      'The model said nothing for 4 s.',
+    ])
+    expect(compactTypes(events)).toEqual(
+      firstTurnTypes('failed_in_text', 'failed_in_text', 'failed_in_text', 'failed_before_text'),
+    )
     expect(answerOf(events)).toBe('A whole answer')
   })
 

@@ -28,8 +28,12 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
       retryAfterMs: readRetryAfter(error.responseHeaders ?? {}),
     })
   }
-  if (UnsupportedFunctionalityError.isInstance(error) || InvalidArgumentError.isInstance(error)) {
-    const message = `${providerName} cannot be asked this: ${shorten(error.message)}`
+  if (InvalidArgumentError.isInstance(error)) {
+    // The effort is the only option that is given to the SDK and checked by it.
+    return new ModelError(`${providerName} does not know this reasoning effort.`, { retryable: false })
+  }
+  if (UnsupportedFunctionalityError.isInstance(error)) {
+    const message = `${providerName} does not take a part of this conversation: ${shorten(error.functionality)}.`
     return new ModelError(message, { retryable: false })
   }
   // An API error without such a status, and any error of the runtime's own, comes from the connection.
@@ -86,15 +90,31 @@ export function toStreamedError(error: unknown, provider: Provider): ModelError 
   })
 }
 
-/** Reports a connection failure with the system's error code only: the SDK's messages contain addresses. */
+/** Sentences for the codes of Node.js, OpenSSL, undici and zlib. Their own messages contain addresses and jargon. */
+const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string) => string][] = [
+  [/^ECONNREFUSED$/, (name) => `${name} refused the connection. Is its base URL right, and does it run?`],
+  [/^(ENOTFOUND|EAI_\w+)$/, (name) => `The address of ${name} was not found. Is its base URL right?`],
+  [/^(ETIMEDOUT|UND_ERR_\w+_TIMEOUT)$/, (name) => `${name} did not answer in time.`],
+  [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)$/, (name) => `${name} cannot be reached over the network.`],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, (name) => `The connection to ${name} broke off.`],
+  [/^(HPE_|HTTPParserError$)/, (name) => `${name} sent an answer that is not HTTP. Is its base URL right?`],
+  [/CERT|SELF_SIGNED|VERIFY|^ERR_TLS_/, (name) => `The certificate of ${name} is not trusted.`],
+  [/^(EPROTO|ERR_SSL_)/, (name) => `No secure connection to ${name} could be made.`],
+  [/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD)/, (name) => `${name} sent an answer that cannot be read.`],
+]
+
 function connectionError(error: unknown, providerName: string): ModelError {
-  const code = findCode(error)
-  const message = `The connection to ${providerName} failed${code === undefined ? '' : ` (${code})`}.`
+  const marks = marksOf(error)
+  const known = CONNECTION_FAILURES.find(([codes]) => marks.some((mark) => codes.test(mark)))
+  const message = known?.[1](providerName) ?? `The connection to ${providerName} failed.`
   return new ModelError(message, { retryable: true })
 }
 
-const findCode = (error: unknown): string | undefined =>
-  causesOf(error).flatMap((cause) => ('code' in cause && typeof cause.code === 'string' ? [cause.code] : []))[0]
+/** Returns the codes and names of an error and its causes. undici's parser of HTTP gives no code for every fault. */
+const marksOf = (error: unknown): string[] =>
+  causesOf(error)
+    .flatMap((cause) => ['code' in cause && cause.code, 'name' in cause && cause.name])
+    .filter((mark) => typeof mark === 'string')
 
 /** Returns an error and its causes, outermost first. */
 function causesOf(error: unknown): object[] {

@@ -1,6 +1,9 @@
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
 import { readRetryAfter } from '../../../domain/llm/providers/openai-failure.ts'
 import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
+import { UNTRUSTED } from '../../support/untrusted-certificate.ts'
 import { ask, failureOf, userSays } from './ask.ts'
 
 const API_KEY = 'sk-secret-0123456789'
@@ -54,13 +57,13 @@ describe('a status other than 200', () => {
   })
 
   it.each<[string, object]>([
-    ['error', { error: 'no such model' }],
-    ['error.message', { error: { message: 'no such model' } }],
-    ['message', { message: 'no such model' }],
-    ['detail', { detail: 'no such model' }],
+    ['error', { error: 'slow down' }],
+    ['error.message', { error: { message: 'slow down' } }],
+    ['message', { message: 'slow down' }],
+    ['detail', { detail: 'slow down' }],
   ])('gives the reason that its body has in %s', async (_field, body) => {
-    const { failure } = await askFor({ status: 404, body: JSON.stringify(body) })
-    expect(failure.message).toBe('OpenAI answered 404: no such model')
+    const { failure } = await askFor({ status: 429, body: JSON.stringify(body) })
+    expect(failure).toMatchObject({ retryable: true, message: 'OpenAI answered 429: slow down' })
   })
 
   it('keeps words that contain a short key', async () => {
@@ -93,7 +96,7 @@ describe('an answer that breaks', () => {
     const { asked, failure } = await askFor({ text: ['half '], pauseMs: 20, end: 'broken' })
     expect(asked.text).toBe('half ')
     expect(failure).toMatchObject({ status: undefined, retryable: true })
-    expect(failure.message).toMatch(/^The connection to OpenAI failed/)
+    expect(failure.message).toBe('The connection to OpenAI broke off.')
   })
 
   it.each<[string, FakeOpenaiAnswer]>([
@@ -131,14 +134,45 @@ describe('an answer that breaks', () => {
   })
 })
 
+/** Starts a server that does not speak HTTP over a plain connection. Returns its base URL. */
+async function listen(server: Server, scheme: 'http' | 'https'): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  fakes.push({ baseUrl: '', requests: [], close: () => new Promise((resolve) => server.close(() => resolve())) })
+  // The address of a TCP server is never a pipe name.
+  return `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+
+const hangUp = () => createServer((socket) => socket.on('error', () => {}).once('data', () => socket.resetAndDestroy()))
+const plain = () => createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end('hello')))
+const untrusted = () => createTlsServer(UNTRUSTED)
+const closedPort = async () => {
+  const fake = await startFakeOpenai([])
+  await fake.close()
+  return fake.baseUrl
+}
+
 describe('a provider that cannot be reached', () => {
-  it('is a retryable failure that names no address', async () => {
-    const fake = await startFakeOpenai([])
-    await fake.close()
-    const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'm', providerName: 'Acme' })
+  it.each<[string, () => Promise<string>, string]>([
+    ['refuses connections', closedPort, 'Acme refused the connection. Is its base URL right, and does it run?'],
+    [
+      'has a name that is not found',
+      async () => 'http://no-such-host.invalid/v1',
+      'The address of Acme was not found. Is its base URL right?',
+    ],
+    ['hangs up', () => listen(hangUp(), 'http'), 'The connection to Acme broke off.'],
+    [
+      'does not speak HTTP',
+      () => listen(plain(), 'http'),
+      'Acme sent an answer that is not HTTP. Is its base URL right?',
+    ],
+    ['does not speak TLS', () => listen(plain(), 'https'), 'No secure connection to Acme could be made.'],
+    ['has an untrusted certificate', () => listen(untrusted(), 'https'), 'The certificate of Acme is not trusted.'],
+    ['has a port that is not allowed', async () => 'http://127.0.0.1:1/v1', 'The connection to Acme failed.'],
+  ])('because it %s fails in plain words', async (_fault, start, sentence) => {
+    const model = openaiCompletions({ baseUrl: await start(), apiKey: API_KEY, model: 'm', providerName: 'Acme' })
     const failure = failureOf(await ask(model, { messages: [userSays('Hi')] }))
-    expect(failure).toMatchObject({ status: undefined, retryable: true })
-    expect(failure.message).toBe('The connection to Acme failed (ECONNREFUSED).')
+    expect(failure).toMatchObject({ status: undefined, retryable: true, message: sentence })
+    expect(failure.cause).toBeUndefined()
   })
 
   it('shows no credentials of its URL', async () => {
@@ -149,7 +183,29 @@ describe('a provider that cannot be reached', () => {
   it('is not retried for an invalid effort', async () => {
     const model = openaiCompletions({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
     const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'enormous' })
-    expect(failureOf(asked).retryable).toBe(false)
+    expect(failureOf(asked)).toMatchObject({ retryable: false, message: 'OpenAI does not know this reasoning effort.' })
+  })
+})
+
+describe('a 200 with an answer that is none', () => {
+  const stream = { 'content-type': 'text/event-stream' }
+  const cutOff = 'OpenAI ended its answer before it was finished.'
+  const unreadable = 'OpenAI sent an answer that cannot be read.'
+  it.each<[string, string, Record<string, string>, string]>([
+    ['nothing', '', stream, cutOff],
+    ['nothing, of no type', '', { 'content-type': '' }, cutOff],
+    ['a page under the type of a stream', '<html><body>Sign in</body></html>', stream, cutOff],
+    ['a page under the type of text', '<html>Sign in</html>', { 'content-type': 'text/plain' }, cutOff],
+    ['half of an event', 'data: {"choices": [', stream, cutOff],
+    ['half of a chunk', 'data: {"choices": [\n\n', stream, unreadable],
+    ['a page as data', 'data: <html></html>\n\n', stream, unreadable],
+    ['chunks that are no objects', 'data: []\n\n', stream, unreadable],
+    ['chunks without choices', 'data: {"type":"ping"}\n\n', stream, unreadable],
+    ['a tool call without a name', 'data: {"choices":[{"delta":{"tool_calls":[{"id":"c"}]}}]}\n\n', stream, unreadable],
+    ['compressed data that is none', 'data: {}', { ...stream, 'content-encoding': 'gzip' }, unreadable],
+  ])('such as %s is retryable, in plain words', async (_what, body, headers, sentence) => {
+    const { failure } = await askFor({ status: 200, body, headers })
+    expect(failure).toMatchObject({ status: undefined, retryable: true, message: sentence })
   })
 })
 
