@@ -129,8 +129,8 @@ export type CreatedApiKey = z.infer<typeof CreatedApiKey>
 
 const provider = z.string().meta({ enum: [...IDENTITY_PROVIDERS] })
 
-/** Bodies that anybody may send are small. */
-const PUBLIC_BODY_BYTES = 16 * 1024
+/** Bodies about signing in are small; most of them anybody may send. */
+const AUTH_BODY_BYTES = 16 * 1024
 
 export const authEndpoints = group(
   { tag: 'auth', path: '/v1/auth', access: 'public' },
@@ -147,7 +147,7 @@ export const authEndpoints = group(
       summary: 'Signs in with e-mail and password',
       description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
       body: LoginRequest,
-      bodyLimitBytes: PUBLIC_BODY_BYTES,
+      bodyLimitBytes: AUTH_BODY_BYTES,
       responses: { 200: TokenResponse },
       errors: [401, 429],
     },
@@ -159,7 +159,7 @@ export const authEndpoints = group(
         'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
         'answer logs in.',
       body: RegisterRequest,
-      bodyLimitBytes: PUBLIC_BODY_BYTES,
+      bodyLimitBytes: AUTH_BODY_BYTES,
       responses: { 201: TokenResponse },
       errors: [403, 409, 429],
     },
@@ -171,7 +171,7 @@ export const authEndpoints = group(
         'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
         'ends then, for both. At most 30 times a minute from one address.',
       body: RefreshRequest,
-      bodyLimitBytes: PUBLIC_BODY_BYTES,
+      bodyLimitBytes: AUTH_BODY_BYTES,
       bodyOptional: true,
       responses: { 200: TokenResponse },
       errors: [401, 403, 429],
@@ -233,6 +233,7 @@ export const authEndpoints = group(
       summary:
         'Creates an API key of the caller, for the current organization; the answer is the only one with the key',
       body: CreateApiKeyRequest,
+      bodyLimitBytes: AUTH_BODY_BYTES,
       creates: true,
       responses: { 201: CreatedApiKey },
     },

@@ -1,29 +1,61 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
 import { type HttpMethodEnum, koaBody } from 'koa-body'
+import { createJsonScan, type JsonExcess } from '../../lib/json-scan.ts'
 import { arrivalOf, rejectOnAbort } from './arrival.ts'
 import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
-import { checkText } from './text.ts'
+import type { ParseQueue } from './parse-queue.ts'
+import { checkText, MAX_DEPTH, tooDeep } from './text.ts'
 
 export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 
-/** Limits of a body: its own size, and the memory that all bodies share. */
-export type BodyBounds = { limitBytes: number; hold: BodyHold }
+/** Maximum number of values and keys in a JSON body. They cost more than their bytes, so they have a limit of their own. */
+export const MAX_PARTS = 50_000
+/** Number of characters from which a body waits until it may be parsed. Smaller ones take a millisecond or two. */
+const LARGE_CHARACTERS = 16 * 1024
+/** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
+const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__/i
 
-/** Returns the request's JSON, or undefined without a body. Throws RequestError 400, 408, 413, 415 or 503. */
+/** Limits of a body: its own size, the memory that all bodies share, and the turn that its owner takes to be parsed. */
+export type BodyBounds = { limitBytes: number; hold: BodyHold; mayParse: () => ReturnType<ParseQueue> }
+
+/**
+ * Returns the request's JSON, or undefined without a body. Its parts are counted while it arrives. Throws RequestError
+ * 400, 408, 413, 415 or 503.
+ */
 export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknown> {
   if (!hasBody(ctx)) return undefined
   if (!ctx.is('json')) {
     throw new RequestError(415, 'The request body must be JSON with Content-Type: application/json')
   }
   checkCharset(ctx)
-  const parsed = { json: true, jsonLimit: bounds.limitBytes, jsonStrict: false, text: false }
-  if (!(await parse(ctx, bounds, parsed))) return undefined
-  const body: unknown = ctx.request.body
-  checkText(body, 'The request body')
+  const scan = createJsonScan({ maxParts: MAX_PARTS, maxDepth: MAX_DEPTH })
+  const count = (bytes: Uint8Array) => {
+    const excess = scan.add(bytes)
+    if (excess !== undefined) throw tooMuch(excess)
+  }
+  const text = await readUtf8(ctx, bounds, ['json'], count)
+  if (text === undefined) return undefined
+  if (text.length > LARGE_CHARACTERS) await bounds.mayParse()
+  const body = parseJson(text)
+  if (SUSPICIOUS.test(text)) checkText(body, 'The request body')
   return body
+}
+
+const tooMuch = (excess: JsonExcess): RequestError =>
+  excess === 'depth'
+    ? tooDeep('The request body')
+    : new RequestError(400, `The request body has more than ${MAX_PARTS} values and keys`)
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const problem = error instanceof Error ? error.message.slice(0, 200) : ''
+    throw new RequestError(400, `The request body is not valid JSON: ${problem}`)
+  }
 }
 
 /** Throws 415 for a character set other than UTF-8 and its subset ASCII: the parser would take it for UTF-8. */
@@ -38,45 +70,60 @@ export async function readText(ctx: Context, bounds: BodyBounds, types: readonly
   ctx.req.headers['content-type'] ??= 'text/plain'
   if (!ctx.is(...types)) throw new RequestError(415, `The Content-Type must be one of ${types.join(', ')}`)
   checkCharset(ctx)
-  const parsed = { json: false, text: true, textTypes: [...types], textLimit: bounds.limitBytes }
-  if (!(await parse(ctx, bounds, parsed))) return ''
-  const text = String(ctx.request.body)
+  const text = (await readUtf8(ctx, bounds, types)) ?? ''
   checkText(text, 'The request body')
+  if (text.length > LARGE_CHARACTERS) await bounds.mayParse()
   return text
 }
 
 const hasBody = (ctx: Context): boolean =>
   ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
 
-/** Puts the parsed body into ctx.request.body. Returns false for a chunked body without any bytes. */
-async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeof koaBody>[0]): Promise<boolean> {
+/**
+ * Reads the body as text; undefined for a chunked body without any bytes. `inspect` gets the bytes, unpacked, and stops
+ * the reading when it throws.
+ */
+async function readUtf8(
+  ctx: Context,
+  bounds: BodyBounds,
+  types: readonly string[],
+  inspect: (bytes: Uint8Array) => void = () => {},
+): Promise<string | undefined> {
+  if ((ctx.request.length ?? 0) > bounds.limitBytes) {
+    ctx.req.resume()
+    throw tooLarge(bounds.limitBytes)
+  }
   // The parser silently replaces invalid UTF-8. Compressed bodies are not checked for it.
   const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
-  const full = new AbortController()
+  const refused = new AbortController()
   const bytes: Uint8Array[] = []
   const keep = (chunk: Uint8Array) => {
     try {
       if (isPlain) bounds.hold.add(chunk.length, 'plain')
       else if (bytes.length === 0) bounds.hold.add(bounds.limitBytes, 'compressed')
+      if (isPlain) inspect(chunk)
       bytes.push(chunk)
     } catch (error) {
-      full.abort(error)
+      refused.abort(error)
     }
   }
   ctx.req.on('data', keep)
   const read = koaBody({
+    json: false,
     urlencoded: false,
     multipart: false,
+    text: true,
+    textTypes: [...types],
+    textLimit: bounds.limitBytes,
     parsedMethods: BODY_METHODS,
     onError: (error) => {
       // The rest is discarded: a client that is still sending gets its answer, and the connection remains usable.
       ctx.req.off('data', keep).resume()
-      throw bodyError(error, bounds.limitBytes, options?.json ? 'is not valid JSON' : 'cannot be read')
+      throw bodyError(error, bounds.limitBytes)
     },
-    ...options,
   })
   const arrival = arrivalOf(ctx)
-  const stop = AbortSignal.any([full.signal, arrival.signal])
+  const stop = AbortSignal.any([refused.signal, arrival.signal])
   try {
     await rejectOnAbort(
       stop,
@@ -87,14 +134,18 @@ async function parse(ctx: Context, bounds: BodyBounds, options: Parameters<typeo
     if (stop.aborted) ctx.req.removeAllListeners('data')
     if (stop.aborted) arrival.dropRest()
   }
-  if (bytes.length === 0) return false
+  if (bytes.length === 0) return undefined
   if (isPlain && !isUtf8(Buffer.concat(bytes))) throw new RequestError(400, 'The request body is not valid UTF-8')
-  return true
+  const text = String(ctx.request.body)
+  if (!isPlain) inspect(Buffer.from(text))
+  return text
 }
 
-function bodyError(error: Error, limitBytes: number, problem: string): RequestError {
+const tooLarge = (limitBytes: number) => new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
+
+function bodyError(error: Error, limitBytes: number): RequestError {
   const status = (error as { status?: number }).status
-  if (status === 413) return new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
+  if (status === 413) return tooLarge(limitBytes)
   if (status === 415) return new RequestError(415, 'The content encoding or character set of the body is not supported')
-  return new RequestError(400, `The request body ${problem}: ${error.message.slice(0, 200)}`)
+  return new RequestError(400, `The request body cannot be read: ${error.message.slice(0, 200)}`)
 }

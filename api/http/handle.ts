@@ -11,6 +11,7 @@ import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts
 import { BODY_MEMORY_BYTES, type BodyMemory, createBodyMemory } from './body-memory.ts'
 import { type ServedFile, sendFile } from './file.ts'
 import type { Upload } from './multipart.ts'
+import { createParseQueue, type ParseQueue } from './parse-queue.ts'
 import { type Input, readRequest } from './read-request.ts'
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
@@ -59,7 +60,9 @@ export const reply = <const S extends number, B>(status: S, body: B, headers?: R
 })
 
 export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
-export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>) => void
+/** Throws for a request that is not to be handled, before its body is read. */
+export type Gate = (ctx: Context) => Promise<void>
+export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>, gate?: Gate) => void
 
 const SLOW_BODY_MS = 2000
 
@@ -84,8 +87,9 @@ export type HandleOptions = {
 /** Returns a function that registers endpoints on the router; `serve` handles their requests. */
 export function createHandle(router: Router, options: HandleOptions): Handle {
   const bodyMemory = createBodyMemory(options.bodyMemoryBytes ?? BODY_MEMORY_BYTES)
-  return (endpoint, handler) => {
-    const route = { ...options, bodyMemory, endpoint, handler: handler as unknown as AnyHandler }
+  const parseQueue = createParseQueue()
+  return (endpoint, handler, gate) => {
+    const route = { ...options, bodyMemory, parseQueue, endpoint, gate, handler: handler as unknown as AnyHandler }
     const path = routePath(endpoint.path, options.prefix)
     checkOrder(router, endpoint, path)
     const serveRoute = options.checkAnswers ? serveChecked : serve
@@ -113,15 +117,24 @@ function checkOrder(router: Router, { method, path }: Endpoint, route: string): 
 
 /** Handler without the types of its endpoint. The schemas that those types come from are applied at run time. */
 type AnyHandler = (request: Record<string, unknown>) => Promise<AnyAnswer | undefined>
-type Route = HandleOptions & { endpoint: Endpoint; handler: AnyHandler; bodyMemory: BodyMemory }
+type Route = HandleOptions & {
+  endpoint: Endpoint
+  handler: AnyHandler
+  gate: Gate | undefined
+  bodyMemory: BodyMemory
+  parseQueue: ParseQueue
+}
 
 /** Handles a request in steps. Each uses the results of the steps before it, or throws the error to answer with. */
 async function serve(route: Route, ctx: Context): Promise<void> {
   const caller = await authenticate(route, ctx)
+  await route.gate?.(ctx)
   const recheck = recheckSlowBody(route, ctx)
-  const hold = route.bodyMemory.hold(caller?.actor.organizationId)
+  const owner = caller?.actor.organizationId
+  const hold = route.bodyMemory.hold(owner)
+  const mayParse = () => route.parseQueue(owner)
   // Only while it is read: a handler may wait for minutes, and has its own limits.
-  const input = await readRequest(ctx, route.endpoint, { hold, recheck }).finally(hold.release)
+  const input = await readRequest(ctx, route.endpoint, { hold, mayParse, recheck }).finally(hold.release)
   await recheck()
   const answer = await runHandler(route, ctx, caller, input)
   checkAnswer(ctx, answer)

@@ -19,23 +19,25 @@ export type Input = {
 
 export type Reading = {
   hold: BodyHold
+  /** Waits until a large body of this caller may be parsed. */
+  mayParse: () => Promise<void>
   /** Checks the caller's credential again when the body has taken long. */
   recheck: () => Promise<void>
 }
 
 /** Parses a request with its endpoint's schemas. Throws RequestError 400, 408, 413, 415 or 503. */
-export async function readRequest(ctx: Context, endpoint: Endpoint, { hold, recheck }: Reading): Promise<Input> {
+export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
   if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
   const params = endpoint.params && parse(endpoint.params, ctx.params, '')
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
-    const upload = await readMultipart(ctx, endpoint.multipart, recheck)
+    const upload = await readMultipart(ctx, endpoint.multipart, reading.recheck)
     return { idempotencyKey, params, query, body: undefined, upload }
   }
-  const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, hold), '')
-  if (endpoint.body === undefined) await ignoreBody(ctx, hold)
+  const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, reading), '')
+  if (endpoint.body === undefined) await ignoreBody(ctx, reading)
   return { idempotencyKey, params, query, body, upload: undefined }
 }
 
@@ -59,8 +61,8 @@ function readIdempotencyKey(ctx: Context): string | undefined {
   throw new RequestError(400, 'Idempotency-Key: must be 1 to 255 ASCII characters')
 }
 
-async function readBody(ctx: Context, endpoint: Endpoint, hold: BodyHold): Promise<unknown> {
-  const bounds = { limitBytes: endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES, hold }
+async function readBody(ctx: Context, endpoint: Endpoint, reading: Reading): Promise<unknown> {
+  const bounds = { ...reading, limitBytes: endpoint.bodyLimitBytes ?? DEFAULT_BODY_BYTES }
   if (endpoint.textTypes !== undefined) return readText(ctx, bounds, endpoint.textTypes)
   const body = await readJson(ctx, bounds)
   if (body !== undefined) return body
@@ -68,7 +70,10 @@ async function readBody(ctx: Context, endpoint: Endpoint, hold: BodyHold): Promi
   throw new RequestError(400, 'A JSON request body is needed')
 }
 
+/** Maximum size of a body that is not needed. */
+const IGNORED_BODY_BYTES = 16 * 1024
+
 /** Reads and ignores a body that the endpoint does not need, so that the limits hold. Some clients send `{}`. */
-async function ignoreBody(ctx: Context, hold: BodyHold): Promise<void> {
-  if (ctx.method !== 'GET') await readJson(ctx, { limitBytes: DEFAULT_BODY_BYTES, hold })
+async function ignoreBody(ctx: Context, reading: Reading): Promise<void> {
+  if (ctx.method !== 'GET') await readJson(ctx, { ...reading, limitBytes: IGNORED_BODY_BYTES })
 }

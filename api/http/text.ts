@@ -1,33 +1,58 @@
 import { RequestError } from './errors.ts'
 
 /** Maximum depth of JSON. Deeper values have no use here and would exhaust the stack of recursive code. */
-const MAX_DEPTH = 64
+export const MAX_DEPTH = 64
 
-type Item = { value: object; path: string; depth: number }
+/** Object or array on the way, with the way to it: `key` in its parent, and so on upwards. */
+type Place = { value: object; key: string; parent: Place | undefined; depth: number }
 
 /**
- * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, and for too deep
- * nesting. The error names the place; `name` is that of the whole. Walks without recursion.
+ * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for the key
+ * `__proto__`, and for too deep nesting. The error names the place; `name` is that of the whole. Walks without
+ * recursion. A place is put into words only for the error: keys may be long, and there may be many.
  */
 export function checkText(value: unknown, name: string): void {
-  if (typeof value === 'string') checkString(value, name)
-  const left: Item[] = isObject(value) ? [{ value, path: '', depth: 1 }] : []
-  for (let item = left.pop(); item !== undefined; item = left.pop()) {
-    if (item.depth > MAX_DEPTH) throw new RequestError(400, `${name} is nested more than ${MAX_DEPTH} levels deep`)
-    for (const [key, inner] of Object.entries(item.value)) {
-      const path = item.path === '' ? key : `${item.path}.${key}`
-      checkString(key, item.path || name)
-      if (typeof inner === 'string') checkString(inner, path)
-      if (isObject(inner)) left.push({ value: inner, path, depth: item.depth + 1 })
-    }
+  if (typeof value === 'string') checkString(value, () => name)
+  const left: Place[] = isObject(value) ? [{ value, key: '', parent: undefined, depth: 1 }] : []
+  for (let place = left.pop(); place !== undefined; place = left.pop()) {
+    if (place.depth > MAX_DEPTH) throw tooDeep(name)
+    checkItems(place, name, left)
+  }
+}
+
+export const tooDeep = (name: string) => new RequestError(400, `${name} is nested more than ${MAX_DEPTH} levels deep`)
+
+function checkItems(parent: Place, name: string, left: Place[]): void {
+  const { value, depth } = parent
+  const add = (key: string, inner: unknown) => {
+    if (typeof inner === 'string') checkString(inner, () => describe(parent, name, key))
+    else if (isObject(inner)) left.push({ value: inner, key, parent, depth: depth + 1 })
+  }
+  if (Array.isArray(value)) {
+    value.forEach((inner, index) => void (typeof inner === 'number' || add(`${index}`, inner)))
+    return
+  }
+  for (const [key, inner] of Object.entries(value)) {
+    checkString(key, () => describe(parent, name))
+    if (key === '__proto__') throw new RequestError(400, `${describe(parent, name)}: must not have the key __proto__`)
+    add(key, inner)
   }
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-function checkString(text: string, place: string): void {
-  const where = place.slice(0, 200)
-  if (text.includes('\0')) throw new RequestError(400, `${where}: must not contain a NUL character`)
-  if (!text.isWellFormed())
-    throw new RequestError(400, `${where}: must be well-formed Unicode (it has a lone surrogate)`)
+/** Describes a place, or `key` in it, as in `tags.1`. */
+function describe(place: Place, name: string, ...key: string[]): string {
+  const keys = key.map(shorten)
+  for (let at = place; at.parent !== undefined; at = at.parent) keys.unshift(shorten(at.key))
+  return keys.length === 0 ? name : shorten(keys.join('.'))
+}
+
+const shorten = (text: string): string => text.slice(0, 200)
+
+function checkString(text: string, describePlace: () => string): void {
+  if (text.includes('\0')) throw new RequestError(400, `${describePlace()}: must not contain a NUL character`)
+  if (!text.isWellFormed()) {
+    throw new RequestError(400, `${describePlace()}: must be well-formed Unicode (it has a lone surrogate)`)
+  }
 }

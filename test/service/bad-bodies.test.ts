@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import { fromSomewhere } from '../support/auth.ts'
 import { call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { exchange, head, type RawAnswer } from '../support/raw.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
@@ -30,7 +31,6 @@ describe('a body', () => {
     ['a bare word', 'hello'],
     ['single quotes', "{'name': 'x'}"],
     ['an empty string of blanks', '   '],
-    ['__proto__', agentOf('"__proto__":{"x":1}')],
   ])('that is not JSON is refused: %s', async (_, body) => {
     expectError(await post('/v1/agents', body), 400, /^The request body/)
   })
@@ -134,6 +134,60 @@ describe('a body over 2 MiB', () => {
     expectError(await post(messages, garbage), 413)
     expectError(await post('/v1/agents', garbage), 400, /^The request body/)
     expectError(await post(messages, garbage, { 'Content-Type': 'text/plain' }), 415)
+  })
+})
+
+describe('the parts of a body', () => {
+  const gzip = { ...json, 'Content-Encoding': 'gzip' }
+  const sentence = 'The request body has more than 50000 values and keys'
+
+  it.each([
+    ['a wide array', `{"x":[0${',0'.repeat(50_000)}]}`],
+    ['an array that never ends', `[0${',0'.repeat(50_000)}`],
+    ['empty arrays', `[${'[],'.repeat(25_000)}[]]`],
+    ['keys', `{"x":0${',"k":0'.repeat(25_000)}}`],
+    ['keys after a long string with quotes', `{"x":"${'\\"'.repeat(50_000)}"${',"k":0'.repeat(25_000)}}`],
+  ])('are counted: %s', async (_, body) => {
+    expectError(await post('/v1/agents', body), 400, sentence)
+    expectError(await post('/v1/sessions', gzipSync(body), gzip), 400, sentence)
+    const results = messages.replace('messages', 'tool-results')
+    expectError(await post(results, body), 400, sentence)
+  })
+
+  it('are only those outside of strings', async () => {
+    const title = ',:[{'.repeat(20_000)
+    const { status } = await post('/v1/sessions', JSON.stringify({ title: 'short', unknown: title }))
+    expect(status).toBe(201)
+  })
+
+  it('may be 50,000', async () => {
+    const zeros = `0${',0'.repeat(49_000)}`
+    expect((await post('/v1/sessions', `{"unknown":[${zeros}]}`)).status).toBe(201)
+  })
+})
+
+describe('a body about signing in', () => {
+  it('has at most 16 KiB, unpacked too', async () => {
+    const body = `[${'0,'.repeat(20_000)}0]`
+    for (const path of ['/v1/auth/login', '/v1/auth/register', '/v1/auth/refresh', '/v1/auth/api-keys']) {
+      const headers = { ...json, ...fromSomewhere() }
+      expectError(await post(path, body, headers), 413, 'at most 16384 bytes')
+      expectError(await post(path, gzipSync(body), { ...headers, 'Content-Encoding': 'gzip' }), 413)
+    }
+  })
+})
+
+describe('the key __proto__ in a body', () => {
+  it.each([
+    ['at the top', '"__proto__":{"x":1}', /^The request body: must not have the key __proto__/],
+    ['inside', '"x":[{"__proto__":1}]', /^x\.0: must not have the key __proto__/],
+    ['with escapes', '"x":{"__\\u0070roto__":1}', /^x: must not have the key __proto__/],
+  ])('is refused by name: %s', async (_, field, sentence) => {
+    expectError(await post('/v1/agents', agentOf(field)), 400, sentence)
+  })
+
+  it('may be a value', async () => {
+    expect((await post('/v1/agents', agentOf('"description":"__proto__"'))).status).toBe(201)
   })
 })
 

@@ -1,11 +1,16 @@
+import { createJsonScan } from '../../../lib/json-scan.ts'
 import { invalid } from '../../errors.ts'
 import { MAX_DEPTH } from './scan-yaml.ts'
 import { toJson } from './write-yaml.ts'
 
 export type Fields = Record<string, unknown>
 
+/** Maximum number of values and keys. More than a request's, so that an agent's own document can always be read. */
+const MAX_PARTS = 60_000
+
 /** Parses a JSON object. Throws `invalid` for anything else, with the line where JSON.parse reports it. */
 export function readJson(text: string): Fields {
+  checkSize(text)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -13,7 +18,6 @@ export function readJson(text: string): Fields {
     throw invalid(malformed(text, error instanceof Error ? error.message : ''))
   }
   if (!isMap(value)) throw invalid('The document is not a JSON object')
-  checkDepth(value)
   return value
 }
 
@@ -63,13 +67,9 @@ function countLines(text: string): number {
   return lines
 }
 
-/** Throws `invalid` for too deep nesting. Works without recursion. */
-function checkDepth(root: object): void {
-  const left = [{ value: root, depth: 1 }]
-  for (let item = left.pop(); item !== undefined; item = left.pop()) {
-    if (item.depth > MAX_DEPTH) throw invalid(`The document is nested more than ${MAX_DEPTH} levels deep`)
-    for (const value of Object.values(item.value)) {
-      if (typeof value === 'object' && value !== null) left.push({ value, depth: item.depth + 1 })
-    }
-  }
+/** Throws `invalid` for too many parts and too deep nesting, before anything is parsed. */
+function checkSize(text: string): void {
+  const excess = createJsonScan({ maxParts: MAX_PARTS, maxDepth: MAX_DEPTH }).add(new TextEncoder().encode(text))
+  if (excess === 'parts') throw invalid(`The document has more than ${MAX_PARTS} values and keys`)
+  if (excess === 'depth') throw invalid(`The document is nested more than ${MAX_DEPTH} levels deep`)
 }
