@@ -39,24 +39,33 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   }
 
   handle(authEndpoints.config, async () => reply(200, presentAuthConfig(auth)))
-  handle(authEndpoints.login, async ({ ctx, body }) => {
-    await limits.login(ctx)
-    return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)
-  })
-  handle(authEndpoints.register, async ({ ctx, body }) => {
-    await limits.register(ctx)
-    return reply(201, begin(ctx, await register(deps, body)), NOT_STORED)
-  })
-  handle(authEndpoints.refresh, async ({ ctx, body }) => {
-    await limits.refresh(ctx)
-    const cookie = body.refresh_token == null ? readCookie(ctx, auth, REFRESH_TOKEN) : undefined
-    if (cookie !== undefined) requireSameOrigin(ctx, auth.baseUrl)
-    const token = body.refresh_token ?? cookie
-    if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
-    const tokens = await refresh(deps, token)
-    setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
-    return reply(200, tokens, NOT_STORED)
-  })
+  handle(
+    authEndpoints.login,
+    async ({ ctx, body }) => {
+      return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)
+    },
+    limits.login,
+  )
+  handle(
+    authEndpoints.register,
+    async ({ ctx, body }) => {
+      return reply(201, begin(ctx, await register(deps, body)), NOT_STORED)
+    },
+    limits.register,
+  )
+  handle(
+    authEndpoints.refresh,
+    async ({ ctx, body }) => {
+      const cookie = body.refresh_token == null ? readCookie(ctx, auth, REFRESH_TOKEN) : undefined
+      if (cookie !== undefined) requireSameOrigin(ctx, auth.baseUrl)
+      const token = body.refresh_token ?? cookie
+      if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
+      const tokens = await refresh(deps, token)
+      setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
+      return reply(200, tokens, NOT_STORED)
+    },
+    limits.refresh,
+  )
   handle(authEndpoints.logout, async ({ ctx }) => {
     const { logins } = await presentedLogins(deps, ctx)
     for (const login of logins) await endLogin(deps, login)
@@ -65,20 +74,26 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   })
   handle(authEndpoints.me, async ({ actor }) => reply(200, await getCurrentUser(deps, actor)))
 
-  handle(authEndpoints.startOauth, async ({ ctx, params, query }) => {
-    await limits.startOauth(ctx)
-    const { location, state, lifetimeSeconds } = await startSignIn(deps, params.provider, query.return_to)
-    setCookie(ctx, auth, OAUTH, state, lifetimeSeconds)
-    return reply(302, undefined, { Location: location, ...NOT_STORED })
-  })
-  handle(authEndpoints.finishOauth, async ({ ctx, params }) => {
-    await limits.finishOauth(ctx)
-    const state = readCookie(ctx, auth, OAUTH)
-    clearCookie(ctx, auth, OAUTH)
-    const { tokens, location } = await finishSignIn(deps, params.provider, { state, query: ctx.querystring })
-    begin(ctx, tokens)
-    return reply(302, undefined, { Location: location, ...NOT_STORED })
-  })
+  handle(
+    authEndpoints.startOauth,
+    async ({ ctx, params, query }) => {
+      const { location, state, lifetimeSeconds } = await startSignIn(deps, params.provider, query.return_to)
+      setCookie(ctx, auth, OAUTH, state, lifetimeSeconds)
+      return reply(302, undefined, { Location: location, ...NOT_STORED })
+    },
+    limits.startOauth,
+  )
+  handle(
+    authEndpoints.finishOauth,
+    async ({ ctx, params }) => {
+      const state = readCookie(ctx, auth, OAUTH)
+      clearCookie(ctx, auth, OAUTH)
+      const { tokens, location } = await finishSignIn(deps, params.provider, { state, query: ctx.querystring })
+      begin(ctx, tokens)
+      return reply(302, undefined, { Location: location, ...NOT_STORED })
+    },
+    limits.finishOauth,
+  )
 
   handle(authEndpoints.listApiKeys, async ({ actor }) => reply(200, { data: await listApiKeys(deps, actor) }))
   handle(authEndpoints.createApiKey, async ({ actor, credential, body, once }) => {

@@ -48,6 +48,19 @@ describe('one address', () => {
     expect((await attempt(service.url, what, fromSomewhere())).status).not.toBe(429)
   })
 
+  it.each([
+    ['login', 10],
+    ['register', 5],
+    ['refresh', 30],
+  ])('is refused before the body of its %s is read, and bodies that are no JSON count', async (what, limit) => {
+    const headers = { ...fromSomewhere(), 'Content-Type': 'application/json' }
+    const statuses: number[] = []
+    for (let sent = 0; sent < limit + 2; sent++) {
+      statuses.push((await call(service.url, 'POST', `/v1/auth/${what}`, '[[[', headers)).status)
+    }
+    expect(statuses).toEqual([...Array(limit).fill(400), 429, 429])
+  })
+
   it('is the one from the trusted proxy, not one that a caller invents', async () => {
     const { 'X-Forwarded-For': address } = fromSomewhere()
     const answers = await Promise.all(
