@@ -6,7 +6,6 @@ import { deleteExpired } from '../domain/retention.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
 import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
-import type { Attempt } from '../domain/turns/run/attempt.ts'
 import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
@@ -20,6 +19,7 @@ import type {
   TurnErrorCode,
   TurnInput,
 } from '../workflows/messages.ts'
+import type { Heartbeats } from './heartbeats.ts'
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
@@ -34,23 +34,20 @@ export type TurnActivities = {
 
 export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 
-/** Interval of heartbeats, well below their timeouts: 4 s for steps of a turn, 10 s for retention. */
-const HEARTBEAT_MS = 1000
-
-export const createActivities = (deps: Deps): TurnActivities & RetentionActivities => ({
+export const createActivities = (deps: Deps, heartbeats: Heartbeats): TurnActivities & RetentionActivities => ({
   reason: (turn, iteration, retries) =>
     run(deps, async () =>
-      toOutcome(await heartbeating((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
+      toOutcome(await heartbeats.during((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
     ),
   runTool: (turn, iteration, position) =>
-    run(deps, () => heartbeating((attempt) => runTool(deps, place(turn), iteration, position, attempt))),
+    run(deps, () => heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt))),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, place(turn), iteration, position)),
   requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, place(turn), iteration)),
   settleCalls: (turn, iteration, isOverdue) =>
     run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, place(turn), iteration)),
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, place(turn), iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, place(turn))),
-  deleteExpired: () => run(deps, () => heartbeating(({ signal }) => deleteExpired(deps, signal))),
+  deleteExpired: () => run(deps, () => heartbeats.during(({ signal }) => deleteExpired(deps, signal))),
 })
 
 const place = ({ organizationId, sessionId, turnId }: TurnInput): TurnPlace => ({
@@ -68,16 +65,6 @@ function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {
     throw ApplicationFailure.create({ message, type: 'model_failed', nextRetryDelay: reasoned.afterMs })
   }
   return reasoned
-}
-
-async function heartbeating<T>(work: (attempt: Attempt) => Promise<T>): Promise<T> {
-  const { info, cancellationSignal, heartbeat } = Context.current()
-  const timer = setInterval(() => heartbeat(), HEARTBEAT_MS)
-  try {
-    return await work({ fence: info.currentAttemptScheduledTimestampMs, signal: cancellationSignal })
-  } finally {
-    clearInterval(timer)
-  }
 }
 
 /**

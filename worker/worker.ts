@@ -7,6 +7,7 @@ import { failOrphans } from '../domain/turns/sweep/orphans.ts'
 import { sleep } from '../lib/sleep.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
+import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
 
 export type WorkerOptions = {
   address: string
@@ -59,24 +60,33 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
 async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     let connection: NativeConnection | undefined
+    let heartbeats: Heartbeats | undefined
     try {
       connection = await NativeConnection.connect({ address: options.address })
-      await runWorker(deps, options, connection, signal)
+      heartbeats = startHeartbeats(connection, options, deps.log)
+      await runWorker(deps, options, connection, heartbeats, signal)
     } catch (error) {
       deps.log.warn({ err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
       await sleep(RECONNECT_MS, signal)
     } finally {
+      await heartbeats?.close()
       await connection?.close().catch(() => {})
     }
   }
 }
 
-async function runWorker(deps: Deps, options: WorkerOptions, connection: NativeConnection, signal: AbortSignal) {
+async function runWorker(
+  deps: Deps,
+  options: WorkerOptions,
+  connection: NativeConnection,
+  heartbeats: Heartbeats,
+  signal: AbortSignal,
+) {
   const worker = await Worker.create({
     connection,
     namespace: options.namespace,
     taskQueue: options.taskQueue,
-    activities: createActivities(deps),
+    activities: createActivities(deps, heartbeats),
     shutdownGraceTime: SHUTDOWN_GRACE,
     // Heartbeats are due every 4 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
     maxHeartbeatThrottleInterval: '1500 milliseconds',

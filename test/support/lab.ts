@@ -61,6 +61,10 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       await wait(args, run)
       return { waited: args.ms }
     }),
+    tool('block', async ({ ms }) => {
+      const until = performance.now() + Number(ms)
+      while (performance.now() < until);
+    }),
     tool('meet', async ({ times }, { signal, turnId }) => {
       const isHere = (run: LabRun) => run.tool === 'meet' && run.turnId === turnId
       while (runs.filter(isHere).length < Number(times)) await pause(10, signal)
