@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { sleep } from '../../lib/sleep.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../support/counts.ts'
 import { type Json, listEvents } from '../support/http.ts'
 import { createRandom, type Random } from '../support/random.ts'
