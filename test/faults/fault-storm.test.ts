@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../support/counts.ts'
-import { type Json, listEvents } from '../support/http.ts'
+import type { Json } from '../support/http.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { eventsOfTurn, expectSoundRecord, textOf, turnsOf, typesOf } from '../support/record.ts'
 import { seedsOf } from '../support/seeds.ts'
@@ -93,7 +93,7 @@ async function converse(site: StormSite, random: Random, isOver: () => boolean):
     await follower.until(({ type, data }) => type === 'session.idled' && data.turn_id === accepted.at(-1))
     await follower.stop()
     lane.connections += follower.connections()
-    const record = await listEvents(site.urls[0] ?? '', id)
+    const { data: record } = await callUntilAnswered(site.urls, 'GET', `/v1/sessions/${id}/events`)
     expect(follower.received).toEqual(record)
     lane.turns.push(...check(record, accepted, marks))
   }
