@@ -20,7 +20,9 @@ import { capabilityRoutes } from './routes/capabilities.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
+import { invitationRoutes } from './routes/invitations.ts'
 import { llmModelRoutes } from './routes/llm-models.ts'
+import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { sessionRoutes } from './routes/sessions.ts'
@@ -53,6 +55,8 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   healthRoutes(handle, deps, options)
   authRoutes(handle, deps)
   organizationRoutes(handle, deps)
+  memberRoutes(handle, deps)
+  invitationRoutes(handle, deps)
   userRoutes(handle, deps)
   agentRoutes(handle, deps)
   sessionRoutes(handle, deps)

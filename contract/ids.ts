@@ -65,6 +65,10 @@ export const wireUuid = z
   .meta({ format: 'uuid' })
 export const ApiKeyId = wireUuid.brand<'api key'>()
 export type ApiKeyId = Uuid<'api key'>
+export const UserId = wireUuid.brand<'user'>()
+export type UserId = Uuid<'user'>
+export const InvitationId = wireUuid.brand<'invitation'>()
+export type InvitationId = Uuid<'invitation'>
 
 /** Id of an image, given as its UUID or as `img_<hex>`; answers always have the UUID. */
 export const ImageId = z.codec(

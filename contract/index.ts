@@ -5,7 +5,9 @@ import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { eventEndpoints } from './events.ts'
 import { healthEndpoints } from './health.ts'
+import { invitationEndpoints } from './invitations.ts'
 import { llmModelEndpoints } from './llm-models.ts'
+import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { sessionEndpoints } from './sessions.ts'
@@ -17,6 +19,8 @@ export const endpoints: Endpoint[] = [
   healthEndpoints,
   authEndpoints,
   organizationEndpoints,
+  memberEndpoints,
+  invitationEndpoints,
   userEndpoints,
   agentEndpoints,
   sessionEndpoints,

@@ -45,8 +45,8 @@ export const getOrganization = async (deps: Deps, actor: Actor, id: Organization
   presentOrganization((await requireMember(deps, actor, id)).organization)
 
 /** Returns the caller's membership in an organization. Throws `not_found`. */
-export async function requireMember(deps: Deps, actor: Actor, id: OrganizationId) {
-  const member = await deps.db.member.findFirst({
+export async function requireMember({ db }: { db: Prisma.TransactionClient }, actor: Actor, id: OrganizationId) {
+  const member = await db.member.findFirst({
     where: { AND: [memberships(actor), { organizationId: id }] },
     include: { organization: true },
   })
@@ -105,7 +105,7 @@ export async function patchOrganization(
   return presentOrganization(changed)
 }
 
-const presentOrganization = (row: OrganizationRow): Organization => ({
+export const presentOrganization = (row: OrganizationRow): Organization => ({
   id: toId('org', row.id),
   name: row.name,
   created_at: row.createdAt.toISOString(),

@@ -3,6 +3,7 @@ import { forgetSeeds } from './auth/api-keys.ts'
 import { deleteOldLogins } from './auth/log-in.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldKeys } from './idempotency-keys.ts'
+import { deleteOldInvitations, forgetInvitationSeeds } from './invitations/retention.ts'
 
 /** Number of turns that are processed together. */
 const PAGE = 200
@@ -14,8 +15,10 @@ const RUN_MS = 8 * 60_000
 /** Deletes everything whose retention time is over. Safe to run at any time, to run concurrently, and to be killed. */
 export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<RetentionOutcome> {
   await deleteOldLogins(deps, signal)
+  await deleteOldInvitations(deps, signal)
   await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
   await forgetSeeds(deps, deps.retention.idempotencyKeysMs)
+  await forgetInvitationSeeds(deps, deps.retention.idempotencyKeysMs)
   return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
 }
 

@@ -4,8 +4,9 @@ import { containsText } from '../lib/contains-text.ts'
 import type { Member, Prisma, User as UserRow } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
-import { ANONYMOUS_USER_UUID, toId } from './ids.ts'
+import { toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
+import { joinedBefore, visibleMembers } from './members/select.ts'
 
 const USERS_AT_ONCE = 100
 /** Maximum number of organizations in the answer of `me`; GET /v1/orgs lists all. */
@@ -34,18 +35,9 @@ function readMembers(
 ): Promise<MemberRow[]> {
   const found: Prisma.MemberWhereInput =
     search === undefined ? {} : { user: { OR: [{ name: containsText(search) }, { email: containsText(search) }] } }
-  const older: Prisma.MemberWhereInput =
-    after === undefined
-      ? {}
-      : {
-          // This bound alone lets the query start in the index.
-          createdAt: { lte: after.createdAt },
-          OR: [{ createdAt: { lt: after.createdAt } }, { userId: { lt: after.userId } }],
-        }
-  // The anonymous user is hidden where users have to sign in.
-  const shown: Prisma.MemberWhereInput = deps.auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
+  const older = after === undefined ? {} : joinedBefore(after)
   return deps.db.member.findMany({
-    where: { organizationId: actor.organizationId, AND: [found, older, shown] },
+    where: { organizationId: actor.organizationId, AND: [found, older, visibleMembers(deps)] },
     include: { user: true },
     orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
     take,
@@ -72,7 +64,8 @@ export async function getCurrentUser(
     id: user.id,
     email: user.email,
     name: user.name,
-    roles: [role],
+    // The user may be in no organization any more.
+    roles: members.length === 0 ? [] : [role],
     avatar_url: user.avatarUrl,
     organizations: members.map((member) => ({
       public_id: toId('org', member.organizationId),

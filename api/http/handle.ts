@@ -59,6 +59,9 @@ export const reply = <const S extends number, B>(status: S, body: B, headers?: R
   ...(headers === undefined ? {} : { headers }),
 })
 
+/** Headers of an answer with a secret, which must not be cached. */
+export const NOT_STORED = { 'Cache-Control': 'no-store' }
+
 export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
 /** Throws for a request that is not to be handled, before its body is read. */
 export type Gate = (ctx: Context) => Promise<void>

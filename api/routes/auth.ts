@@ -20,7 +20,7 @@ import {
 } from '../auth/cookies.ts'
 import { createLimit } from '../auth/rate-limit.ts'
 import { checkScopes } from '../auth/scopes.ts'
-import { type Handle, reply } from '../http/handle.ts'
+import { type Handle, NOT_STORED, reply } from '../http/handle.ts'
 
 export function authRoutes(handle: Handle, deps: Deps): void {
   const { auth } = deps
@@ -107,6 +107,3 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     return reply(204, undefined)
   })
 }
-
-/** Headers of an answer with a secret, which must not be cached. */
-const NOT_STORED = { 'Cache-Control': 'no-store' }

@@ -8,8 +8,8 @@ const REMEMBERED = 'administrator'
 
 /**
  * Makes the configured administrator a user who owns the default organization. When the user with that e-mail does not
- * have the configured password yet, sets it and ends all of the user's logins and API keys. A former administrator
- * becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
+ * have the configured password yet, sets it and ends all of the user's logins, API keys and invitations. A former
+ * administrator becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
  * without an administrator's password in the environment, or where passwords are disabled: there, see
  * appointAdministrator.
  */
@@ -60,7 +60,7 @@ async function takeOver(tx: Prisma.TransactionClient, email: string, passwordHas
 
 /**
  * Stores the user as the administrator. The previous one, if it was another user, becomes an ordinary member without
- * logins and API keys.
+ * logins, API keys and invitations.
  */
 async function dismissFormer(tx: Prisma.TransactionClient, userId: string): Promise<void> {
   const value = Buffer.from(userId)
@@ -81,4 +81,5 @@ async function dismissFormer(tx: Prisma.TransactionClient, userId: string): Prom
 async function endCredentials(tx: Prisma.TransactionClient, userId: string): Promise<void> {
   await tx.refreshToken.deleteMany({ where: { userId } })
   await tx.apiKey.deleteMany({ where: { userId } })
+  await tx.invitation.deleteMany({ where: { createdBy: userId } })
 }

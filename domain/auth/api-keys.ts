@@ -5,10 +5,11 @@ import type { ApiKey as ApiKeyRow, Prisma } from '../../prisma/generated/client.
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid, notFound, unauthenticated } from '../errors.ts'
+import { conflict, invalid, notFound } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import type { All } from '../lists.ts'
+import { requireOpenLogin } from './log-in.ts'
 
 /** Number of keys that a user may have in one organization. */
 const MAX_API_KEYS = 100
@@ -74,11 +75,7 @@ const insertApiKey = (
     // A user's keys are created one after the other, so that the limit holds.
     await tx.$queryRaw`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
-    if (loginId !== undefined) {
-      const isOpen = await tx.$queryRaw<unknown[]>`SELECT 1 FROM refresh_tokens
-        WHERE id = ${loginId}::uuid AND user_id = ${userId}::uuid AND expires_at > now() FOR SHARE`
-      if (isOpen.length === 0) throw unauthenticated('Authentication required')
-    }
+    await requireOpenLogin(tx, userId, loginId)
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
       throw invalid(`You have ${MAX_API_KEYS} API keys in this organization; revoke one of them first`)
     }

@@ -67,9 +67,13 @@ async function identifyLogin(deps: Deps, token: string, wanted: Wanted): Promise
 
 /**
  * Converts a membership to an actor. Throws `not_found` when there is none, or when it is not in the required
- * organization.
+ * organization. A user in no organization, who may create or join one, acts in the default one, where not being a
+ * member permits nothing.
  */
 function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Actor {
+  if (!member?.organizationId && !isStrict) {
+    return { organizationId: DEFAULT_ORGANIZATION_UUID, userId, role: 'member', isApiKey: false }
+  }
   const isOther = isStrict && organizationId !== undefined && member?.organizationId !== organizationId
   if (!member?.organizationId || isOther) throw notFound('Organization')
   return { organizationId: member.organizationId, userId, role: member.role, isApiKey: false }

@@ -120,6 +120,21 @@ export async function endLogin(deps: Deps, { loginId, userId }: { loginId: strin
   await deps.db.refreshToken.deleteMany({ where: { id: loginId, userId } })
 }
 
+/**
+ * Keeps a login open until the transaction ends, so that nothing made with it outlives it unnoticed. Does nothing in
+ * mode none, where there is no login. Throws `unauthenticated` when it has ended.
+ */
+export async function requireOpenLogin(
+  tx: Prisma.TransactionClient,
+  userId: string,
+  loginId: string | undefined,
+): Promise<void> {
+  if (loginId === undefined) return
+  const isOpen = await tx.$queryRaw<unknown[]>`SELECT 1 FROM refresh_tokens
+    WHERE id = ${loginId}::uuid AND user_id = ${userId}::uuid AND expires_at > now() FOR SHARE`
+  if (isOpen.length === 0) throw unauthenticated('Authentication required')
+}
+
 /** Deletes expired logins and returns their number. Throws the signal's reason when it aborts. */
 export const deleteOldLogins = (deps: Deps, signal: AbortSignal): Promise<number> =>
   deleteInBatches(

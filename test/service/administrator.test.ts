@@ -1,7 +1,7 @@
 import { prepareAdministrator } from '../../domain/auth/administrator.ts'
 import { startLogin } from '../../domain/auth/log-in.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createApiKey, FULL_MODE, logInUser, newPassword, registerUser } from '../support/auth.ts'
+import { addOwnOrganization, createApiKey, FULL_MODE, logInUser, newPassword, registerUser } from '../support/auth.ts'
 import { call } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
@@ -36,8 +36,11 @@ describe('the administrator of the environment', () => {
   it('takes over an existing user with the e-mail address, with a new password', async () => {
     const squatter = await registerUser(service.url)
     const { key } = await createApiKey(service.url, squatter.headers)
+    const own = await addOwnOrganization(service.url, squatter)
+    await call(service.url, 'POST', `/v1/orgs/${own.id}/invitations`, { role: 'owner' }, squatter.headers)
     const password = newPassword()
     await startWith({ email: squatter.email, password })
+    expect(await deps.db.invitation.count({ where: { createdBy: squatter.id } })).toBe(0)
     for (const each of [squatter.headers, { Authorization: key }]) expect(await rolesOf(each)).toBeUndefined()
     await expect(logInUser(service.url, squatter)).rejects.toThrow('401')
     const admin = await logInUser(service.url, { email: squatter.email, password })

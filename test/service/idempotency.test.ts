@@ -29,13 +29,20 @@ const post = (path: string, body: unknown, key?: string, headers: object = {}): 
 const whole = ({ status, body }: Answer) => ({ status, body })
 
 const db = () => service.platform.deps.db
-const countAll = async () => [await db().agent.count(), await db().session.count(), await db().turn.count()]
+const countAll = async () => [
+  await db().agent.count(),
+  await db().session.count(),
+  await db().turn.count(),
+  await db().invitation.count(),
+]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
 const forgetAnswer = (key: string) => db().idempotencyKey.updateMany({ where: { key }, data: { answer: null } })
 
 const agent = { name: 'Ada', system_prompt: 'Help.' }
 const newAgentId = () => `agent_${newUuid().replaceAll('-', '')}`
+
+const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 
 /** Requests that create something: path, body and headers. */
 const creating: [string, () => Promise<[string, unknown, object?]>][] = [
@@ -49,6 +56,7 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
     async () => ['/v1/agents/import', JSON.stringify({ ...agent, id: newAgentId(), tags: ['a'] })],
   ],
   ['a copy', async () => [`/v1/agents/${(await post('/v1/agents', agent)).body.id}/copy`, undefined]],
+  ['an invitation', async () => [`/v1/orgs/${DEFAULT_ORGANIZATION}/invitations`, { role: 'member' }]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],
   ['a message', async () => [`/v1/sessions/${await createSession(service.url)}/messages`, textMessage('Hi')]],

@@ -37,8 +37,15 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/orgs': 'signed in',
   'POST /v1/orgs': 'signed in',
   'GET /v1/orgs/{org}': 'signed in',
-  // The role in the organization of the path counts. See below.
+  // The role in the organization of the path counts. See below, and test/service/members.test.ts.
   'PATCH /v1/orgs/{org}': 'signed in',
+  'GET /v1/orgs/{org}/members': 'signed in',
+  'PATCH /v1/orgs/{org}/members/{user_id}': 'signed in',
+  'DELETE /v1/orgs/{org}/members/{user_id}': 'signed in',
+  'GET /v1/orgs/{org}/invitations': 'signed in',
+  'POST /v1/orgs/{org}/invitations': 'signed in',
+  'DELETE /v1/orgs/{org}/invitations/{invitation_id}': 'signed in',
+  'POST /v1/orgs/join': 'signed in',
   'GET /v1/users': 'member',
   'POST /v1/users/me/switch-org': 'signed in',
   'GET /v1/agents': 'member',
@@ -78,6 +85,11 @@ const NOT_FOR_KEYS = [
   'POST /v1/auth/api-keys',
   'DELETE /v1/auth/api-keys/{key_id}',
   'POST /v1/orgs',
+  'PATCH /v1/orgs/{org}/members/{user_id}',
+  'DELETE /v1/orgs/{org}/members/{user_id}',
+  'POST /v1/orgs/{org}/invitations',
+  'DELETE /v1/orgs/{org}/invitations/{invitation_id}',
+  'POST /v1/orgs/join',
   'POST /v1/users/me/switch-org',
 ]
 

@@ -1,6 +1,14 @@
 import { pino } from 'pino'
 import { endpoints } from '../../contract/index.ts'
-import { ADMIN_VARIABLES, createApiKey, FULL_MODE, fromSomewhere, logInUser, registerUser } from '../support/auth.ts'
+import {
+  ADMIN_VARIABLES,
+  addOwnOrganization,
+  createApiKey,
+  FULL_MODE,
+  fromSomewhere,
+  logInUser,
+  registerUser,
+} from '../support/auth.ts'
 import { type Answer, call, expectError, type Json, textMessage } from '../support/http.ts'
 import { createLogCheck, type LogCheck } from '../support/log-check.ts'
 import {
@@ -56,6 +64,10 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const user = await registerUser(url)
   const session = await call(url, 'POST', '/v1/sessions', {}, user.headers)
   const apiKey = (await createApiKey(url, user.headers)).key
+  const own = await addOwnOrganization(url, user)
+  const invitations = `/v1/orgs/${own.id}/invitations`
+  const { token } = (await call(url, 'POST', invitations, { role: 'member' }, user.headers)).body
+  const invited = await registerUser(url)
   const post = (path: string, body: Json, headers: Record<string, string> = {}) =>
     call(url, 'POST', path, body, { ...fromSomewhere(), ...headers })
   const { email, password, refreshToken, headers } = user
@@ -70,6 +82,9 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['api_keys', () => post('/v1/auth/api-keys', { name: 'Key' }, headers)],
     ['api_keys', () => call(url, 'GET', '/v1/agents', undefined, { Authorization: `ApiKey ${apiKey}` })],
     ['idempotency_keys', () => post('/v1/auth/api-keys', { name: 'Key' }, idempotent)],
+    ['invitations', () => post(invitations, { role: 'member' }, headers)],
+    ['idempotency_keys', () => post(invitations, { role: 'member' }, { ...headers, 'Idempotency-Key': 'invited' })],
+    ['members', () => post('/v1/orgs/join', { token }, invited.headers)],
     ['agents', () => post('/v1/agents', agent, headers)],
     ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
     ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],
@@ -101,6 +116,7 @@ describe('the check of logs', () => {
     ['an access token', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'],
     ['the state of a sign-in', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
     ['an API key', `ask_${'0a'.repeat(32)}`],
+    ['an invitation', `inv_${'0a'.repeat(32)}`],
     ['a password', 'pw-of-a-test-1'],
     ["a password's hash", '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'],
     ['the secret of tokens', FULL_MODE.AUTH_JWT_SECRET ?? ''],

@@ -24,6 +24,7 @@ export type Ids = {
   toolCall: string
   deletedSession: string
   apiKey: string
+  invitation: string
   idempotencyKey: string
   /** Random UUID, because nothing creates images yet. */
   image: string
@@ -53,6 +54,7 @@ export const unknownIds = (): Ids => ({
   toolCall: `call-${newUuid()}`,
   deletedSession: toId('session', newUuid()),
   apiKey: newUuid(),
+  invitation: newUuid(),
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
 })
@@ -73,10 +75,11 @@ export async function createOwner(url: string): Promise<Owner> {
   const { id: deletedSession } = await ask('POST', '/v1/sessions', { title: mark })
   await ask('DELETE', `/v1/sessions/${deletedSession}`)
   const apiKey = await createApiKey(url, headers, { name: mark })
+  const { id: invitation } = await ask('POST', `/v1/orgs/${organization}/invitations`, { role: 'member' })
   return {
     ids: {
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
-      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, idempotencyKey, image },
+      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image },
     },
     headers,
     token: user.headers,

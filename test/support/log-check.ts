@@ -5,6 +5,7 @@ const SECRETS = {
   // Access and refresh tokens are signed. The state of a sign-in is encrypted, so its second part is empty.
   'a token': /eyJ[\w-]{8,}\.[\w-]*\.[\w-]+/,
   'an API key': /\bask_[0-9a-f]{64}/,
+  'a token of an invitation': /\binv_[0-9a-f]{64}/,
   "a user's password": /pw-of-a-test-/,
   "a password's hash": /\$argon2/,
   'the secret of tokens': /jwt-secret-of-tests-/,
@@ -15,7 +16,7 @@ const SECRETS = {
   "a model provider's key": /\bsk-\w/,
   'a cookie': /\b(access_token|refresh_token|oauth_sign_in)=|cookie\\*"\s*:/i,
   'a field that has a secret':
-    /(password|access_token|refresh_token|client_secret|code_verifier|authorization)\\*"\s*:\s*\\*"[^"\\]/i,
+    /("token|password|access_token|refresh_token|client_secret|code_verifier|authorization)\\*"\s*:\s*\\*"[^"\\]/i,
 } as const
 
 /** Minimum length of a known secret. Shorter ones may be ordinary words. */

@@ -46,6 +46,28 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { name: 'Taken' } },
     { path: other, body: {} },
   ],
+  'GET /v1/orgs/{org}/members': (_, other) => [{ path: other }],
+  'PATCH /v1/orgs/{org}/members/{user_id}': (own, other) =>
+    strangers(own, other).map((path) => ({ path, body: { role: 'member' } })),
+  'DELETE /v1/orgs/{org}/members/{user_id}': (own, other) => strangers(own, other).map((path) => ({ path })),
+  'GET /v1/orgs/{org}/invitations': (_, other) => [{ path: other }],
+  'POST /v1/orgs/{org}/invitations': (own, other) => [
+    { path: other, body: { role: 'member' } },
+    {
+      path: own,
+      body: { role: 'member' },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'DELETE /v1/orgs/{org}/invitations/{invitation_id}': (own, other) => [
+    { path: other },
+    { path: { ...own, invitation: other.invitation } },
+    { path: { ...other, invitation: own.invitation } },
+  ],
+  // A token of another organization lets its holder in, so only one that nothing has can be sent.
+  'POST /v1/orgs/join': () => [{ body: { token: `inv_${'0'.repeat(64)}` } }],
   'GET /v1/users': (_, other) => [list({ search: other.email }), list({ search: other.mark }), list()],
   'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
 
@@ -130,6 +152,8 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
   { body: { message }, headers: { 'Idempotency-Key': idempotencyKey } },
   { body: { message }, headers: { Accept: 'text/event-stream' } },
 ]
+/** Members named with an organization or a user of somebody else's, or both. */
+const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other.user }, { ...other, user: own.user }]
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
@@ -147,6 +171,8 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   turn_id: ids.turn,
   org: ids.organization,
   key_id: ids.apiKey,
+  user_id: ids.user,
+  invitation_id: ids.invitation,
   id: NOWHERE.model,
   capability_id: NOWHERE.capability,
   provider: NOWHERE.provider,

@@ -23,6 +23,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/auth/api-keys': () => list(),
   'GET /v1/orgs': () => list(),
   'GET /v1/orgs/{org}': ({ organization }) => list({ org: organization }),
+  'GET /v1/orgs/{org}/members': ({ organization }) => list({ org: organization }),
+  'GET /v1/orgs/{org}/invitations': ({ organization }) => list({ org: organization }),
   'GET /v1/users': () => list(),
   'GET /v1/agents': () => list(),
   'GET /v1/agents/{agent_id}': ofAgents,
@@ -48,6 +50,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
 export const tables: Record<string, string> = {
   members: 'GET /v1/users',
   api_keys: 'GET /v1/auth/api-keys',
+  invitations: 'GET /v1/orgs/{org}/invitations',
   agents: 'GET /v1/agents',
   sessions: 'GET /v1/sessions',
   session_counts: 'GET /v1/sessions',

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { Role } from './auth.ts'
+import { DateTime, listOf, textUpTo } from './common.ts'
+import { group } from './endpoint.ts'
+import { InvitationId, OrganizationId, wireUuid } from './ids.ts'
+import { Organization } from './organizations.ts'
+import { pagination } from './query.ts'
+
+const MIN_SECONDS = 60
+/** Lifetime of an invitation whose request names none. */
+export const INVITATION_SECONDS = 7 * 24 * 60 * 60
+const MAX_SECONDS = 30 * 24 * 60 * 60
+const MAX_TOKEN_BYTES = 200
+
+const Invitation = z
+  .object({
+    id: wireUuid,
+    role: Role,
+    created_by: wireUuid.meta({ description: 'User who made the invitation, which ends with their membership.' }),
+    created_at: DateTime,
+    expires_at: DateTime,
+  })
+  .meta({ id: 'Invitation' })
+export type Invitation = z.infer<typeof Invitation>
+
+const CreatedInvitation = Invitation.extend({
+  token: z
+    .string()
+    .meta({ description: 'For POST /v1/orgs/join, once: inv_ and 64 hex digits. It is shown here only.' }),
+  url: z.string().meta({ description: 'Address of a page that sends the token, for a browser of the invited person.' }),
+}).meta({ id: 'CreatedInvitation' })
+export type CreatedInvitation = z.infer<typeof CreatedInvitation>
+
+const CreateInvitationRequest = z
+  .object({
+    role: Role.meta({ description: 'Role that the invited person gets. Administrators cannot invite owners.' }),
+    expires_in: z
+      .int()
+      .min(MIN_SECONDS, { error: `must be at least ${MIN_SECONDS} seconds` })
+      .max(MAX_SECONDS, { error: `must be at most ${MAX_SECONDS} seconds` })
+      .nullish()
+      .meta({ description: `Seconds until the invitation ends. Default: ${INVITATION_SECONDS}, which is 7 days.` }),
+  })
+  .meta({ id: 'CreateInvitationRequest' })
+export type CreateInvitationRequest = z.infer<typeof CreateInvitationRequest>
+
+const JoinRequest = z.object({ token: textUpTo(MAX_TOKEN_BYTES) }).meta({ id: 'JoinOrganizationRequest' })
+export type JoinRequest = z.infer<typeof JoinRequest>
+
+const JoinedOrganization = Organization.extend({ role: Role }).meta({ id: 'JoinedOrganization' })
+export type JoinedOrganization = z.infer<typeof JoinedOrganization>
+
+const ofOrganization = z.object({ org: OrganizationId })
+
+export const invitationEndpoints = group(
+  { tag: 'organizations', path: '/v1/orgs', access: 'user' },
+  {
+    list: {
+      method: 'GET',
+      at: '/{org}/invitations',
+      summary: 'Lists the pending invitations, the newest first; for owners and administrators',
+      params: ofOrganization,
+      query: z.object(pagination),
+      responses: { 200: listOf(Invitation) },
+    },
+    create: {
+      method: 'POST',
+      at: '/{org}/invitations',
+      login: true,
+      summary:
+        'Makes an invitation, for owners and administrators; the answer is the only one with its token, which works once',
+      params: ofOrganization,
+      body: CreateInvitationRequest,
+      creates: true,
+      responses: { 201: CreatedInvitation },
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{org}/invitations/{invitation_id}',
+      login: true,
+      summary: 'Withdraws an invitation at once; for owners and administrators',
+      params: z.object({ org: OrganizationId, invitation_id: InvitationId }),
+      responses: { 204: null },
+    },
+    join: {
+      method: 'POST',
+      at: '/join',
+      login: true,
+      summary: 'Makes the caller a member of the organization that an invitation is for',
+      description:
+        'A token that was used, withdrawn or never made, or that has expired, is not found. A member already is answered ' +
+        '409, and the invitation stays as it was.',
+      body: JoinRequest,
+      responses: { 200: JoinedOrganization },
+      errors: [409],
+    },
+  },
+)

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { Role } from './auth.ts'
+import { DateTime, listOf } from './common.ts'
+import { group } from './endpoint.ts'
+import { OrganizationId, UserId, wireUuid } from './ids.ts'
+import { pagination } from './query.ts'
+
+const Member = z
+  .object({
+    user_id: wireUuid,
+    email: z.string(),
+    name: z.string(),
+    avatar_url: z.string().nullish(),
+    role: Role,
+    joined_at: DateTime,
+  })
+  .meta({ id: 'OrganizationMember' })
+export type Member = z.infer<typeof Member>
+
+const UpdateMemberRequest = z.object({ role: Role }).meta({ id: 'UpdateMemberRequest' })
+export type UpdateMemberRequest = z.infer<typeof UpdateMemberRequest>
+
+const ofMember = z.object({ org: OrganizationId, user_id: UserId })
+
+export const memberEndpoints = group(
+  { tag: 'organizations', path: '/v1/orgs/{org}/members', access: 'user' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists the members of an organization of the caller, the newest first',
+      params: z.object({ org: OrganizationId }),
+      query: z.object(pagination),
+      responses: { 200: listOf(Member) },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{user_id}',
+      login: true,
+      summary: 'Changes the role of a member; for owners, and for administrators among members and administrators',
+      description: 'An organization keeps at least one owner: the role of the last one cannot be changed (409).',
+      params: ofMember,
+      body: UpdateMemberRequest,
+      responses: { 200: Member },
+      errors: [409],
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{user_id}',
+      login: true,
+      summary: 'Removes a member, or lets the caller leave',
+      description:
+        'What the user holds in the organization ends at once: access, API keys, streams, and the invitations that the ' +
+        'user has made. Anyone may leave, except the last owner (409).',
+      params: ofMember,
+      responses: { 204: null },
+      errors: [409],
+    },
+  },
+)

@@ -1,0 +1,35 @@
+import type { OrganizationId } from '../../contract/ids.ts'
+import type { Member } from '../../contract/members.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { type Pages, type Place, pages } from '../lists.ts'
+import { requireMember } from '../organizations.ts'
+import { type MemberRow, presentMember } from './present.ts'
+import { joinedBefore, visibleMembers } from './select.ts'
+
+const MEMBERS_AT_ONCE = 100
+
+/** Lists an organization's members, the newest first. Throws `not_found`. */
+export async function listMembers(
+  deps: Deps,
+  actor: Actor,
+  organizationId: OrganizationId,
+  part: { limit: number; offset: number },
+): Promise<Pages<Member>> {
+  await requireMember(deps, actor, organizationId)
+  return pages({
+    ...part,
+    atOnce: MEMBERS_AT_ONCE,
+    read: async ({ after, skip, take }: Place<MemberRow>) => {
+      const rows = await deps.db.member.findMany({
+        where: { organizationId, AND: [visibleMembers(deps), after === undefined ? {} : joinedBefore(after)] },
+        include: { user: true },
+        orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
+        skip,
+        take,
+      })
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => rows.map(presentMember),
+  })
+}
