@@ -12,6 +12,7 @@ import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
 import { createHandle } from './http/handle.ts'
+import { addJoinPage } from './http/join-page.ts'
 import { openapiDocument } from './http/openapi.ts'
 import type { SseStreams } from './http/sse.ts'
 import { agentRoutes } from './routes/agents.ts'
@@ -66,6 +67,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   llmModelRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
+  addJoinPage(router, options.apiPrefix)
   addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
   // A caller can put anything into X-Forwarded-For; only the entries added by our own proxies can be trusted.

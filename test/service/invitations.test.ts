@@ -1,9 +1,18 @@
 import { createHash } from 'node:crypto'
 import { DEFAULT_ORGANIZATION_UUID } from '../../domain/ids.ts'
 import { deleteExpired } from '../../domain/retention.ts'
-import { addOwnOrganization, bearer, createApiKey, FULL_MODE, registerUser, type TestUser } from '../support/auth.ts'
+import {
+  addOwnOrganization,
+  bearer,
+  createApiKey,
+  FULL_MODE,
+  newPassword,
+  registerUser,
+  type TestUser,
+} from '../support/auth.ts'
 import { type Answer, call, expectError, type Json } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
+import { openPage } from '../support/join-page.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -213,6 +222,51 @@ describe('an invitation', () => {
 
   it.each([undefined, null, 1, 'x'.repeat(201)])('has no token %j', async (token) => {
     expectError(await join(owner, token), 400, /^token: /)
+  })
+})
+
+describe('the page of an invitation', () => {
+  it('lets a user sign in and join, and keeps the token out of the history', async () => {
+    const user = await registerUser(service.url)
+    const { body } = await invite(owner, { role: 'admin' })
+    const page = await openPage(service.url, new URL(body.url))
+    await page.click()
+    expect([page.output(), page.isHidden('form'), page.history]).toEqual(['Sign in first.', false, ['/join']])
+    await page.submit('auth/login', { email: user.email, password: 'wrong password', name: '' })
+    expect(page.output()).toBe('The e-mail or the password is wrong')
+    await page.submit('auth/login', { email: user.email, password: user.password, name: '' })
+    expect([page.output(), page.isHidden('form'), page.stored.size]).toEqual(['You are now a member of Own.', true, 0])
+    expect((await send('GET', path, user)).status).toBe(200)
+    await page.click()
+    expect(page.output()).toBe('Invitation not found')
+  })
+
+  it('lets a new user register', async () => {
+    const { body } = await invite(owner, { role: 'member' })
+    const page = await openPage(service.url, new URL(body.url))
+    await page.click()
+    await page.submit('auth/register', {
+      email: `${crypto.randomUUID()}@example.com`,
+      password: newPassword(),
+      name: 'New',
+    })
+    expect(page.output()).toBe('You are now a member of Own.')
+  })
+
+  it('works under a prefix and behind /api, loads nothing from elsewhere and cannot be framed', async () => {
+    await withService({ worker: false, environment: { API_PREFIX: '/prefix' } }, async ({ url }) => {
+      const { body: organization } = await call(url, 'POST', '/prefix/v1/orgs', { name: 'Own' })
+      const made = await call(url, 'POST', `/prefix/v1/orgs/${organization.id}/invitations`, { role: 'member' })
+      const page = await openPage(url, new URL(made.body.url))
+      await page.click()
+      expect(page.output()).toBe('You are a member of this organization already')
+      const answer = await fetch(`${url}/api/join/`)
+      expect(answer.url).toBe(`${url}/api/join`)
+      expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none';.*frame-ancestors 'none'/)
+      expect([...(await answer.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link)).toEqual([
+        'join/start.js',
+      ])
+    })
   })
 })
 
