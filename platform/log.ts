@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { unavailability } from './unavailable.ts'
 
 /** Fields in which Postgres quotes the values of a row that it rejects, such as password hashes and prompts. */
 const QUOTES = ['err.detail', 'err.where', 'err.meta.driverAdapterError.cause.detail', 'err.cause.detail']
@@ -21,11 +22,14 @@ export const createLog = (level: string, name: string, destination?: Destination
 
 /**
  * Serializes an error. Prisma's validation errors quote all arguments of the call; only their last line, the reason, is
- * kept.
+ * kept. Of an outage only this line is kept as well: its stack says nothing about the cause.
  */
 function describeError(error: Error): object {
+  if (unavailability(error) !== undefined) return { type: error.name, message: lastLine(error.message) }
   const described = pino.stdSerializers.err(error)
   if (error?.name !== 'PrismaClientValidationError') return described
-  const message = error.message.slice(error.message.lastIndexOf('\n') + 1)
+  const message = lastLine(error.message)
   return { ...described, message, stack: error.stack?.replace(error.message, () => message) }
 }
+
+const lastLine = (message: string): string => message.slice(message.lastIndexOf('\n') + 1)

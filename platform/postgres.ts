@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { warnRarely } from '../lib/warn-rarely.ts'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
 
@@ -38,7 +39,7 @@ export function connectPostgres(
     },
   })
   // An idle connection in the pool that breaks is reported only here.
-  pool.on('error', (error) => log.warn({ err: error.message }, 'postgres connection lost'))
+  pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
   const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
   const close = async () => {
     await db.$disconnect()

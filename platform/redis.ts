@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { warnRarely } from '../lib/warn-rarely.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
 const COMMAND_TIMEOUT_MS = 2000
@@ -31,14 +32,6 @@ export function connectBlockingRedis(url: string, log: Logger): Redis {
 }
 
 function logged(redis: Redis, log: Logger): Redis {
-  let hasLogged = ''
-  redis.on('error', (error: Error) => {
-    if (error.message === hasLogged) return
-    hasLogged = error.message
-    log.warn({ err: error.message }, 'redis is away')
-  })
-  redis.on('ready', () => {
-    hasLogged = ''
-  })
+  redis.on('error', (error: Error) => warnRarely(log, { err: error.message }, 'redis is away'))
   return redis
 }

@@ -9,6 +9,7 @@ import { failTurn } from '../domain/turns/control/fail-turn.ts'
 import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
+import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
   FailOutcome,
   ReasonOutcome,
@@ -79,8 +80,13 @@ async function run<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
     const { info, cancellationSignal } = Context.current()
     if (cancellationSignal.aborted) throw cancellationSignal.reason
     const { activityType, attempt, workflowExecution } = info
-    deps.log.error({ err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }, 'activity failed')
+    const told = { err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }
     const nonRetryable = error instanceof DomainError
+    if (!nonRetryable && deps.unavailability(error) !== undefined) {
+      warnRarely(deps.log, told, 'activity failed; Temporal tries it again')
+    } else {
+      deps.log.error(told, 'activity failed')
+    }
     throw ApplicationFailure.create({
       message: `${activityType} failed; see the worker's log`,
       type: 'internal_error',

@@ -1,4 +1,5 @@
 import { DefaultLogger, Runtime } from '@temporalio/worker'
+import { warnRarely } from '../lib/warn-rarely.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
@@ -8,7 +9,7 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     shutdownSignals: [],
     // Without this, the native half of the library would write to the console.
     telemetryOptions: { logging: { forward: {} } },
-    logger: new DefaultLogger('WARN', (entry) => log.warn(entry.meta, entry.message)),
+    logger: new DefaultLogger('WARN', (entry) => warnRarely(log, { err: undefined, ...entry.meta }, entry.message)),
   })
   temporal.scheduleRetention(deps.retention)
   return startWorker(deps, {

@@ -5,6 +5,7 @@ import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
 import { failOrphans } from '../domain/turns/sweep/orphans.ts'
 import { sleep } from '../lib/sleep.ts'
+import { warnRarely } from '../lib/warn-rarely.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
@@ -66,7 +67,7 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
       heartbeats = startHeartbeats(connection, options, deps.log)
       await runWorker(deps, options, connection, heartbeats, signal)
     } catch (error) {
-      deps.log.warn({ err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
+      warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
       await sleep(RECONNECT_MS, signal)
     } finally {
       await heartbeats?.close()
@@ -118,7 +119,7 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
     try {
       await work()
     } catch (error) {
-      deps.log.warn({ err: (error as Error).message }, `${what} failed; it will be retried`)
+      warnRarely(deps.log, { err: (error as Error).message }, `${what} failed; it will be retried`)
     }
     await sleep(everyMs, signal)
   }

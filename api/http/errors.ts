@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa'
 import type { Deps } from '../../domain/deps.ts'
 import { DomainError, type ErrorKind } from '../../domain/errors.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 
 const STATUS_OF_KIND: Record<ErrorKind, number> = {
   invalid: 400,
@@ -53,7 +54,7 @@ export const answerErrors =
       if (known === undefined || known.status === 500) {
         log.error({ err: error, requestId: ctx.state.requestId, method: ctx.method, path: ctx.path }, 'request failed')
       } else if (known.status === 503) {
-        log.warn({ err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
+        warnRarely(log, { err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
       }
       const { status, message, headers } = known ?? { status: 500, message: 'Internal server error', headers: {} }
       if (ctx.res.headersSent) {

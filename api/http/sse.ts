@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { type Credential, heldKey } from '../../domain/auth/caller.ts'
 import { DomainError } from '../../domain/errors.ts'
 import type { EventLine } from '../../domain/events/read.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import { checkedEvents } from './answer-checks.ts'
 import { endWithin, writeInPieces } from './back-pressure.ts'
 import { checkLimits, count } from './sse-limits.ts'
@@ -146,7 +147,7 @@ async function endRevoked(open: Set<OpenStream>, findEnded: FindEnded, log: Logg
     const ended = await findEnded([...credentials.values()])
     for (const { credential, end } of open) if (credential && ended.has(heldKey(credential))) end(CREDENTIAL_ENDED)
   } catch (error) {
-    log.warn({ err: error }, 'credentials of streams could not be checked')
+    warnRarely(log, { err: error }, 'credentials of streams could not be checked')
   }
 }
 
@@ -228,7 +229,7 @@ async function run(
     endWithin(res, pace.flushMs ?? FLUSH_MS)
   } catch (error) {
     // The client reconnects with its cursor.
-    log.warn({ err: error }, 'stream broken off')
+    warnRarely(log, { err: error }, 'stream broken off')
     res.destroy()
   } finally {
     clearTimeout(end)

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { isTurnEnd } from '../../contract/events.ts'
 import { sleep } from '../../lib/sleep.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import { type LiveEntry, RELAY_STREAMS, readRelayFields, relayKey } from './live-entry.ts'
 
@@ -181,7 +182,7 @@ function createCheck({ db, log }: BrokerOptions, subscribers: Subscribers): () =
         for (const subscriber of subscribers.get(id) ?? []) if (subscriber.cursor() < recorded) subscriber.invalidate()
       }
     } catch (error) {
-      log.warn({ err: error }, 'streams could not be compared with the record')
+      warnRarely(log, { err: error }, 'streams could not be compared with the record')
     }
   }
   let current: Promise<void> | undefined
@@ -230,7 +231,7 @@ async function readRelay(
       // Entries published meanwhile may be lost: start at the end and compare with the record.
       positions = undefined
       await sleep(RETRY_MS, signal)
-      log.warn({ err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
+      warnRarely(log, { err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
     }
   }
 }

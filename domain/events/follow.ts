@@ -1,4 +1,5 @@
 import { sleep } from '../../lib/sleep.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../deps.ts'
 import type { Subscription } from './event-broker.ts'
 import { createEventMatcher, type EventFilter } from './filter.ts'
@@ -91,12 +92,12 @@ function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
  * sooner and make it worse.
  */
 async function readPatiently(deps: Deps, read: EventReader, cursor: number, signal: AbortSignal): Promise<EventPage> {
-  for (let hasLogged = false; ; hasLogged = true) {
+  for (;;) {
     try {
       return await read(cursor)
     } catch (error) {
       if (signal.aborted) throw error
-      if (!hasLogged) deps.log.warn({ err: (error as Error).message }, 'a stream waits for the record')
+      warnRarely(deps.log, { err: (error as Error).message }, 'a stream waits for the record')
       await sleep(RETRY_MS * (0.5 + Math.random()), signal)
     }
   }

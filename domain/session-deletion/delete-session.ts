@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionId } from '../../contract/ids.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
@@ -27,7 +28,7 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {
     const session = toId('session', id)
-    deps.log.warn({ session, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
+    warnRarely(deps.log, { session, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
   })
   await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
 }

@@ -1,3 +1,4 @@
+import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 
@@ -10,7 +11,8 @@ export type Notice = { turnId: string; hasEnded: boolean; noticeDueAt: Date }
  */
 export function notifyWorkflow(deps: Deps, notice: Notice): void {
   tellTurn(deps, notice).catch((error: Error) => {
-    deps.log.warn(
+    warnRarely(
+      deps.log,
       { turn: toId('turn', notice.turnId), err: error.message },
       'workflow not notified; the sweeper will notify it',
     )

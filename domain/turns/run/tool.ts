@@ -1,5 +1,6 @@
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
+import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { ToolOutcome } from '../../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
@@ -54,7 +55,7 @@ async function recordResult(deps: Deps, turn: TurnPlace, step: string, attempt: 
       return await appendAs(deps, turn, step, attempt, [result])
     } catch (error) {
       if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
-      deps.log.warn({ err: error, turn: toId('turn', turn.turnId) }, 'tool result not recorded; retrying')
+      warnRarely(deps.log, { err: error, turn: toId('turn', turn.turnId) }, 'tool result not recorded; retrying')
       await sleep(RECORD_AGAIN_MS, attempt.signal)
     }
   }
