@@ -12,9 +12,10 @@ export function statusError(failure: {
   status: number
   reason: string
   retryAfterMs?: number | undefined
+  apiKey?: string
 }): ModelError {
   const { providerName, status, retryAfterMs } = failure
-  const reason = shorten(failure.reason)
+  const reason = clean(failure.reason, failure.apiKey)
   return new ModelError(`${providerName} answered ${status}${reason === '' ? '.' : `: ${reason}`}`, {
     status,
     retryable: isRetryableStatus(status),
@@ -22,7 +23,24 @@ export function statusError(failure: {
   })
 }
 
-export function shorten(reason: string): string {
+/** Minimum length of a key that is removed from messages. A shorter one, as local servers take, is part of many words. */
+const MIN_KEY_LENGTH = 8
+
+/**
+ * Makes a provider's words fit for a user: one line of at most 300 characters, without the given API key, anything else
+ * that looks like a key or a credential, and the credentials of URLs. Some servers repeat these in their messages.
+ */
+export function clean(reason: string, apiKey = ''): string {
+  const withoutKey = apiKey.length < MIN_KEY_LENGTH ? reason : reason.replaceAll(apiKey, '[key]')
+  return shorten(
+    withoutKey
+      .replaceAll(/\/\/[^\s/@]+@/g, '//')
+      .replaceAll(/\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{16,}/gi, '$1 [key]')
+      .replaceAll(/\b(?:sk|ask)[-_][\w-]{8,}/g, '[key]'),
+  )
+}
+
+function shorten(reason: string): string {
   const oneLine = reason.replaceAll(/\s+/g, ' ').trim()
   const characters = Array.from(oneLine)
   return characters.length <= MAX_REASON_CHARACTERS

@@ -1,12 +1,10 @@
 import { AISDKError, APICallError, InvalidArgumentError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import { z } from 'zod'
 import { ModelError } from '../model.ts'
-import { isRetryableStatus, shorten, statusError } from '../provider-failure.ts'
+import { clean, isRetryableStatus, statusError } from '../provider-failure.ts'
 
 export type Provider = { providerName: string; apiKey: string; baseUrl: string }
 
-/** Minimum length of a key that is removed from messages. A shorter one, as local servers take, is part of many words. */
-const MIN_KEY_LENGTH = 8
 /** Length up to which the body of an error is searched for its reason. */
 const MAX_BODY_LENGTH = 100_000
 const MAX_CAUSES = 5
@@ -24,7 +22,8 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     return statusError({
       providerName,
       status: error.statusCode,
-      reason: redact(reasonOf(error), provider),
+      reason: reasonOf(error),
+      apiKey: provider.apiKey,
       retryAfterMs: readRetryAfter(error.responseHeaders ?? {}),
     })
   }
@@ -33,7 +32,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     return new ModelError(`${providerName} does not know this reasoning effort.`, { retryable: false })
   }
   if (UnsupportedFunctionalityError.isInstance(error)) {
-    const message = `${providerName} does not take a part of this conversation: ${shorten(error.functionality)}.`
+    const message = `${providerName} does not take a part of this conversation: ${clean(error.functionality)}.`
     return new ModelError(message, { retryable: false })
   }
   // An API error without such a status, and any error of the runtime's own, comes from the connection.
@@ -43,10 +42,10 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
 
 /** Reports a 200 that is no event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
-  const { providerName, baseUrl } = provider
+  const { providerName, baseUrl, apiKey } = provider
   const [type = ''] = contentType.split(';')
-  const message = `${providerName} answered with ${shorten(type)} and not with an event stream; is ${baseUrl} its base URL?`
-  return new ModelError(redact(message, provider), { retryable: false })
+  const message = `${providerName} answered with ${clean(type)} and not with an event stream; is ${clean(baseUrl, apiKey)} its base URL?`
+  return new ModelError(message, { retryable: false })
 }
 
 const Reason = z
@@ -83,7 +82,7 @@ export function toStreamedError(error: unknown, provider: Provider): ModelError 
   if (AISDKError.isInstance(error) || !parsed.success) return toModelError(error, provider)
   const code = Number(parsed.data.code ?? undefined)
   const status = code >= 400 && code <= 599 ? code : undefined
-  const reason = shorten(redact(parsed.data.message, provider))
+  const reason = clean(parsed.data.message, provider.apiKey)
   return new ModelError(`${provider.providerName} broke off its answer: ${reason}`, {
     status,
     retryable: status === undefined || isRetryableStatus(status),
@@ -125,12 +124,6 @@ function causesOf(error: unknown): object[] {
     current = 'cause' in current ? current.cause : undefined
   }
   return causes
-}
-
-/** Removes the API key and URL credentials, which some servers repeat in their error messages. */
-function redact(message: string, { apiKey }: Provider): string {
-  const withoutKey = apiKey.length < MIN_KEY_LENGTH ? message : message.replaceAll(apiKey, '[key]')
-  return withoutKey.replaceAll(/\/\/[^\s/@]+@/g, '//')
 }
 
 /** Reads the delay in ms from `retry-after-ms` (OpenAI) or `Retry-After`, seconds or HTTP date (RFC 9110, 10.2.3). */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ModelError, type ModelPart, type ModelRequest, type ModelToolCall } from '../model.ts'
 import { delay, paced, splitIntoTokens } from '../pacing.ts'
-import { statusError } from '../provider-failure.ts'
+import { clean, statusError } from '../provider-failure.ts'
 import { estimateInputTokens, estimateTokens } from '../token-estimate.ts'
 import { parseToolArguments } from '../tool-arguments.ts'
 
@@ -137,7 +137,10 @@ function findStep(request: ModelRequest): ScriptStep {
     return parseScript(request.systemPrompt)?.[request.callIndex] ?? { text: END_OF_SCRIPT }
   } catch (error) {
     // Agents are validated when they are written, but a prompt is also composed of other texts.
-    throw new ModelError(error instanceof Error ? error.message : String(error), { status: 400, retryable: false })
+    throw new ModelError(clean(error instanceof Error ? error.message : String(error)), {
+      status: 400,
+      retryable: false,
+    })
   }
 }
 

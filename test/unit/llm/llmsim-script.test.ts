@@ -105,6 +105,15 @@ describe('the error of a step', () => {
     expect(failureOf(await ask(model, { systemPrompt })).retryable).toBe(retryable)
   })
 
+  it('is cleaned like that of a real provider', async () => {
+    const message =
+      'key sk-proj-0123456789abcdef\nat https://me:pass@proxy.example/v1, Authorization: Bearer 0123456789abcdef0123'
+    const asked = await ask(model, { systemPrompt: promptOf([{ error: { status: 401, message } }]) })
+    expect(failureOf(asked).message).toBe(
+      'llmsim answered 401: key [key] at https://proxy.example/v1, Authorization: Bearer [key]',
+    )
+  })
+
   it('comes after the thinking and the text with `after_text`, and before any call', async () => {
     const step = {
       thinking: 'hm',
