@@ -28,7 +28,14 @@ export const nameUpTo = (maxCharacters: number) =>
 
 /** Encoder for lengths in UTF-8: limits are about what is stored and sent, not about characters. */
 const bytes = new TextEncoder()
+const isUpTo = (text: string, maxBytes: number): boolean =>
+  text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes
+
 export const textUpTo = (maxBytes: number) =>
-  z.string().refine((text) => text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes, {
-    error: `must be at most ${maxBytes} bytes of UTF-8`,
+  z.string().refine((text) => isUpTo(text, maxBytes), { error: `must be at most ${maxBytes} bytes of UTF-8` })
+
+/** Returns the schema with a limit on the size of its value as JSON. An absent value has no size. */
+export const jsonUpTo = <T extends z.ZodType>(schema: T, maxBytes: number): T =>
+  schema.refine((value) => value === undefined || isUpTo(JSON.stringify(value), maxBytes), {
+    error: `must be at most ${maxBytes} bytes of JSON`,
   })

@@ -3,6 +3,7 @@ import { DateTime, listOf, type TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { ImageId, ModelId, SessionId, wireId } from './ids.ts'
 import { offset, wholeNumber } from './query.ts'
+import { tagList } from './tools.ts'
 import { Turn } from './turns.ts'
 
 export type { TokenUsage }
@@ -94,12 +95,12 @@ export const CreateMessageRequest = z
         .min(1, { error: 'must have at least one part' })
         .max(100, { error: 'must have at most 100 parts' })
         .refine((content) => textUpTo(MiB).safeParse(textOf(content)).success, {
-          error: 'must have at most 1 MiB of text',
+          error: 'must have at most 1 MiB (1048576 bytes of UTF-8) of text',
         }),
     }),
     controls: InputControls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
-    tags: z.array(textUpTo(256)).max(100).nullish(),
+    tags: tagList.nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
       description:
         'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all that queue.',

@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import { textUpTo } from './common.ts'
+import { jsonUpTo, textUpTo } from './common.ts'
 
 const KiB = 1024
 
 /** JSON Schema object, limited in size because every model call carries it. */
-const parameters = z
-  .record(z.string(), z.unknown())
-  .refine((schema) => JSON.stringify(schema).length <= 10 * KiB, { error: 'must be at most 10 KB of JSON' })
+const parameters = jsonUpTo(z.record(z.string(), z.unknown()), 10 * KiB)
 
 const tool = {
   name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, "_" or "-"' }),
@@ -35,7 +33,7 @@ export const ToolDefinition = z
 export type ToolDefinition = z.infer<typeof ToolDefinition>
 
 export const AgentCapabilityConfig = z
-  .object({ ref: z.string().min(1).max(255), config: z.unknown().optional() })
+  .object({ ref: textUpTo(255).min(1, { error: 'must not be empty' }), config: z.unknown().optional() })
   .meta({ id: 'AgentCapabilityConfig' })
 export type AgentCapabilityConfig = z.infer<typeof AgentCapabilityConfig>
 
@@ -47,10 +45,8 @@ export const toolList = z
   .refine((tools) => new Set(tools.map((tool) => tool.name)).size === tools.length, {
     error: 'must not have two tools of one name',
   })
-export const capabilityList = z
-  .array(AgentCapabilityConfig)
-  .max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` })
-  .refine((capabilities) => JSON.stringify(capabilities).length <= 256 * KiB, {
-    error: 'must be at most 256 KB of JSON altogether',
-  })
-export const tagList = z.array(textUpTo(256)).max(100)
+export const capabilityList = jsonUpTo(
+  z.array(AgentCapabilityConfig).max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` }),
+  256 * KiB,
+)
+export const tagList = z.array(textUpTo(256)).max(100, { error: 'must be at most 100 tags' })

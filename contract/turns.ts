@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
+import { DateTime, jsonUpTo, listOf, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
@@ -54,12 +54,7 @@ const MAX_RESULTS = 128
 const ClientToolResult = z
   .object({
     tool_call_id: z.string(),
-    result: z
-      .unknown()
-      .refine((result) => result === undefined || textUpTo(RESULT_BYTES).safeParse(JSON.stringify(result)).success, {
-        error: `must be at most ${RESULT_BYTES} bytes of JSON`,
-      })
-      .optional(),
+    result: jsonUpTo(z.unknown(), RESULT_BYTES).optional(),
     error: textUpTo(RESULT_BYTES).nullish(),
   })
   .meta({ id: 'ClientToolResult', description: 'With both error and result, error wins.' })
