@@ -20,9 +20,6 @@ const BACKSLASH = 0x5c
 /** Number of bytes of a string that are read one by one before the rest of it is searched natively, at a higher price. */
 const SHORT_STRING = 1024
 
-/** A search that went to the end of a long string for each of its backslashes would take quadratic time. */
-const SEARCHED_AT_ONCE = 8 * SHORT_STRING
-
 /**
  * Counts the parts of a JSON text in its bytes, before anything is parsed: commas, colons and opening brackets outside
  * strings. Takes pieces of any length, and constant memory. Of a text that is not JSON the counts mean nothing.
@@ -62,11 +59,10 @@ export function createJsonScan({ maxParts, maxDepth }: JsonBounds): JsonScan {
   }
 }
 
-/** Returns the place of the next quote or backslash, or one up to which there is none. */
+/** Returns the place of the next quote or backslash, or the end. */
 function endOfPlainText(bytes: Uint8Array, from: number): number {
-  const near = bytes.subarray(from, from + SEARCHED_AT_ONCE)
-  const quote = near.indexOf(QUOTE)
-  const plain = quote === -1 ? near : near.subarray(0, quote)
-  const backslash = plain.indexOf(BACKSLASH)
-  return from + (backslash === -1 ? plain.length : backslash)
+  const quote = bytes.indexOf(QUOTE, from)
+  const end = quote === -1 ? bytes.length : quote
+  const backslash = bytes.subarray(from, end).indexOf(BACKSLASH)
+  return backslash === -1 ? end : from + backslash
 }
