@@ -13,9 +13,20 @@ export type JsonScan = {
 }
 
 const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
 const BACKSLASH = 0x5c
+/** Meaning of each byte outside strings, so that most bytes need no comparison. */
+const KINDS = new Uint8Array(256)
+const PART = 1
+const OPENING = 2
+const CLOSING = 3
+for (const [characters, kind] of [
+  [',:', PART],
+  ['[{', OPENING],
+  [']}', CLOSING],
+  ['"', QUOTE],
+] as const) {
+  for (const character of characters) KINDS[character.charCodeAt(0)] = kind
+}
 
 /** Number of bytes of a string that are read one by one before the rest of it is searched natively, at a higher price. */
 const SHORT_STRING = 1024
@@ -25,38 +36,47 @@ const SHORT_STRING = 1024
  * strings. Takes pieces of any length, and constant memory. Of a text that is not JSON the counts mean nothing.
  */
 export function createJsonScan({ maxParts, maxDepth }: JsonBounds): JsonScan {
-  const reached = { parts: 1, depth: 0, isInString: false, isEscaped: false }
+  let parts = 1
+  let depth = 0
+  const text = { isOpen: false, isEscaped: false }
   return {
-    // One loop without calls and with local variables, because it runs once per byte.
     add(bytes) {
-      let { parts, depth, isInString, isEscaped } = reached
-      let stringAt = 0
-      for (let at = 0; at < bytes.length; at++) {
-        const byte = bytes[at]
-        if (isInString) {
-          if (isEscaped) isEscaped = false
-          else if (byte === BACKSLASH) {
-            isEscaped = true
-            stringAt = at
-          } else if (byte === QUOTE) isInString = false
-          else if (at - stringAt > SHORT_STRING) {
-            at = endOfPlainText(bytes, at) - 1
-            stringAt = at
-          }
-        } else if (byte === QUOTE) {
-          isInString = true
-          stringAt = at
-        } else if (byte === COMMA || byte === COLON) {
+      const { length } = bytes
+      for (let at = text.isOpen ? skipText(bytes, 0, text) : 0; at < length; at++) {
+        const kind = KINDS[bytes[at] as number]
+        if (kind === 0) continue
+        if (kind === QUOTE) at = skipText(bytes, at + 1, text) - 1
+        else if (kind === CLOSING) depth--
+        else {
+          if (kind === OPENING && ++depth > maxDepth) return 'depth'
           if (++parts > maxParts) return 'parts'
-        } else if (byte === 0x5b || byte === 0x7b) {
-          if (++depth > maxDepth) return 'depth'
-          if (++parts > maxParts) return 'parts'
-        } else if (byte === 0x5d || byte === 0x7d) depth--
+        }
       }
-      Object.assign(reached, { parts, depth, isInString, isEscaped })
       return undefined
     },
   }
+}
+
+/** Returns the place after the string's closing quote. `text` says whether it has one, and whether an escape is open. */
+function skipText(bytes: Uint8Array, from: number, text: { isOpen: boolean; isEscaped: boolean }): number {
+  let at = text.isEscaped ? from + 1 : from
+  let searchAt = at + SHORT_STRING
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) {
+      text.isOpen = false
+      text.isEscaped = false
+      return at + 1
+    }
+    if (byte === BACKSLASH) at++
+    else if (at > searchAt) {
+      at = endOfPlainText(bytes, at) - 1
+      searchAt = at + SHORT_STRING
+    }
+  }
+  text.isOpen = true
+  text.isEscaped = at > bytes.length
+  return bytes.length
 }
 
 /** Returns the place of the next quote or backslash, or the end. */

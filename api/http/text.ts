@@ -7,22 +7,24 @@ export const MAX_DEPTH = 64
 type Place = { value: object; key: string; parent: Place | undefined; depth: number }
 
 /**
- * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for the key
- * `__proto__`, and for too deep nesting. The error names the place; `name` is that of the whole. Walks without
- * recursion. A place is put into words only for the error: keys may be long, and there may be many.
+ * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for too deep
+ * nesting, and for `refusedKey`. The error names the place; `name` is that of the whole. Walks without recursion. A
+ * place is put into words only for the error: keys may be long, and there may be many.
  */
-export function checkText(value: unknown, name: string): void {
+export function checkText(value: unknown, name: string, refusedKey?: string): void {
   if (typeof value === 'string') checkString(value, () => name)
   const left: Place[] = isObject(value) ? [{ value, key: '', parent: undefined, depth: 1 }] : []
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     if (place.depth > MAX_DEPTH) throw tooDeep(name)
-    checkItems(place, name, left)
+    checkItems(place, { name, refusedKey, left })
   }
 }
 
 export const tooDeep = (name: string) => new RequestError(400, `${name} is nested more than ${MAX_DEPTH} levels deep`)
 
-function checkItems(parent: Place, name: string, left: Place[]): void {
+type Walk = { name: string; refusedKey: string | undefined; left: Place[] }
+
+function checkItems(parent: Place, { name, refusedKey, left }: Walk): void {
   const { value, depth } = parent
   const add = (key: string, inner: unknown) => {
     if (typeof inner === 'string') checkString(inner, () => describe(parent, name, key))
@@ -34,7 +36,7 @@ function checkItems(parent: Place, name: string, left: Place[]): void {
   }
   for (const [key, inner] of Object.entries(value)) {
     checkString(key, () => describe(parent, name))
-    if (key === '__proto__') throw new RequestError(400, `${describe(parent, name)}: must not have the key __proto__`)
+    if (key === refusedKey) throw new RequestError(400, `${describe(parent, name)}: must not have the key ${key}`)
     add(key, inner)
   }
 }
