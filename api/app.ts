@@ -75,12 +75,14 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(limitArrival())
   app.use(commonHeaders)
   app.use(answerErrors(deps))
+  app.use(checkTarget)
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   if (deps.auth.mode === 'none') {
     if (isLoopback(options.host)) app.use(refuseForeignHosts(options.corsOrigins))
     app.use(refuseForeignWrites(options.corsOrigins))
   }
   app.use(ignoreApiPrefix(options.apiPrefix))
+  app.use(refuseShadowed(literalPaths(router)))
   app.use(router.routes())
   app.use(unknownRoute(router))
   // Koa itself only reports clients that disconnect in the middle of an answer.
@@ -93,6 +95,19 @@ const commonHeaders: Middleware = (ctx, next) => {
   ctx.state.requestId = /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
   ctx.set('X-Request-Id', ctx.state.requestId)
   ctx.set('X-Content-Type-Options', 'nosniff')
+  return next()
+}
+
+/** Refuses with 400 what Node lets through although it names no resource: no Host, or a broken address as the target. */
+const checkTarget: Middleware = (ctx, next) => {
+  if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined) {
+    throw new RequestError(400, 'The Host header is missing')
+  }
+  const target = ctx.req.url ?? ''
+  if (target.startsWith('/') || target === '*') return next()
+  const url = URL.parse(target)
+  if (url === null) throw new RequestError(400, 'The target of the request is neither a path nor a valid URL')
+  ctx.url = url.pathname + url.search
   return next()
 }
 
@@ -163,6 +178,25 @@ function isForeign(ctx: Context): boolean {
   return origin !== '' && URL.parse(origin)?.hostname !== ctx.hostname
 }
 
+/** Returns the methods of the paths that have no parameters. */
+function literalPaths({ stack }: Router): Map<string, Set<string>> {
+  const paths = new Map<string, Set<string>>()
+  for (const { path, methods } of stack) {
+    if (typeof path !== 'string' || /[:*]/.test(path)) continue
+    paths.set(path, new Set([...(paths.get(path) ?? []), ...methods]))
+  }
+  return paths
+}
+
+/** Refuses a method that only a path with a parameter in this place has: nothing can have the literal's name as its id. */
+const refuseShadowed =
+  (literals: Map<string, Set<string>>): Middleware =>
+  (ctx, next) => {
+    const methods = literals.get(ctx.path)
+    if (methods === undefined || methods.has(ctx.method)) return next()
+    return answerOtherMethod(ctx, methods)
+  }
+
 /**
  * Answers requests that no route takes. A path that exists for other methods answers OPTIONS with these and anything
  * else with 405; other paths answer 404.
@@ -172,11 +206,14 @@ const unknownRoute =
   (ctx) => {
     const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods))
     if (methods.size === 0) throw new RequestError(404, `There is no route ${ctx.method} ${ctx.path.slice(0, 200)}`)
-    const allow = [...methods, 'OPTIONS'].join(', ')
-    if (ctx.method === 'OPTIONS') {
-      ctx.status = 204
-      ctx.set('Allow', allow)
-      return
-    }
+    answerOtherMethod(ctx, methods)
+  }
+
+function answerOtherMethod(ctx: Context, methods: Set<string>): void {
+  const allow = [...methods, 'OPTIONS'].join(', ')
+  if (ctx.method !== 'OPTIONS') {
     throw new RequestError(405, `${ctx.method} is not allowed here; allowed: ${allow}`, { Allow: allow })
   }
+  ctx.status = 204
+  ctx.set('Allow', allow)
+}

@@ -1,5 +1,5 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { prepareAdministrator } from '../domain/auth/administrator.ts'
 import { findEnded } from '../domain/auth/caller.ts'
@@ -38,10 +38,18 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
   // These limit how long a request takes to arrive, not streams or waiting POSTs. Bodies other than uploads have less
   // time.
   const server = createServer(
-    { requestTimeout: ARRIVAL_LIMITS.uploadMs + HEAD_MS, headersTimeout: HEAD_MS, keepAliveTimeout: 65_000 },
+    {
+      requestTimeout: ARRIVAL_LIMITS.uploadMs + HEAD_MS,
+      headersTimeout: HEAD_MS,
+      keepAliveTimeout: 65_000,
+      // The app answers a request without Host in its own format.
+      requireHostHeader: false,
+    },
     app.callback(),
   )
   server.on('clientError', answerBrokenRequest)
+  server.on('checkExpectation', (_, res) => refuseExpectation(res))
+  server.on('connect', (_, socket) => answerRaw(socket, '405 Method Not Allowed', 'CONNECT is not allowed here'))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)
@@ -73,14 +81,21 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time'],
 }
 
-type ParsedSocket = Duplex & { _httpMessage?: unknown; parser?: { incoming?: { complete: boolean } | null } | null }
+type ParsedSocket = Socket & {
+  _httpMessage?: ServerResponse | null
+  parser?: { incoming?: IncomingMessage | null } | null
+}
 
 /**
  * Reports whether an answer is in progress, which is what Node's own handler checks, or was sent before all of its
- * request arrived.
+ * request arrived. An answer to this very request that has not begun does not count: it can still be replaced.
  */
-const hasAnswer = ({ _httpMessage, parser }: ParsedSocket): boolean =>
-  _httpMessage != null || parser?.incoming?.complete === false
+const hasAnswer = (socket: ParsedSocket): boolean =>
+  !isUnanswered(socket) && (socket._httpMessage != null || socket.parser?.incoming?.complete === false)
+
+/** Reports whether the request's body is broken and its answer has not begun. */
+const isUnanswered = ({ _httpMessage, parser }: ParsedSocket): boolean =>
+  _httpMessage != null && !_httpMessage.headersSent && _httpMessage.req === parser?.incoming
 
 /** Sockets that have been answered: the parser reports each further piece as another malformed request. */
 const lingering = new WeakSet<Duplex>()
@@ -88,9 +103,27 @@ const lingering = new WeakSet<Duplex>()
 /** Answers malformed HTTP, which never reaches the app, in the app's error format. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (lingering.has(socket)) return
-  const isAnswered = hasAnswer(socket as ParsedSocket)
-  if (!socket.writable || isAnswered) return void socket.destroy(error)
+  const parsed = socket as ParsedSocket
+  if (!socket.writable || hasAnswer(parsed)) return void socket.destroy(error)
+  // The app's own answer has no way to the client any more.
+  parsed._httpMessage?.detachSocket(parsed)
   const [status, sentence] = BROKEN_REQUESTS[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP']
+  answerRaw(socket, status, sentence)
+}
+
+const refuseExpectation = (res: ServerResponse): void => {
+  const body = JSON.stringify({ error: 'Only 100-continue may be expected' })
+  res
+    .writeHead(417, {
+      Connection: 'close',
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': body.length,
+    })
+    .end(body)
+}
+
+/** Answers without the app, and closes the connection. */
+function answerRaw(socket: Duplex, status: string, sentence: string): void {
   const body = JSON.stringify({ error: sentence })
   const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)

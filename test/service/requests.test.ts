@@ -32,13 +32,15 @@ describe('a wrong method', () => {
   it.each([
     ['DELETE', '/v1/agents', ['GET', 'HEAD', 'POST']],
     ['PUT', '/v1/sessions', ['GET', 'HEAD', 'POST']],
-    ['POST', `/v1/agents/${unknownId('agent')}`, ['GET', 'HEAD']],
+    ['POST', `/v1/agents/${unknownId('agent')}`, ['DELETE', 'GET', 'HEAD', 'PATCH', 'PUT']],
     ['POST', '/health', ['GET', 'HEAD']],
     ['PROPFIND', '/v1/llm-models', ['GET', 'HEAD']],
+    ['GET', '/v1/agents/import', ['POST', 'OPTIONS']],
+    ['DELETE', '/v1/agents/preview', ['POST', 'OPTIONS']],
   ])('answers 405 and names the right ones: %s %s', async (method, path, allowed) => {
     const answer = await call(service.url, method, path)
     expectError(answer, 405, `${method} is not allowed here`)
-    expect(answer.headers.get('allow')?.split(', ')).toEqual(expect.arrayContaining(allowed))
+    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual([...new Set([...allowed, 'OPTIONS'])].sort())
   })
 })
 
@@ -97,16 +99,34 @@ describe('an unusual path or query', () => {
     },
   )
 
-  it('is answered in JSON even if it is not HTTP', async () => {
-    for (const [text, status] of [
-      ['NONSENSE\r\n\r\n', 400],
-      [head('GET', `/${'x'.repeat(20_000)}`), 431],
-      [head('POST', '/v1/agents', { 'Content-Length': 'many' }), 400],
-    ] as const) {
-      const answer = await exchange(service.url, text)
-      expect(answer).toMatchObject({ status, headers: { 'content-type': 'application/json; charset=utf-8' } })
-      expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
-    }
+  const chunked = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' }
+
+  it.each<[string, number, string[]]>([
+    ['not HTTP', 400, ['NONSENSE\r\n\r\n']],
+    ['a head too large', 431, [head('GET', `/${'x'.repeat(20_000)}`)]],
+    ['a length in words', 400, [head('POST', '/v1/agents', { 'Content-Length': 'many' })]],
+    ['two lengths', 400, [head('POST', '/v1/agents', { ...chunked, 'Content-Length': '3' })]],
+    ['a method that does not exist', 400, [head('NONSENSE', '/health')]],
+    ['a method in lower case', 400, [head('get', '/health')]],
+    ['HTTP/2', 400, ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n']],
+    ['no Host', 400, ['GET /health HTTP/1.1\r\nConnection: close\r\n\r\n']],
+    ['an expectation', 417, [head('POST', '/v1/sessions', { Expect: 'nonsense', 'Content-Length': '0' })]],
+    ['CONNECT', 405, ['CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n']],
+    ['a broken chunk', 400, [head('POST', '/v1/sessions', chunked), 'zz\r\n']],
+    ['a broken chunk after a good one', 400, [head('POST', '/v1/sessions', chunked), '2\r\n{}\r\n', 'zz\r\n']],
+    ['a scheme alone', 400, [head('GET', 'http://')]],
+    ['half an address', 400, [head('GET', 'http://[')]],
+    ['an address with a broken port', 400, [head('GET', 'http://localhost:port/health')]],
+    ['a whole address of nothing', 404, [head('GET', 'http://localhost/none')]],
+  ])('is answered in JSON: %s', async (_, status, parts) => {
+    const answer = await exchange(service.url, ...parts)
+    expect(answer).toMatchObject({ status, headers: { 'content-type': 'application/json; charset=utf-8' } })
+    expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
+  })
+
+  it('may be a whole address', async () => {
+    const { body } = await raw('GET', 'http://localhost/health?x=1')
+    expect(JSON.parse(body)).toMatchObject({ status: 'ok' })
   })
 })
 
