@@ -82,6 +82,8 @@ export type Message = z.infer<typeof Message>
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
+const ONLY_USER = 'must be "user" or be left out'
+
 /**
  * Request to post a user message. Its text is limited over all parts; base64 images are limited by the body's size
  * only.
@@ -89,7 +91,10 @@ export const textOf = (content: ContentPart[]): string =>
 export const CreateMessageRequest = z
   .object({
     message: z.object({
-      role: MessageRole.refine((role) => role === 'user', { error: 'must be "user" or be left out' }).optional(),
+      role: z
+        .enum(MessageRole.options, { error: ONLY_USER })
+        .refine((role) => role === 'user', { error: ONLY_USER })
+        .optional(),
       content: z
         .array(InputContentPart)
         .min(1, { error: 'must have at least one part' })

@@ -80,6 +80,11 @@ describe('posting a message', () => {
       /^message\.role: must be "user"/,
     ],
     [
+      'a role that does not exist',
+      { message: { role: 'robot', content: [{ type: 'text', text: 'x' }] } },
+      /^message\.role: must be "user" or be left out$/,
+    ],
+    [
       'the role system',
       { message: { role: 'system', content: [{ type: 'text', text: 'x' }] } },
       /^message\.role: must be "user"/,
