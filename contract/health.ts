@@ -5,7 +5,7 @@ import { group } from './endpoint.ts'
 const Health = z.object({ status: z.string(), version: z.string(), auth_mode: AuthMode }).meta({ id: 'HealthResponse' })
 const Readiness = z.object({
   status: z.literal('ready'),
-  parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string() }),
+  parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string(), worker: z.string().optional() }),
 })
 
 export const healthEndpoints = group(
@@ -19,7 +19,8 @@ export const healthEndpoints = group(
     ready: {
       method: 'GET',
       at: '/ready',
-      summary: 'Says whether Postgres, Redis and Temporal answer; 503 names the failing part',
+      summary:
+        'Says whether Postgres, Redis and Temporal answer, and whether a worker in this process polls; 503 names the failing part',
       responses: { 200: Readiness },
     },
   },

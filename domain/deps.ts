@@ -49,4 +49,4 @@ export type TurnLimits = {
 export type Retention = { deltasMs: number; idempotencyKeysMs: number }
 
 /** Checks each dependency: 'ok', or the reason why it is not. */
-export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string }>
+export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string; worker?: string }>

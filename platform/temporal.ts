@@ -45,6 +45,10 @@ export type Temporal = TurnControl & {
    * Starts turns on this connection from now on, eagerly if a worker in this process uses it. Undefined switches back.
    */
   useWorkerConnection(connection: NativeConnection | undefined): void
+  /** Announces that this process has a worker. */
+  expectWorker(): void
+  /** Returns `ok` when this process's worker polls; undefined when it has none. */
+  workerState(): string | undefined
   /** Schedules retention in the background. Temporal then runs it even after this process has ended. */
   scheduleRetention(retention: Pick<Retention, 'deltasMs'>): void
   close(): Promise<void>
@@ -60,6 +64,7 @@ export function connectTemporal(
   const { track, allSettled } = createTracker()
   const attributes = registerTurnAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
+  let isWorker = false
   let eagerClient: Client | undefined
   const closing = new AbortController()
   const ask: Ask = (work) => {
@@ -77,6 +82,13 @@ export function connectTemporal(
     },
     useWorkerConnection: (native) => {
       eagerClient = native === undefined ? undefined : new Client({ connection: native, namespace })
+    },
+    expectWorker: () => {
+      isWorker = true
+    },
+    workerState: () => {
+      if (!isWorker) return undefined
+      return eagerClient === undefined ? 'does not poll' : 'ok'
     },
     scheduleRetention: (retention) => {
       const askAt = (work: (client: ScheduleClient) => Promise<void>) =>

@@ -11,6 +11,7 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     telemetryOptions: { logging: { forward: {} } },
     logger: new DefaultLogger('WARN', (entry) => warnRarely(log, { err: undefined, ...entry.meta }, entry.message)),
   })
+  temporal.expectWorker()
   temporal.scheduleRetention(deps.retention)
   return startWorker(deps, {
     address: config.TEMPORAL_ADDRESS,

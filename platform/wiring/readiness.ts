@@ -13,7 +13,8 @@ export const createReadiness =
       state(withLimit(redis.ping())),
       state(temporal.ping(PING_TIMEOUT_MS)),
     ])
-    return { postgres, redis: redisState, temporal: temporalState }
+    const worker = temporal.workerState()
+    return { postgres, redis: redisState, temporal: temporalState, ...(worker === undefined ? {} : { worker }) }
   }
 
 const state = (probe: Promise<unknown>): Promise<string> =>
