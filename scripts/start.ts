@@ -1,4 +1,5 @@
 /** npm start: Postgres, Redis, Temporal and the service itself, with nothing to configure; with --full also sign-in. */
+import { describeAddresses } from '../dev/addresses.ts'
 import { type AppProcess, startApp, waitUntilReady } from '../dev/app-process.ts'
 import {
   checkPorts,
@@ -10,7 +11,7 @@ import {
   startDevelopmentServices,
   stopEarlierRun,
 } from '../dev/development.ts'
-import { type FullMode, listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
+import { listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
 import type { RunningServices } from '../dev/services/index.ts'
 import { settlesWithin } from '../dev/services/process.ts'
 import { listenForStop, runLauncher, type StopRequest } from '../dev/stop-request.ts'
@@ -24,33 +25,6 @@ const isFull = process.argv.includes('--full')
  * Address of the API. With sign-in its host is that of AUTH_BASE_URL, because the cookies are valid for that name only.
  */
 const api = `http://${isFull ? 'localhost' : '127.0.0.1'}:${readApiPort()}`
-
-function describeAddresses(temporalUiUrl: string | undefined, fullMode: FullMode | undefined): string {
-  return [
-    '',
-    `  API          ${api}/v1`,
-    `  API docs     ${api}/docs`,
-    ...(temporalUiUrl === undefined ? [] : [`  Temporal UI  ${temporalUiUrl}`]),
-    ...(fullMode?.description ?? describeFirstSteps()),
-    '',
-    '  Ctrl-C stops everything; the data stays in .data/dev.',
-    '',
-  ].join('\n')
-}
-
-function describeFirstSteps(): string[] {
-  const send = `curl -sX POST ${api}/v1/sessions -H 'content-type: application/json' -d '{}'`
-  const message = `{"message":{"content":[{"type":"text","text":"Hello"}]}}`
-  const post = `curl -sNX POST "${api}/v1/sessions/$SESSION/messages`
-  return [
-    '',
-    '  Try it: create a session, send a message and wait for the answer, then send one and stream the answer.',
-    '',
-    `SESSION=$(${send} | grep -o '"id": *"[^"]*"' | head -n 1 | cut -d '"' -f 4)`,
-    `${post}?wait=30" -H 'content-type: application/json' -d '${message}'`,
-    `${post}" -H 'content-type: application/json' -H 'accept: text/event-stream' -d '${message}'`,
-  ]
-}
 
 async function announceWhenReady(addresses: string, cancelled: AbortSignal): Promise<void> {
   const url = `${api}/health/ready`
@@ -98,7 +72,11 @@ async function runApp(services: RunningServices, stop: StopRequest): Promise<num
   try {
     const environment = { ...serviceEnvironment(services), ...fullMode?.environment, PORT: String(readApiPort()) }
     const app = await startApp(environment)
-    return await superviseApp(app, describeAddresses(services.temporalUiUrl, fullMode), stop)
+    return await superviseApp(
+      app,
+      describeAddresses({ api, prefix: process.env.API_PREFIX ?? '', temporalUiUrl: services.temporalUiUrl, fullMode }),
+      stop,
+    )
   } finally {
     await fullMode?.stop()
   }
