@@ -5,12 +5,13 @@ import { freePorts, startServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
 import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
+import { benchHostile } from './hostile.ts'
 import { benchLists } from './lists.ts'
 import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
 /**
- * `npm run bench [-- turns | sse | lists | auth | append]`: starts its own services and the service, measures, prints,
+ * `npm run bench [-- turns | sse | lists | auth | append | hostile]`: starts its own services and the service, measures, prints,
  * and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
@@ -33,6 +34,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'sse') return benchSse(services, port)
   if (subject === 'append') return benchAppend(services)
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
+  if (subject === 'hostile') return benchHostile(services, port)
   if (subject === 'lists') return benchLists(services, [port, otherPort])
   const app = await spawnApp(services, port)
   try {
