@@ -5,7 +5,7 @@ import { createJsonScan, type JsonExcess } from '../../lib/json-scan.ts'
 import { arrivalOf, rejectOnAbort } from './arrival.ts'
 import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
-import type { ParseQueue } from './parse-queue.ts'
+import type { ParseTurn } from './parse-queue.ts'
 import { checkText, MAX_DEPTH, tooDeep } from './text.ts'
 
 export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024
@@ -15,11 +15,13 @@ const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 export const MAX_PARTS = 50_000
 /** Number of bytes from which a body waits until it may be parsed. Smaller ones take a millisecond or two. */
 const LARGE_BYTES = 16 * 1024
+/** Number of bytes that are read of a body in one round of the event loop. */
+const ROUND_BYTES = 256 * 1024
 /** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
 const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__/i
 
 /** Limits of a body: its own size, the memory that all bodies share, and the turn that its owner takes to be parsed. */
-export type BodyBounds = { limitBytes: number; hold: BodyHold; mayParse: () => ReturnType<ParseQueue> }
+export type BodyBounds = { limitBytes: number; hold: BodyHold; turn: ParseTurn }
 
 /**
  * Returns the request's JSON, or undefined without a body. Its parts are counted while it arrives. Throws RequestError
@@ -38,7 +40,10 @@ export async function readJson(ctx: Context, bounds: BodyBounds): Promise<unknow
   }
   const text = await readUtf8(ctx, bounds, ['json'], count)
   if (text === undefined) return undefined
+  const isLarge = text.length > LARGE_BYTES
+  if (isLarge) await bounds.turn.step()
   const body = parseJson(text)
+  if (isLarge) await bounds.turn.step()
   if (SUSPICIOUS.test(text)) checkText(body, 'The request body', '__proto__')
   return body
 }
@@ -94,11 +99,20 @@ async function readUtf8(
   const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
   const refused = new AbortController()
   let isEmpty = true
+  let readBytes = 0
+  // Otherwise Node would read megabytes of each connection before anything else happens.
+  const pauseForARound = () => {
+    readBytes = 0
+    ctx.req.pause()
+    setImmediate(() => ctx.req.resume())
+  }
   const look = (chunk: Uint8Array) => {
     try {
       if (isPlain) bounds.hold.add(chunk.length, 'plain')
       else if (isEmpty) bounds.hold.add(bounds.limitBytes, 'compressed')
       if (isPlain) inspect(chunk)
+      readBytes += chunk.length
+      if (readBytes > ROUND_BYTES) pauseForARound()
       isEmpty = false
     } catch (error) {
       refused.abort(error)
@@ -135,7 +149,7 @@ async function readUtf8(
   }
   if (isEmpty) return undefined
   const characters = String(ctx.request.body)
-  if (characters.length > LARGE_BYTES) await bounds.mayParse()
+  if (characters.length > LARGE_BYTES) await bounds.turn.step()
   const bytes = Buffer.from(characters, 'latin1')
   ctx.request.body = undefined
   if (!isPlain) inspect(bytes)

@@ -135,9 +135,12 @@ async function serve(route: Route, ctx: Context): Promise<void> {
   const recheck = recheckSlowBody(route, ctx)
   const owner = caller?.actor.organizationId
   const hold = route.bodyMemory.hold(owner)
-  const mayParse = () => route.parseQueue(owner)
+  const turn = route.parseQueue(owner)
   // Only while it is read: a handler may wait for minutes, and has its own limits.
-  const input = await readRequest(ctx, route.endpoint, { hold, mayParse, recheck }).finally(hold.release)
+  const input = await readRequest(ctx, route.endpoint, { hold, turn, recheck }).finally(() => {
+    hold.release()
+    turn.end()
+  })
   await recheck()
   const answer = await runHandler(route, ctx, caller, input)
   checkAnswer(ctx, answer)

@@ -5,6 +5,7 @@ import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
 import { type ReceivedUpload, readMultipart } from './multipart.ts'
 import { parse } from './parse.ts'
+import type { ParseTurn } from './parse-queue.ts'
 import { checkText } from './text.ts'
 
 /** Parsed parts of a request. Each is undefined where the endpoint declares none. */
@@ -19,8 +20,8 @@ export type Input = {
 
 export type Reading = {
   hold: BodyHold
-  /** Waits until a large body of this caller may be parsed. */
-  mayParse: () => Promise<void>
+  /** Turn of this caller to work on a large body. */
+  turn: ParseTurn
   /** Checks the caller's credential again when the body has taken long. */
   recheck: () => Promise<void>
 }
