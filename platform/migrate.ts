@@ -8,6 +8,7 @@ import {
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
 import { sleep } from '../lib/sleep.ts'
+import { reportLostConnections } from './unavailable.ts'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
 const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
@@ -86,6 +87,7 @@ export const diffMigration = (emptyDatabaseUrl: string): Promise<string> =>
 export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
+  reportLostConnections(pool)
   try {
     return await work(pool)
   } finally {

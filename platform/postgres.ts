@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
+import { reportLostConnections } from './unavailable.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
@@ -40,6 +41,7 @@ export function connectPostgres(
   })
   // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
+  reportLostConnections(pool)
   const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
   const close = async () => {
     await db.$disconnect()

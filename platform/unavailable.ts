@@ -1,24 +1,87 @@
+import type pg from 'pg'
+import { Prisma } from '../prisma/generated/client.ts'
+
 /**
  * Reason for an unavailable service. `overloaded`: no connection to Postgres became free in time, so nothing was
  * started. `away`: a connection was lost or could not be made.
  */
 export type Unavailability = 'overloaded' | 'away'
 
-/** Error messages of the pool, and of Prisma for a transaction. */
-const OVERLOADED = /timeout exceeded when trying to connect|Unable to start a transaction in the given time/
+/** Failure of the connection to Postgres, as opposed to an error with which Postgres answers a statement. */
+export class PostgresUnavailable extends Error {
+  override name = 'PostgresUnavailable'
+  readonly reason: Unavailability
 
-/** Error messages of Postgres while it stops or starts, of its driver, of Prisma and of Node. */
-const AWAY =
-  /Postgres has not answered|Connection terminated|terminating connection|too many clients|database system is|Can't reach database|closed the connection|Socket timeout|timeout expired|ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|EHOST|ENETUNREACH|ENOTFOUND|EAI_/
+  constructor(reason: Unavailability, cause: Error) {
+    super(cause.message || String((cause as NodeJS.ErrnoException).code), { cause })
+    this.reason = reason
+  }
+}
 
-/** Postgres's class of error codes for a server that stops or starts. */
-const SHUTTING_DOWN = /^57P0\d$/
+/**
+ * Codes of Postgres: connection exceptions (class 08), insufficient resources (53), a server that stops or starts
+ * (57P01 to 57P05), and a transaction or session that was idle for too long (25P03, 25P04).
+ */
+const AWAY_SQLSTATE = /^(08\w{3}|53\w{3}|57P0\d|25P0[34])$/
+/** Codes of Node for a network or a host that does not answer. */
+const AWAY_ERRNO =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|EHOST(UNREACH|DOWN)|ENET(UNREACH|DOWN)|ENOTFOUND|EAI_\w+)$/
+/** Prisma's code for a transaction that could not be started, or continued, in time. */
+const TRANSACTION_FAILED = 'P2028'
 
 /** Recognizes errors of an external service that does not answer; undefined for all other errors. */
 export function unavailability(error: unknown): Unavailability | undefined {
+  if (error instanceof PostgresUnavailable) return error.reason
+  if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === TRANSACTION_FAILED) {
+    return ofTransaction(error.meta)
+  }
   if (!(error instanceof Error)) return undefined
-  if (OVERLOADED.test(error.message)) return 'overloaded'
-  const { code, message } = error as NodeJS.ErrnoException
-  // Some errors have only a code.
-  return SHUTTING_DOWN.test(`${code}`) || AWAY.test(`${code} ${message}`) ? 'away' : undefined
+  const code = String((error as NodeJS.ErrnoException).code)
+  return AWAY_SQLSTATE.test(code) || AWAY_ERRNO.test(code) ? 'away' : undefined
+}
+
+/** Tells the cases of a failed transaction apart: `operation` was refused in a begun one, after `timeout` in ms. */
+function ofTransaction({ operation, timeout }: Record<string, unknown> = {}): Unavailability | undefined {
+  if (operation === undefined) return 'overloaded'
+  return timeout === undefined ? undefined : 'away'
+}
+
+/**
+ * Makes a pool and its clients reject with `PostgresUnavailable` when a connection fails. Only here is an error known
+ * to be the driver's: it gives most failures of a connection neither a class nor a code.
+ */
+export function reportLostConnections(pool: pg.Pool): void {
+  translateErrors(pool, 'connect')
+  translateErrors(pool, 'query')
+  pool.on('connect', (client) => translateErrors(client, 'query'))
+}
+
+/** Translates the errors of a method's promises. Calls with a callback are those of the pool itself. */
+function translateErrors<Method extends string>(target: Record<Method, unknown>, method: Method): void {
+  const call = (target[method] as (...args: unknown[]) => unknown).bind(target)
+  const translated = (...args: unknown[]) => {
+    const result = call(...args)
+    return result instanceof Promise ? result.catch(throwTranslated) : result
+  }
+  Object.assign(target, { [method]: translated })
+}
+
+function throwTranslated(error: unknown): never {
+  const reason = unavailability(error) ?? ofDriver(error)
+  throw reason === undefined || error instanceof PostgresUnavailable
+    ? error
+    : new PostgresUnavailable(reason, error as Error)
+}
+
+/** Error of the pool when no connection becomes free in time. */
+const NONE_FREE = 'timeout exceeded when trying to connect'
+
+/**
+ * Classifies an error of the driver without a code. Its subclasses are errors of Postgres and mistakes of the caller;
+ * a plain one means that the connection is of no use, unless it is a password that is missing or wrong.
+ */
+function ofDriver(error: unknown): Unavailability | undefined {
+  if (!(error instanceof Error) || Object.getPrototypeOf(error) !== Error.prototype) return undefined
+  if ('code' in error || error.message.startsWith('SASL')) return undefined
+  return error.message === NONE_FREE ? 'overloaded' : 'away'
 }
