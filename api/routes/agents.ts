@@ -25,7 +25,7 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
     const input = await readDocument(deps, body, ctx.request.type)
     return reply(201, await once((attempt) => importAgent(deps, actor, input, attempt)))
   })
-  handle(agentEndpoints.preview, async ({ body }) => reply(200, await previewAgent(deps, body)))
+  handle(agentEndpoints.preview, async ({ actor, body }) => reply(200, await previewAgent(deps, actor, body)))
   handle(agentEndpoints.get, async ({ actor, params }) => reply(200, await getAgent(deps, actor, params.agent_id)))
   handle(agentEndpoints.put, async ({ actor, params, body }) => {
     if (body.id && body.id !== params.agent_id) throw invalid('id: must be the one in the path, or be left out')

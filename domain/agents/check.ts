@@ -1,5 +1,6 @@
 import type { ModelId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Actor } from '../actor.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
@@ -15,12 +16,12 @@ type Checked = {
 }
 
 /** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
-export async function checkAgent(deps: Deps, input: Checked): Promise<void> {
+export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Promise<void> {
   checkModel(deps, input.default_model_id, 'default_model_id')
   checkCapabilities(deps, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
-  await checkTools(deps, input.tools)
+  await checkTools(deps, actor, input.tools)
 }
 
 /** Throws `invalid` for a model id that does not exist. */
@@ -39,10 +40,15 @@ export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfi
 }
 
 /** Throws `invalid` for a tool whose parameters are not the JSON Schema of an object. */
-export async function checkTools(deps: Deps, tools: ToolDefinition[] | null | undefined): Promise<void> {
+export async function checkTools(
+  deps: Deps,
+  { organizationId }: Actor,
+  tools: ToolDefinition[] | null | undefined,
+): Promise<void> {
   const problems = await checkSchemas(
     deps.threads.schemas,
     (tools ?? []).map(({ parameters }) => parameters),
+    organizationId,
   )
   const wrong = problems.findIndex((problem) => problem !== undefined)
   if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)

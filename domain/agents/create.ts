@@ -26,7 +26,7 @@ export async function createAgent(
 ): Promise<WrittenAgent> {
   if (input.id) return putAgent(deps, actor, input.id, input, attempt)
   const agent = await createNew(deps, actor, attempt, async () => {
-    await checkAgent(deps, input)
+    await checkAgent(deps, actor, input)
     return writableFields(input)
   })
   return { created: true, agent }
@@ -51,7 +51,7 @@ export async function putAgent(
       return row && { created: false, agent: presentAgent(row) }
     },
     insert: async () => {
-      await checkAgent(deps, input)
+      await checkAgent(deps, actor, input)
       const row = await insertAgent(deps, actor, id, { ...fields, capabilities }, attempt)
       return row && { created: true, agent: presentAgent(row) }
     },
@@ -77,7 +77,7 @@ export async function importAgent(
   const row = await findOrInsert(attempt, {
     find: (requestId) => findWritten(deps, actor, id, requestId),
     insert: async () => {
-      await checkAgent(deps, input)
+      await checkAgent(deps, actor, input)
       return insertAgent(deps, actor, id, writableFields(input), attempt)
     },
   })

@@ -1,5 +1,6 @@
 import type { AgentPreviewResponse, PreviewAgentRequest } from '../../contract/agents.ts'
 import type { ToolDefinition } from '../../contract/tools.ts'
+import type { Actor } from '../actor.ts'
 import { composePrompt } from '../capabilities/prompt.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
@@ -10,9 +11,13 @@ import { checkCapabilities, checkTools } from './check.ts'
  * Returns the prompt and the tools that a model would be given. Throws `invalid` for a capability or a tool that cannot
  * work.
  */
-export async function previewAgent(deps: Deps, input: PreviewAgentRequest): Promise<AgentPreviewResponse> {
+export async function previewAgent(
+  deps: Deps,
+  actor: Actor,
+  input: PreviewAgentRequest,
+): Promise<AgentPreviewResponse> {
   checkCapabilities(deps, input.capabilities)
-  await checkTools(deps, input.tools)
+  await checkTools(deps, actor, input.tools)
   const capabilities = resolveCapabilities(input.capabilities ?? [], deps.capabilities)
   const toolset = buildToolset(capabilities, input.tools ?? [], [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }

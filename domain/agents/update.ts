@@ -14,7 +14,7 @@ import { requireAgent } from './read.ts'
  */
 export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
   await requireAgent(deps, actor, id)
-  await checkAgent(deps, input)
+  await checkAgent(deps, actor, input)
   return updateAgent(deps, actor, id, {
     name: input.name ?? undefined,
     description: input.description ?? undefined,

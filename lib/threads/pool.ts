@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
+import { type Claim, createSlots } from './slots.ts'
 import type { ThreadMessage } from './worker.ts'
 
 export type Ran<Answer> = {
@@ -14,7 +15,7 @@ export type ThreadPool<Job, Answer> = {
    * Runs a job in a thread. `timeLimitMs` is CPU time of the thread, so that a busy machine fails no job early. Rejects
    * with the signal's reason when `signal` aborts, and when no thread can be started.
    */
-  run(job: Job, timeLimitMs: number, signal?: AbortSignal): Promise<Ran<Answer>>
+  run(job: Job, timeLimitMs: number, signal?: AbortSignal, claim?: Claim): Promise<Ran<Answer>>
   /** Ends the idle threads now, and every other one when its job has ended. */
   close(): Promise<void>
 }
@@ -28,8 +29,6 @@ export type ThreadPoolOptions = {
   resourceLimits: ResourceLimits
 }
 
-/** Number of jobs that may wait in memory before further ones are refused. */
-const MAX_WAITING = 500
 /** Time for which an idle thread is kept. A thread takes 10 to 50 MB; starting one takes a tenth of a second. */
 const IDLE_MS = 30_000
 /** Multiple of its CPU time limit that a job may take in wall-clock time, as on a busy machine. */
@@ -40,7 +39,7 @@ const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: f
 
 /** Creates a pool of threads for expensive work. A thread is started when needed, and ended when its job fails. */
 export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): ThreadPool<Job, Answer> {
-  const slots = createSlots(options)
+  const slots = createSlots(options.maxThreads, options.waitMs)
   const idle = createIdleThreads()
   const start = async (): Promise<Worker> => {
     const worker = new Worker(options.file, { env: {}, resourceLimits: options.resourceLimits })
@@ -49,8 +48,8 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
     return worker
   }
   return {
-    run: async (job, timeLimitMs, signal = new AbortController().signal) => {
-      if (!(await slots.enter(signal))) return { answers: [], end: 'busy' }
+    run: async (job, timeLimitMs, signal = new AbortController().signal, claim = {}) => {
+      if (!(await slots.enter(claim, signal))) return { answers: [], end: 'busy' }
       let left: Promise<unknown> = Promise.resolve()
       try {
         const worker = idle.take() ?? (await start())
@@ -61,7 +60,7 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
         signal.throwIfAborted()
         return ran
       } finally {
-        void left.finally(slots.leave)
+        void left.finally(() => slots.leave(claim))
       }
     },
     close: idle.close,
@@ -97,53 +96,6 @@ function createIdleThreads() {
       return latest
     },
   }
-}
-
-/** Limits the jobs that run at once to the number of threads. Others wait in the order of arrival. */
-function createSlots({ maxThreads, waitMs }: ThreadPoolOptions) {
-  let taken = 0
-  const waiting = new Set<() => void>()
-  return {
-    /** Waits for a slot. False when none is free in time. When `signal` aborts, rejects with its reason. */
-    async enter(signal: AbortSignal): Promise<boolean> {
-      signal.throwIfAborted()
-      if (taken >= maxThreads) return waiting.size < MAX_WAITING && waitIn(waiting, waitMs, signal)
-      taken++
-      return true
-    },
-    /** Hands the slot to the next waiting job. If it were free for a moment, a new job could overtake those waiting. */
-    leave(): void {
-      const [next] = waiting
-      if (next === undefined) taken--
-      else next()
-    },
-  }
-}
-
-/** Waits in the queue. Resolves with true when its turn comes, with false when that takes longer than `waitMs`. */
-function waitIn(queue: Set<() => void>, waitMs: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', stop)
-      queue.delete(begin)
-    }
-    const begin = () => {
-      end()
-      resolve(true)
-    }
-    const stop = () => {
-      end()
-      reject(signal.reason)
-    }
-    const giveUp = () => {
-      end()
-      resolve(false)
-    }
-    const timer = setTimeout(giveUp, waitMs)
-    signal.addEventListener('abort', stop)
-    queue.add(begin)
-  })
 }
 
 /** Waits for the thread's first message, which reports that it has loaded its program. */

@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Ran } from '../../../lib/threads/pool.ts'
+import type { Claim } from '../../../lib/threads/slots.ts'
 import { tooMany } from '../../errors.ts'
 import { AJV_OPTIONS, argumentsProblem, TOO_LARGE } from './schema-problems.ts'
 import type { Schema, SchemaJob, SentCall } from './schema-worker.ts'
@@ -30,6 +31,9 @@ const trusted = new Ajv2020(AJV_OPTIONS)
 /** A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process. */
 export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean }
 
+/** The threads are shared fairly among organizations. */
+type CheckOptions = { signal?: AbortSignal; timeLimitMs?: number; organizationId?: string }
+
 const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
   done: 'The arguments could not be checked.',
   late: 'The arguments could not be checked in time; pass simpler ones.',
@@ -39,13 +43,13 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 
 /**
  * Returns for each call what is wrong with its arguments, as a sentence for the model that names the fields, or
- * undefined. All calls share `timeLimitMs` of CPU time; those that are not checked by then are refused.
+ * undefined. All calls share `timeLimitMs` of CPU time; those that are not checked by then are refused. A turn that runs
+ * goes ahead of checks of schemas.
  */
 export async function checkArguments(
   threads: SchemaThreads,
   calls: CheckedCall[],
-  signal?: AbortSignal,
-  timeLimitMs = ARGUMENTS_MS,
+  { signal, timeLimitMs = ARGUMENTS_MS, organizationId }: CheckOptions = {},
 ): Promise<Problem[]> {
   const sent: SentCall[] = []
   let characters = 0
@@ -57,7 +61,10 @@ export async function checkArguments(
     if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args)
     return sent.push({ schema, args: text }) - 1
   })
-  const { answers, end } = await runJob(threads, { calls: sent }, sent.length, timeLimitMs, signal)
+  const { answers, end } = await runJob(threads, { calls: sent }, sent.length, timeLimitMs, signal, {
+    owner: organizationId,
+    isUrgent: true,
+  })
   return places.map((place) => {
     if (typeof place !== 'number') return place
     return place < answers.length ? answers[place] : UNCHECKED_ARGUMENTS[end]
@@ -83,8 +90,14 @@ function checkTrusted(schema: Schema, args: Arguments): Problem {
  * Returns for each schema why it cannot be a tool's parameters, as a clause to follow the tool's name, or undefined.
  * All schemas share two seconds of CPU time. Throws `too_many` when the service is busy.
  */
-export async function checkSchemas(threads: SchemaThreads, schemas: Schema[]): Promise<Problem[]> {
-  const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS)
+export async function checkSchemas(
+  threads: SchemaThreads,
+  schemas: Schema[],
+  organizationId?: string,
+): Promise<Problem[]> {
+  const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS, undefined, {
+    owner: organizationId,
+  })
   if (end === 'busy') throw tooMany('Tools cannot be checked at the moment', 5)
   const unchecked = end === 'late' ? 'it takes too long to check' : 'it is too large or too deeply nested'
   return schemas.map((_, position) => (position < answers.length ? answers[position] : unchecked))
@@ -95,5 +108,6 @@ const runJob = async (
   job: SchemaJob,
   size: number,
   timeLimitMs: number,
-  signal?: AbortSignal,
-): Promise<Ran<Problem>> => (size === 0 ? { answers: [], end: 'done' } : threads.run(job, timeLimitMs, signal))
+  signal: AbortSignal | undefined,
+  claim: Claim,
+): Promise<Ran<Problem>> => (size === 0 ? { answers: [], end: 'done' } : threads.run(job, timeLimitMs, signal, claim))

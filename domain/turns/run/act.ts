@@ -24,7 +24,7 @@ export async function beginAct(
   signal: AbortSignal,
 ): Promise<{ events: NewEvent[]; plan: ActPlan }> {
   const execId = newUuid()
-  const problems = await findProblems(deps, context.toolset, toolCalls, signal)
+  const problems = await findProblems(deps, context, toolCalls, signal)
   const wrong: NewEvent[] = []
   const calls = toolCalls.map((toolCall, position): PlannedCall => {
     const offered = context.toolset.get(toolCall.name)
@@ -44,7 +44,7 @@ export async function beginAct(
 /** Returns per call why it cannot be run, in words that help the model to correct it. Undefined for a runnable call. */
 async function findProblems(
   deps: Deps,
-  toolset: Toolset,
+  { toolset, organizationId }: TurnContext,
   toolCalls: ModelToolCall[],
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
@@ -57,7 +57,7 @@ async function findProblems(
     const { tool, spec } = offered
     return checked.push({ schema: spec.parameters, args: call.arguments, isTrusted: tool !== undefined }) - 1
   })
-  const problems = await checkArguments(deps.threads.schemas, checked, signal)
+  const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
   return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
 

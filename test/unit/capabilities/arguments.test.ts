@@ -11,7 +11,7 @@ const check = async (schema: Schema, args: Arguments, isTrusted = false) =>
   (await checkArguments(threads, [{ schema, args, isTrusted }]))[0]
 /** Checks what never ends with a shorter limit than the service's second. */
 const checkBriefly = async (schema: Schema, args: Arguments) =>
-  (await checkArguments(threads, [{ schema, args, isTrusted: false }], undefined, 300))[0]
+  (await checkArguments(threads, [{ schema, args, isTrusted: false }], { timeLimitMs: 300 }))[0]
 
 const nest = (depth: number): Schema => {
   let schema: Schema = {}
@@ -304,7 +304,7 @@ describe('schemas and arguments made to take time', () => {
   })
 
   it('delay others by a bounded time', async () => {
-    const hostile = Array.from({ length: 4 }, () => checkArguments(threads, evilCalls(128), undefined, 300))
+    const hostile = Array.from({ length: 4 }, () => checkArguments(threads, evilCalls(128), { timeLimitMs: 300 }))
     const startedMs = cpuMs()
     expect(await check(object({ a: {} }), { a: 1 })).toBeUndefined()
     // There are two threads, each with two batches.
@@ -314,7 +314,7 @@ describe('schemas and arguments made to take time', () => {
 
   it('stop when the turn is cancelled', async () => {
     const caller = new AbortController()
-    const checking = [1, 2, 3, 4].map(() => checkArguments(threads, evilCalls(1), caller.signal))
+    const checking = [1, 2, 3, 4].map(() => checkArguments(threads, evilCalls(1), { signal: caller.signal }))
     setTimeout(() => caller.abort(new Error('cancelled')), 100)
     const ends = await Promise.allSettled(checking)
     expect(ends.map((end) => end.status === 'rejected' && end.reason.message)).toEqual(Array(4).fill('cancelled'))

@@ -65,6 +65,34 @@ describe('a pool of threads', () => {
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
   })
 
+  it('serves owners in turn, none of them with all threads, and urgent jobs first', async () => {
+    const pool = createPool({ maxThreads: 2 })
+    const order: string[] = []
+    const run = (owner: string, job: SchemaJob, isUrgent = false) =>
+      pool
+        .run(job, 300, undefined, { owner, isUrgent })
+        .then(({ end }) => order.push(isUrgent ? `${owner}!` : owner, end))
+    const flood = Array.from({ length: 4 }, () => run('flooding', ENDLESS))
+    await run('other', QUICK)
+    expect(order).toEqual(['other', 'done'])
+    const quick = ['a', 'a', 'b'].map((owner) => run(owner, QUICK))
+    await Promise.all([...quick, run('b', QUICK, true)])
+    expect(order.filter((entry) => /^(a|b)/.test(entry))).toEqual(['a', 'b!', 'a', 'b'])
+    await Promise.all(flood)
+  })
+
+  it('lets one owner queue only some jobs', async () => {
+    const pool = createPool({ waitMs: 300 })
+    const endings: string[] = []
+    const running = pool.run(ENDLESS, 400, undefined, { owner: 'flooding' })
+    const flood = Array.from({ length: 101 }, () =>
+      pool.run(QUICK, 1000, undefined, { owner: 'flooding' }).then(({ end }) => endings.push(end)),
+    )
+    await flood.at(-1)
+    expect(endings).toEqual(['busy'])
+    await Promise.all([running, ...flood])
+  })
+
   it('ends a job when it is aborted, before it starts, waiting or running', async () => {
     const pool = createPool()
     const caller = new AbortController()

@@ -1,0 +1,115 @@
+/** Party that a job is for. Jobs without an owner share one queue and may take every slot. */
+export type Claim = {
+  owner?: string | undefined
+  /** Set for a job that goes ahead of those that are not urgent. */
+  isUrgent?: boolean
+}
+
+export type Slots = {
+  /** Waits for a slot. False when none is free in time. When `signal` aborts, rejects with its reason. */
+  enter(claim: Claim, signal: AbortSignal): Promise<boolean>
+  /** Gives a slot back. */
+  leave(claim: Claim): void
+}
+
+type Waiting = { isUrgent: boolean; begin(): void }
+
+/** Number of jobs that may wait in memory before further ones are refused, and of those of one owner. */
+const MAX_WAITING = 500
+const MAX_WAITING_OF_OWNER = 100
+
+/**
+ * Limits the jobs that run at once. An owner never has all slots, and those who wait are served in turn, so that the
+ * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order.
+ */
+export function createSlots(maxSlots: number, waitMs: number): Slots {
+  let taken = 0
+  const takenBy = new Map<string, number>()
+  /** The owner who was served last is the last one. */
+  const queues = new Map<string, Set<Waiting>>()
+
+  const mayEnter = (owner: string): boolean =>
+    taken < maxSlots && (owner === '' || maxSlots === 1 || (takenBy.get(owner) ?? 0) < maxSlots - 1)
+  const change = (owner: string, by: 1 | -1) => {
+    taken += by
+    const left = (takenBy.get(owner) ?? 0) + by
+    if (left === 0) takenBy.delete(owner)
+    else takenBy.set(owner, left)
+  }
+  const isFull = (owner: string): boolean => {
+    const all = [...queues.values()].reduce((sum, queue) => sum + queue.size, 0)
+    return all >= MAX_WAITING || (owner !== '' && (queues.get(owner)?.size ?? 0) >= MAX_WAITING_OF_OWNER)
+  }
+  const findNext = (isUrgent: boolean): [owner: string, waiting: Waiting] | undefined => {
+    for (const [owner, queue] of queues) {
+      const waiting = mayEnter(owner) && [...queue].find((candidate) => candidate.isUrgent === isUrgent)
+      if (waiting) return [owner, waiting]
+    }
+    return undefined
+  }
+  const beginNext = (): boolean => {
+    const next = findNext(true) ?? findNext(false)
+    if (next === undefined) return false
+    const [owner, waiting] = next
+    waiting.begin()
+    const queue = queues.get(owner)
+    if (queue !== undefined && queues.delete(owner)) queues.set(owner, queue)
+    return true
+  }
+
+  return {
+    enter: async ({ owner = '', isUrgent = false }, signal) => {
+      signal.throwIfAborted()
+      if (mayEnter(owner)) {
+        change(owner, 1)
+        return true
+      }
+      if (isFull(owner)) return false
+      const queue = queues.get(owner) ?? new Set()
+      queues.set(owner, queue)
+      return waitIn(queue, isUrgent, waitMs, signal, {
+        onBegin: () => change(owner, 1),
+        onLeft: () => queue.size === 0 && queues.delete(owner),
+      })
+    },
+    leave: ({ owner = '' }) => {
+      change(owner, -1)
+      while (beginNext());
+    },
+  }
+}
+
+/** Waits in the queue. Resolves with true when its turn comes, with false when that takes longer than `waitMs`. */
+function waitIn(
+  queue: Set<Waiting>,
+  isUrgent: boolean,
+  waitMs: number,
+  signal: AbortSignal,
+  { onBegin, onLeft }: { onBegin(): void; onLeft(): void },
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+      queue.delete(waiting)
+      onLeft()
+    }
+    const begin = () => {
+      end()
+      onBegin()
+      resolve(true)
+    }
+    const stop = () => {
+      end()
+      reject(signal.reason)
+    }
+    const giveUp = () => {
+      end()
+      resolve(false)
+    }
+    const waiting: Waiting = { isUrgent, begin }
+    const timer = setTimeout(giveUp, waitMs)
+    signal.addEventListener('abort', stop)
+    queue.add(waiting)
+  })
+}
