@@ -47,3 +47,20 @@ describe('a model answer whose calls take forever to check', () => {
     expect((await postAndAsk(url, id)).pending_tool_calls).toHaveLength(128)
   })
 })
+
+describe("another organization's flood of heavy schemas", () => {
+  it('delays neither a write nor a turn', async () => {
+    const evil = { propertyNames: { pattern: '^(a+)+$' } }
+    const job = { calls: [{ schema: evil, args: `{"${'a'.repeat(100)}!":1}` }] }
+    const { schemas } = service.platform.deps.threads
+    let ended = 0
+    const flood = Array.from({ length: 8 }, () =>
+      schemas.run(job, 1000, undefined, { owner: 'another organization' }).then(() => ended++),
+    )
+    const steps = [{ tool_calls: [{ name: 'ask', arguments: {} }] }, { text: 'done' }]
+    const id = await createScriptedSession(url, steps, { tools: [clientTool('ask')] })
+    expect((await postAndAsk(url, id)).pending_tool_calls).toHaveLength(1)
+    expect(ended).toBeLessThan(flood.length / 2)
+    await Promise.all(flood)
+  })
+})
