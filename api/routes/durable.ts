@@ -10,7 +10,7 @@ export function durableRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
   handle(durableEndpoints.stream, async ({ actor, credential, ctx }) => {
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
-      credential,
+      credential: credential && { ...credential, needsAdmin: true },
       kind: 'monitoring',
       sessionId: undefined,
       open: async (signal) => snapshots(monitor, signal),

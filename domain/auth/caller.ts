@@ -6,8 +6,17 @@ import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
 import { API_KEY, hashApiKey } from './api-keys.ts'
 import { onlyEmail } from './settings.ts'
 
-/** The login or API key that identifies a caller; `id` is the id of the login or the key. */
-export type Credential = { id: string; organizationId: string; expiresAt: Date | undefined; scopes: string[] }
+/**
+ * The login or API key that identifies a caller; `id` is the id of the login or the key. With `needsAdmin` it is of use
+ * only while its user is an administrator or owner of the organization.
+ */
+export type Credential = {
+  id: string
+  organizationId: string
+  expiresAt: Date | undefined
+  scopes: string[]
+  needsAdmin?: boolean
+}
 
 /** An identified caller. `credential` is undefined where none is needed. */
 export type Caller = { actor: Actor; credential: Credential | undefined }
@@ -117,8 +126,9 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
 }
 
 /** A credential in one organization: a login may be used in several and end in only one of them. */
-type Held = Pick<Credential, 'id' | 'organizationId'>
-export const heldKey = ({ id, organizationId }: Held): string => `${id} ${organizationId}`
+type Held = Pick<Credential, 'id' | 'organizationId' | 'needsAdmin'>
+export const heldKey = ({ id, organizationId, needsAdmin }: Held): string =>
+  `${id} ${organizationId}${needsAdmin === true ? ' admin' : ''}`
 
 /**
  * Returns those credentials that are no longer valid, by heldKey. For long-lived connections, which are authenticated
@@ -126,16 +136,19 @@ export const heldKey = ({ id, organizationId }: Held): string => `${id} ${organi
  */
 export async function findEnded(deps: Deps, held: Held[]): Promise<Set<string>> {
   const rows = await deps.db.$queryRaw<Held[]>`
-    SELECT given.id, given.organization_id AS "organizationId" FROM unnest(
-      ${held.map(({ id }) => id)}::uuid[], ${held.map(({ organizationId }) => organizationId)}::uuid[]
-    ) AS given (id, organization_id)
+    SELECT given.id, given.organization_id AS "organizationId", given.needs_admin AS "needsAdmin" FROM unnest(
+      ${held.map(({ id }) => id)}::uuid[], ${held.map(({ organizationId }) => organizationId)}::uuid[],
+      ${held.map(({ needsAdmin }) => needsAdmin === true)}::boolean[]
+    ) AS given (id, organization_id, needs_admin)
     WHERE NOT EXISTS (
       SELECT FROM refresh_tokens token
       JOIN members member ON member.user_id = token.user_id AND member.organization_id = given.organization_id
-      WHERE token.id = given.id AND token.expires_at > now()
+      WHERE token.id = given.id AND token.expires_at > now() AND (member.role <> 'member' OR NOT given.needs_admin)
     ) AND NOT EXISTS (
       SELECT FROM api_keys key
+      JOIN members member ON member.user_id = key.user_id AND member.organization_id = key.organization_id
       WHERE key.id = given.id AND key.organization_id = given.organization_id AND coalesce(key.expires_at > now(), true)
+        AND (member.role <> 'member' OR NOT given.needs_admin)
     )`
   return new Set(rows.map(heldKey))
 }

@@ -43,6 +43,8 @@ const open = async (headers: Record<string, string>): Promise<OpenStream> => {
   expect(stream.status).toBe(200)
   return stream
 }
+const memberPath = (id: string) => `/v1/orgs/org_00000000000000000000000000000001/members/${id}`
+
 /** Expects that the stream ends because its credential did. */
 async function expectEndOf(stream: OpenStream): Promise<void> {
   expect(await stream.ended).toBe('whole')
@@ -147,12 +149,30 @@ describe('a stream', () => {
   })
 
   it('ends with its user’s membership', async () => {
-    const { db } = service.platform.deps
+    const admin = await logInUser(service.url, ADMIN)
     const leaving = await registerUser(service.url)
     const { key } = await createApiKey(service.url, leaving.headers)
     const streams = await Promise.all([open(leaving.headers), open(bearer(key))])
-    await db.member.deleteMany({ where: { userId: leaving.id } })
+    const removed = await call(service.url, 'DELETE', memberPath(leaving.id), undefined, admin.headers)
+    expect(removed.status).toBe(204)
     for (const stream of streams) await expectEndOf(stream)
+  })
+
+  it('of the monitoring ends with the role that it needs, and others go on', async () => {
+    const admin = await logInUser(service.url, ADMIN)
+    const operator = await registerUser(service.url)
+    const give = (role: string) => call(service.url, 'PATCH', memberPath(operator.id), { role }, admin.headers)
+    expect((await give('admin')).status).toBe(200)
+    const credentials = [operator.headers, bearer((await createApiKey(service.url, operator.headers)).key)]
+    const monitor = (headers: Record<string, string>) => openStream(service.url, '/v1/durable/sse', { headers })
+    const monitoring = await Promise.all(credentials.map(monitor))
+    const others = [...(await Promise.all(credentials.map(open))), await monitor(admin.headers)]
+    expect((await give('member')).status).toBe(200)
+    for (const stream of monitoring) await expectEndOf(stream)
+    for (const stream of others) {
+      expect(stream.frames.some(({ event }) => event === 'disconnecting')).toBe(false)
+      stream.close()
+    }
   })
 
   it('stays open while its credential cannot be checked, and ends once it is found revoked', async () => {
