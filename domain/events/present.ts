@@ -82,14 +82,15 @@ function presentToolResult(event: StoredEvent): Omit<Message, Position> {
     result?: ContentPart[] | null
     error?: string | null
   }
-  const text = result?.find((part) => part.type === 'text')?.text
-  const images = result?.filter((part) => part.type === 'image') ?? []
+  const value = result?.find((part) => part.type === 'text')
+  const rest = result?.filter((part) => part !== value && (part.type === 'image' || part.type === 'text')) ?? []
   return {
     id: message_id ?? toId('message', spanUuid(event.turnId, event.step)),
     role: 'tool_result',
     content: [
-      { type: 'tool_result', tool_call_id, result: text === undefined ? null : parseJson(text), error },
-      ...images,
+      { type: 'tool_result', tool_call_id, result: value === undefined ? null : parseJson(value.text), error },
+      // Images, and a text in place of those that were left out.
+      ...rest,
     ],
   }
 }

@@ -92,6 +92,13 @@ describe('limits are in bytes of UTF-8', () => {
       status: 400,
       body: { error: expect.stringMatching(/tool_results\.0\.error: .*102400/) },
     })
+    // An image in a client's result is part of its JSON, and counts like the rest of it.
+    const image = (bytes: number) =>
+      results({ result: [{ type: 'image', media_type: 'image/png', base64: 'A'.repeat(bytes) }] })
+    expect(await call(api, 'POST', path, image(100 * KiB))).toMatchObject({
+      status: 400,
+      body: { error: expect.stringMatching(/tool_results\.0\.result: must be at most 102400 bytes/) },
+    })
     const result = (bytes: number) => results({ result: jsonOf(bytes, (text) => ({ text })) })
     await expectLimit(path, 'POST', ['tool_results.0.result', 100 * KiB, result], 200)
   })

@@ -127,6 +127,28 @@ describe('a tool with an image', () => {
   })
 })
 
+describe('the images of a result', () => {
+  it.each([
+    ['10 images', { times: 10 }, 10, undefined],
+    ['more images than 10', { times: 12 }, 10, 'Left out: 2 images.'],
+    ['images of almost 4 MiB together', { times: 3, kib: 1365 }, 3, undefined],
+    ['images of more than 4 MiB together', { times: 4, kib: 1365 }, 3, 'Left out: 1 image.'],
+    ['an image of more than 4 MiB', { kib: 4096 }, 0, 'Left out: 1 image.'],
+  ])('are recorded and given to the model within limits: %s', async (_what, args, kept, notice) => {
+    const { events } = await runCalls([{ id: 'draw', name: 'picture', arguments: args }])
+    const [, ...parts] = completedCalls(events)[0].result
+    const [, second] = events.filter((event) => event.type === 'llm.generation')
+    for (const given of [parts, second.data.messages.at(-1).content.slice(1)]) {
+      expect(given.filter((part: Json) => part.type === 'image')).toHaveLength(kept)
+      expect(given.slice(kept)).toEqual(
+        notice
+          ? [{ type: 'text', text: `[${notice} A result has at most 10 images, of 4194304 bytes together.]` }]
+          : [],
+      )
+    }
+  })
+})
+
 describe('a tool that misbehaves never fails the turn', () => {
   it('a failure goes back to the model', async () => {
     expect(await resultOf('fail', { text: 'x' })).toMatchObject({

@@ -14,10 +14,21 @@ export type LabRun = {
 
 const anything = {
   type: 'object',
-  properties: { text: { type: 'string' }, ms: { type: 'integer' }, times: { type: 'integer' } },
+  properties: {
+    text: { type: 'string' },
+    ms: { type: 'integer' },
+    times: { type: 'integer' },
+    kib: { type: 'integer' },
+  },
 }
 
-const PICTURE = { type: 'image', base64: 'iVBORw0KGgo=', media_type: 'image/png' } as const
+const pictureOf = (base64: string) => ({ type: 'image', base64, media_type: 'image/png' }) as const
+
+/** Images of the tool `picture`: `times` of them, each of `kib` KiB if that is given. */
+const picturesOf = ({ times = 1, kib }: Record<string, unknown>) =>
+  Array.from({ length: Number(times) }, () =>
+    pictureOf(kib === undefined ? 'iVBORw0KGgo=' : 'A'.repeat(Number(kib) * 1024)),
+  )
 
 /**
  * Creates a capability with tools that misbehave in every way the service must handle. `runs` lists their runs, oldest
@@ -44,7 +55,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
         entry.aborted = true
       })
       const value = await run(args, context)
-      return name === 'picture' ? { value, images: [PICTURE] } : { value }
+      return name === 'picture' ? { value, images: picturesOf(args) } : { value }
     },
     ...more,
   })

@@ -19,7 +19,7 @@ export function toPrompt(systemPrompt: string, messages: Message[]): PromptMessa
   const images: UserPart[] = []
   for (const message of messages) {
     if (message.role === 'tool_result') {
-      images.push(...message.content.filter(isImage).map(toImagePart))
+      images.push(...message.content.flatMap(toUserParts))
     } else {
       flushImages(prompt, images)
     }
@@ -30,7 +30,7 @@ export function toPrompt(systemPrompt: string, messages: Message[]): PromptMessa
 }
 
 /**
- * Appends the images of tool results as a user message. Tool messages contain only text, and nothing may stand between
+ * Appends the images of tool results, and texts about those left out, as a user message. Tool messages contain only text, and nothing may stand between
  * the results of one step, so the images follow the last result.
  */
 function flushImages(prompt: PromptMessage[], images: UserPart[]): void {

@@ -10,6 +10,7 @@ import { newUuid, toId } from '../../ids.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { boundImages } from './result-images.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
@@ -145,7 +146,7 @@ function toResult({ value, images = [] }: ToolOutput): CallResult {
   if (bytes > MAX_RESULT_BYTES) {
     return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }
   }
-  return { status: 'success', parts: [{ type: 'text', text }, ...images] }
+  return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)] }
 }
 
 type LoadedCall = {

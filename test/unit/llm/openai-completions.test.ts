@@ -261,7 +261,7 @@ describe('a request', () => {
     await ask(model, {
       messages: [
         userSays('Hi'),
-        messageOf('tool_result', resultOf('c1'), image),
+        messageOf('tool_result', resultOf('c1'), image, { type: 'text', text: '[Left out: 1 image.]' }),
         messageOf('tool_result', resultOf('c2')),
         userSays('And?'),
       ],
@@ -269,10 +269,11 @@ describe('a request', () => {
     const { messages } = fake.requests[0]?.body ?? { messages: [] }
     expect(messages.map(({ role }) => role)).toEqual(['user', 'tool', 'tool', 'user', 'user'])
     expect(messages[1]?.content).toBe('drawn')
-    expect(messages[3]?.content).toContainEqual({
-      type: 'image_url',
-      image_url: { url: `data:image/png;base64,${PIXEL}` },
-    })
+    expect(messages[3]?.content).toEqual([
+      { type: 'text', text: 'Images of the tool results:' },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } },
+      { type: 'text', text: '[Left out: 1 image.]' },
+    ])
   })
 
   it('leaves out an empty agent message', async () => {
