@@ -30,8 +30,8 @@ export function toPrompt(systemPrompt: string, messages: Message[]): PromptMessa
 }
 
 /**
- * Appends the images of tool results, and texts about those left out, as a user message. Tool messages contain only text, and nothing may stand between
- * the results of one step, so the images follow the last result.
+ * Appends the images of tool results, and texts about those left out, as a user message. Tool messages contain only
+ * text, and nothing may stand between the results of one step, so the images follow the last result.
  */
 function flushImages(prompt: PromptMessage[], images: UserPart[]): void {
   if (images.length === 0) return
