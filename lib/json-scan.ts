@@ -30,6 +30,8 @@ for (const [characters, kind] of [
 
 /** Number of bytes of a string that are read one by one before the rest of it is searched natively, at a higher price. */
 const SHORT_STRING = 1024
+/** Number of bytes that are searched at once. */
+const SEARCHED_BYTES = 64 * 1024
 
 /**
  * Counts the parts of a JSON text in its bytes, before anything is parsed: commas, colons and opening brackets outside
@@ -68,8 +70,10 @@ function skipText(bytes: Uint8Array, from: number, text: { isOpen: boolean; isEs
       text.isEscaped = false
       return at + 1
     }
-    if (byte === BACKSLASH) at++
-    else if (at > searchAt) {
+    if (byte === BACKSLASH) {
+      at++
+      searchAt = at + SHORT_STRING
+    } else if (at > searchAt) {
       at = endOfPlainText(bytes, at) - 1
       searchAt = at + SHORT_STRING
     }
@@ -79,10 +83,14 @@ function skipText(bytes: Uint8Array, from: number, text: { isOpen: boolean; isEs
   return bytes.length
 }
 
-/** Returns the place of the next quote or backslash, or the end. */
+/**
+ * Returns the place of the next quote or backslash, or the end of the part that is searched at once. That is bounded: a
+ * search for a quote far away, repeated after each backslash, would take quadratic time.
+ */
 function endOfPlainText(bytes: Uint8Array, from: number): number {
-  const quote = bytes.indexOf(QUOTE, from)
-  const end = quote === -1 ? bytes.length : quote
-  const backslash = bytes.subarray(from, end).indexOf(BACKSLASH)
-  return backslash === -1 ? end : from + backslash
+  const part = bytes.subarray(from, from + SEARCHED_BYTES)
+  const quote = part.indexOf(QUOTE)
+  const backslash = part.indexOf(BACKSLASH)
+  if (quote === -1 && backslash === -1) return from + part.length
+  return from + Math.min(quote === -1 ? part.length : quote, backslash === -1 ? part.length : backslash)
 }

@@ -23,6 +23,7 @@ describe('a scan of JSON', () => {
     ['{"a":1,"b":[2]}', 6],
     ['[",:[{", "\\",", "\\\\"]', 4],
     [`["${'x'.repeat(3000)}\\",[[${'é'.repeat(2000)}",1]`, 3],
+    [`["${'x'.repeat(70_000)}\\"${'y'.repeat(70_000)}",[1]]`, 4],
   ])('counts values and keys outside strings, in pieces of any length: %.40s', (text, parts) => {
     for (const pieceBytes of [1, 2, 3, 7, 1000, 10_000]) expect(countParts(text, pieceBytes)).toBe(parts)
   })
