@@ -41,15 +41,16 @@ const isWrite = (operation: string): boolean => !operation.startsWith('GET ')
 const rankOf = (operation: string): number =>
   [/^(?!DELETE)(?!.*cancel$)/, /cancel$/, /^DELETE/].findIndex((rank) => rank.test(operation))
 
-/** Returns valid requests of all operations that write, for each the first and the last of its ways. */
+/** Returns valid requests of all operations that write, one for each. */
 async function writesOf(owner: Owner): Promise<Write[]> {
   const walked = operations
     .filter((operation) => isWrite(operation) && !operation.startsWith('POST /v1/auth/'))
     .sort((a, b) => rankOf(a) - rankOf(b))
-    .flatMap((operation) => {
-      const ways = plan(operation, owner.ids, owner.ids)
-      return [...new Set([...ways.slice(0, 1), ...ways.slice(-1)])].map((sent) => ({ operation, sent }))
-    })
+    .flatMap((operation) =>
+      plan(operation, owner.ids, owner.ids)
+        .slice(-1)
+        .map((sent) => ({ operation, sent })),
+    )
   const { email, password, refreshToken } = await registerUser(service.url)
   const post = (name: string, body?: unknown, headers: Headers = {}): Write => {
     const path = `/v1/auth/${name}`
@@ -129,7 +130,7 @@ const WAYS: [string, Interference][] = [
   [
     'is ended by Postgres before each statement',
     async ({ port }) => {
-      await admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE client_port = $1', [port])
+      await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_port = $1', [port])
       return true
     },
   ],
