@@ -154,7 +154,12 @@ describe('starting a turn', () => {
     const { input, memo } = started?.workflowExecutionStartedEventAttributes ?? {}
     const payloads = (input?.payloads ?? []).map(({ data }) => JSON.parse(Buffer.from(data ?? []).toString()))
     const { organizationId, sessionId, turnId } = turn
-    expect(payloads).toEqual([{ organizationId, sessionId, turnId }])
+    const asTheApi = {
+      organizationId: toId('org', organizationId),
+      sessionId: toId('session', sessionId),
+      turnId: toId('turn', turnId),
+    }
+    expect(payloads).toEqual([asTheApi])
     expect(Object.keys(memo?.fields ?? {}).sort()).toEqual(['agent_id', 'organization_id', 'session_id'])
     await handleOf('default', turn).terminate()
   })

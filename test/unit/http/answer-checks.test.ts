@@ -97,7 +97,12 @@ describe('an answer in tests', () => {
     ],
     ['an error that its declaration implies', 400, (handle: Handle) => handle(one, () => failWith(invalid('No')))],
     ['409 where something is created', 409, (handle: Handle) => handle(created, () => failWith(conflict('No')))],
-    ['the service being away', 503, (handle: Handle) => handle(one, () => failWith(new Error('read ECONNRESET')))],
+    [
+      'the service being away',
+      503,
+      (handle: Handle) =>
+        handle(one, () => failWith(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))),
+    ],
     [
       'a text',
       200,
