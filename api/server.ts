@@ -127,9 +127,12 @@ function answerRaw(socket: Duplex, status: string, sentence: string): void {
   const body = JSON.stringify({ error: sentence })
   const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)
+  // Node has taken its own listener off the socket of a CONNECT, and an error without one ends the process.
+  socket.on('error', () => socket.destroy())
   // What the client is still sending is discarded for a while: closing the connection over unread data would lose the
   // answer.
   lingering.add(socket)
+  socket.resume()
   const drop = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(drop))
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
 import { exchange, head } from '../support/raw.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -122,6 +124,18 @@ describe('an unusual path or query', () => {
     const answer = await exchange(service.url, ...parts)
     expect(answer).toMatchObject({ status, headers: { 'content-type': 'application/json; charset=utf-8' } })
     expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
+  })
+
+  it('of CONNECT may break off', async () => {
+    const { hostname, port } = new URL(service.url)
+    for (let count = 0; count < 5; count++) {
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(`CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n${'x'.repeat(100_000)}`)
+        socket.resetAndDestroy()
+      })
+      await once(socket, 'close')
+    }
+    expect((await raw('GET', '/health')).status).toBe(200)
   })
 
   it('may be a whole address', async () => {
