@@ -8,7 +8,7 @@ import {
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
 import { sleep } from '../lib/sleep.ts'
-import { reportLostConnections } from './unavailable.ts'
+import { reportLostConnections, unavailability } from './unavailable.ts'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
 const migrationsUrl = new URL('../prisma/migrations/', import.meta.url)
@@ -97,27 +97,54 @@ export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => 
 
 async function withSchemaEngine<T>(pool: pg.Pool, work: (engine: SchemaEngine) => Promise<T>): Promise<T> {
   const { SchemaEngine } = await import('@prisma/schema-engine-wasm')
-  const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(pool))
+  const reason: Reason = {}
+  noteOutages(pool, reason)
+  const adapter = bindMigrationAwareSqlAdapterFactory(wholeScripts(pool, reason))
   const schema = await readFile(schemaUrl, 'utf8')
-  const engine = await SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
+  let engine: SchemaEngine | undefined
   try {
+    engine = await SchemaEngine.new({ datamodels: [[schemaUrl.pathname, schema]] }, () => {}, adapter)
     return await work(engine)
+  } catch (error) {
+    if (unavailability(reason.error) !== undefined) throw reason.error
+    if (reason.error === undefined) throw error
+    throw new Error(`a migration failed: ${(reason.error as Error).message}`, { cause: error })
   } finally {
-    engine.free()
+    engine?.free()
   }
+}
+
+/** Latest error of the connection or of a script. The engine's own error has only a number for it. */
+type Reason = { error?: unknown }
+
+function noteOutages(pool: pg.Pool, reason: Reason): void {
+  const query: (...args: unknown[]) => Promise<pg.QueryResult> = pool.query.bind(pool)
+  const noting = async (...args: unknown[]) => {
+    try {
+      return await query(...args)
+    } catch (error) {
+      if (unavailability(error) !== undefined) reason.error = error
+      throw error
+    }
+  }
+  Object.assign(pool, { query: noting })
 }
 
 /**
  * Creates an adapter that sends scripts whole; Postgres then runs each as one transaction. Prisma's adapter splits them
  * at every semicolon, also in comments and function bodies.
  */
-function wholeScripts(pool: pg.Pool): PrismaPg {
+function wholeScripts(pool: pg.Pool, reason: Reason): PrismaPg {
   const factory = new PrismaPg(pool)
   const charColumns = disguiseLetters(pool)
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
-    adapter.executeScript = (script) => runScript(pool, script)
+    adapter.executeScript = (script) =>
+      runScript(pool, script).catch((error: unknown) => {
+        reason.error = error
+        throw error
+      })
     tellLetters(adapter, charColumns)
     return adapter
   }

@@ -1,8 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
+import { pino } from 'pino'
 import { applyMigrations, diffMigration, EMPTY_MIGRATION, runScript } from '../../../platform/migrate.ts'
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/sql-functions.ts'
+import { waitForPostgres } from '../../../platform/wiring/wait-for-postgres.ts'
 import { cloneDatabase, createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
+import { startProxy } from '../../support/proxy.ts'
 
 /** UUID without its last digit. */
 const UUID = '00000000-0000-0000-0000-00000000000'
@@ -50,6 +53,32 @@ describe('the migrations', () => {
       const { rows } = await pool.query('SELECT FROM _prisma_migrations WHERE finished_at IS NULL')
       expect(rows).toEqual([])
     })
+  })
+
+  // The first chunks are sent by the service itself, the later ones by the engine: its bookkeeping, then the scripts.
+  it.each([2, 7, 10, 12, 16, 25])('wait for a Postgres that is lost at the chunk %i', async (nth) => {
+    const url = new URL(database.url)
+    const proxy = await startProxy(url.host)
+    url.host = proxy.address
+    let hasBroken = false
+    proxy.interfere(nth, ({ hangUp }) => {
+      hasBroken = true
+      hangUp()
+      return false
+    })
+    const log = pino({ level: 'silent' })
+    await waitForPostgres(() => applyMigrations(url.href), log, new AbortController().signal)
+    await proxy.close()
+    expect(hasBroken).toBe(true)
+    expect(await applyMigrations(database.url)).toEqual([])
+  })
+
+  it('tell why one fails', async () => {
+    await applyMigrations(database.url)
+    await withPool(database.url, async (pool) => {
+      await pool.query("DELETE FROM _prisma_migrations WHERE migration_name LIKE '%_invitations'")
+    })
+    await expect(applyMigrations(database.url)).rejects.toThrow('relation "invitations" already exists')
   })
 
   it('count the sessions that are there already', async () => {
