@@ -7,9 +7,9 @@ const MOST_RETRY_AFTER_MS = 5 * 60_000
 export const longPause = (retryAfterMs = 0): string =>
   retryAfterMs > MOST_RETRY_AFTER_MS ? ` (it asks for a pause of ${Math.ceil(retryAfterMs / 1000)} s)` : ''
 
-/** Returns the delay in ms after the n-th failure in a row: the provider's own, else exponential with jitter. */
+/** Returns the delay in whole ms after the n-th failure in a row: the provider's own, else exponential with jitter. */
 export function retryDelayMs(failures: number, retryAfterMs: number | undefined, random = Math.random): number {
-  if (retryAfterMs !== undefined) return Math.min(Math.max(retryAfterMs, 0), MOST_RETRY_AFTER_MS)
+  if (retryAfterMs !== undefined) return Math.ceil(Math.min(Math.max(retryAfterMs, 0), MOST_RETRY_AFTER_MS))
   const full = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MOST_DELAY_MS)
   return Math.round(full / 2 + (full / 2) * random())
 }
