@@ -23,6 +23,9 @@ export function statusError(failure: {
   })
 }
 
+/** Length up to which a reason is looked at. V8's regular expressions run out of stack in texts of megabytes. */
+const MAX_REASON_LENGTH = 100_000
+
 /** Minimum length of a key that is removed from messages. A shorter one, as local servers take, is part of many words. */
 const MIN_KEY_LENGTH = 8
 
@@ -34,6 +37,7 @@ export function clean(reason: string, apiKey = ''): string {
   const withoutKey = apiKey.length < MIN_KEY_LENGTH ? reason : reason.replaceAll(apiKey, '[key]')
   return shorten(
     withoutKey
+      .slice(0, MAX_REASON_LENGTH)
       .replaceAll(/\/\/[^\s/@]+@/g, '//')
       .replaceAll(/\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{16,}/gi, '$1 [key]')
       .replaceAll(/\b(?:sk|ask)[-_][\w-]{8,}/g, '[key]'),

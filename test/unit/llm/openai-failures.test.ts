@@ -122,6 +122,12 @@ describe('an answer that breaks', () => {
     expect(failure.message).toBe('OpenAI broke off its answer: the server had a problem with [key]')
   })
 
+  it('by an error object of megabytes', async () => {
+    const error = { message: `sk-${'a'.repeat(12_000_000)}` }
+    const { failure } = await askFor({ text: ['half '], chunks: [{ error }] })
+    expect(failure.message).toBe('OpenAI broke off its answer: [key]')
+  })
+
   it('by an error object before the first text is the same as a status', async () => {
     const error = { message: 'too many requests', type: 'rate_limit_exceeded', code: 'rate_limit_exceeded' }
     const { failure } = await askFor({ chunks: [{ error }] })
