@@ -73,15 +73,17 @@ function throwTranslated(error: unknown): never {
     : new PostgresUnavailable(reason, error as Error)
 }
 
+/** Errors of a wrong setting: a password that is missing or wrong, or encryption that the server does not have. */
+const MISCONFIGURED = /^(SASL|The server does not support SSL)/
 /** Error of the pool when no connection becomes free in time. */
 const NONE_FREE = 'timeout exceeded when trying to connect'
 
 /**
  * Classifies an error of the driver without a code. Its subclasses are errors of Postgres and mistakes of the caller;
- * a plain one means that the connection is of no use, unless it is a password that is missing or wrong.
+ * a plain one means that the connection is of no use, unless it comes from a wrong setting.
  */
 function ofDriver(error: unknown): Unavailability | undefined {
   if (!(error instanceof Error) || Object.getPrototypeOf(error) !== Error.prototype) return undefined
-  if ('code' in error || error.message.startsWith('SASL')) return undefined
+  if ('code' in error || MISCONFIGURED.test(error.message)) return undefined
   return error.message === NONE_FREE ? 'overloaded' : 'away'
 }

@@ -64,6 +64,7 @@ describe("a failure of Postgres's driver", () => {
     new pg.DatabaseError('duplicate key value violates unique constraint', 1, 'error'),
     new TypeError('Query values must be an array'),
     new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
+    new Error('The server does not support SSL connections'),
   ])('is not what a mistake of the caller is: %s', async (error) => {
     expect(await reported(error)).toBe(error)
   })
