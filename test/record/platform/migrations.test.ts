@@ -1,9 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { pino } from 'pino'
 import { applyMigrations, diffMigration, EMPTY_MIGRATION, runScript } from '../../../platform/migrate.ts'
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/sql-functions.ts'
-import { waitForPostgres } from '../../../platform/wiring/wait-for-postgres.ts'
+import { unavailability } from '../../../platform/unavailable.ts'
 import { cloneDatabase, createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
 import { startProxy } from '../../support/proxy.ts'
 
@@ -56,7 +55,7 @@ describe('the migrations', () => {
   })
 
   // The first chunks are sent by the service itself, the later ones by the engine: its bookkeeping, then the scripts.
-  it.each([2, 7, 10, 12, 16, 25])('wait for a Postgres that is lost at the chunk %i', async (nth) => {
+  it.each([2, 7, 10, 12, 16, 25])('can be repeated when Postgres is lost at the chunk %i', async (nth) => {
     const url = new URL(database.url)
     const proxy = await startProxy(url.host)
     url.host = proxy.address
@@ -66,8 +65,8 @@ describe('the migrations', () => {
       hangUp()
       return false
     })
-    const log = pino({ level: 'silent' })
-    await waitForPostgres(() => applyMigrations(url.href), log, new AbortController().signal)
+    expect(unavailability(await applyMigrations(url.href).catch((error: unknown) => error))).toBe('away')
+    await applyMigrations(url.href)
     await proxy.close()
     expect(hasBroken).toBe(true)
     expect(await applyMigrations(database.url)).toEqual([])
