@@ -17,6 +17,8 @@ export const MAX_PARTS = 50_000
 const LARGE_BYTES = 16 * 1024
 /** Number of bytes that are read of a body in one round of the event loop. */
 const ROUND_BYTES = 256 * 1024
+/** Encodings that are unpacked. Brotli is not: its unpacker takes megabytes for a few bytes, before any limit applies. */
+const ENCODINGS = ['identity', 'gzip', 'deflate']
 /** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
 const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__/i
 
@@ -96,7 +98,9 @@ async function readUtf8(
     ctx.req.resume()
     throw tooLarge(bounds.limitBytes)
   }
-  const isPlain = (ctx.get('Content-Encoding') || 'identity') === 'identity'
+  const encoding = ctx.get('Content-Encoding') || 'identity'
+  if (!ENCODINGS.includes(encoding)) throw unsupported()
+  const isPlain = encoding === 'identity'
   const refused = new AbortController()
   let isEmpty = true
   let readBytes = 0
@@ -159,9 +163,12 @@ async function readUtf8(
 
 const tooLarge = (limitBytes: number) => new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
 
+const unsupported = () =>
+  new RequestError(415, 'The body must be UTF-8, unpacked or with Content-Encoding gzip or deflate')
+
 function bodyError(error: Error, limitBytes: number): RequestError {
   const status = (error as { status?: number }).status
   if (status === 413) return tooLarge(limitBytes)
-  if (status === 415) return new RequestError(415, 'The content encoding or character set of the body is not supported')
+  if (status === 415) return unsupported()
   return new RequestError(400, `The request body cannot be read: ${error.message.slice(0, 200)}`)
 }

@@ -1,4 +1,4 @@
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { fromSomewhere } from '../support/auth.ts'
 import { call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { exchange, head, type RawAnswer } from '../support/raw.ts'
@@ -89,6 +89,9 @@ describe('a body', () => {
     expect((await post('/v1/sessions', gzipSync('{"title":"small"}'), gzip)).body.title).toBe('small')
     expectError(await post('/v1/sessions', '{"title":"plain"}', gzip), 400)
     expectError(await post('/v1/sessions', '{}', { ...json, 'Content-Encoding': 'secret' }), 415)
+    // A few bytes of Brotli take 16 MiB and more to unpack, whatever the limit.
+    const brotli = brotliCompressSync('{}')
+    expectError(await post('/v1/sessions', brotli, { ...json, 'Content-Encoding': 'br' }), 415, /gzip/)
   })
 
   it('that unpacks to more than the limit is refused with 413', async () => {
