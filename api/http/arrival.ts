@@ -41,7 +41,10 @@ export const arrivalOf = (ctx: Context): Arrival => ctx.state.arrival
 export const limitArrival =
   (limits: ArrivalLimits = ARRIVAL_LIMITS): Middleware =>
   (ctx, next) => {
-    ctx.state.arrival = hasBody(ctx.req) ? watch(ctx.req, limits) : ARRIVED
+    const arrival = hasBody(ctx.req) ? watch(ctx.req, limits) : ARRIVED
+    ctx.state.arrival = arrival
+    // Node would discard the rest of a body that nobody reads until the request's time is over.
+    ctx.res.once('finish', () => arrival.dropRest())
     return next()
   }
 

@@ -93,11 +93,15 @@ describe('a body that does not arrive in time', () => {
     await waitFor(async () => client.hasEnded(), 'the connection to end')
   })
 
-  it('ends its connection even if nothing waits for it', async () => {
-    const client = open('/v1/none', { ...JSON_TYPE, 'Content-Length': 10 }, '{"a":')
+  it.each([
+    ['/v1/none', 10, 404],
+    ['/v1/json', 1_000_000_000, 413],
+  ])('ends its connection soon after an earlier answer: %s', async (path, length, status) => {
+    const client = open(path, { ...JSON_TYPE, 'Content-Length': length }, '{"a":')
     await waitFor(async () => client.answer() !== '', 'the answer')
-    expect(client.answer()).toMatch(/^HTTP\/1\.1 404 /)
+    expect(client.answer()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
     await waitFor(async () => client.hasEnded(), 'the connection to end')
+    expect(Date.now() - client.openedAt).toBeLessThan(ARRIVAL.requestMs)
   })
 
   it('does not affect a complete one, whose connection stays', async () => {
