@@ -36,7 +36,8 @@ export type MadeApiKey = { apiKey: ApiKey; seed: string }
 
 /**
  * Creates a key. `loginId` is the login that asks for it, undefined in mode none. Throws `invalid`, also for a key
- * beyond MAX_API_KEYS, and `unauthenticated` when that login has ended: the key would outlive it.
+ * beyond MAX_API_KEYS, `not_found` when the membership has ended, and `unauthenticated` when that login has: the key
+ * would outlive it.
  */
 export async function createApiKey(
   deps: Deps,
@@ -73,8 +74,9 @@ const insertApiKey = (
 ): Promise<ApiKeyRow | undefined> =>
   deps.db.$transaction(async (tx) => {
     // A user's keys are created one after the other, so that the limit holds.
-    await tx.$queryRaw`SELECT 1 FROM members
+    const members = await tx.$queryRaw<unknown[]>`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
+    if (members.length === 0) throw notFound('Organization')
     await requireOpenLogin(tx, userId, loginId)
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
       throw invalid(`You have ${MAX_API_KEYS} API keys in this organization; revoke one of them first`)

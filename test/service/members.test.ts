@@ -1,5 +1,6 @@
+import pg from 'pg'
 import { ADMIN, addOwnOrganization, createApiKey, logInUser, registerUser, type TestUser } from '../support/auth.ts'
-import { type Answer, call, expectError, type Json } from '../support/http.ts'
+import { type Answer, call, expectError, type Json, waitFor } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { type Addresses, query, sharedService } from '../support/shared/service.ts'
 
@@ -166,6 +167,22 @@ describe('a member', () => {
     // Otherwise somebody who is removed could let themselves in again.
     expectError(await send('POST', '/v1/orgs/join', admin, { token: body.token }), 404, /^Invitation not found$/)
     expect((await send('GET', `/v1/orgs/${id}/invitations`, owner)).body.data).toEqual([])
+  })
+
+  it('who is removed while making an API key gets none', async () => {
+    const { member, id } = await newTeam()
+    const of = 'WHERE user_id = $1 AND organization_id = $2'
+    const ids = [member.id, toUuid(id)]
+    const database = new pg.Client({ connectionString: service.database })
+    await database.connect()
+    await database.query('BEGIN')
+    await database.query(`DELETE FROM members ${of}`, ids)
+    const made = call(service.url, 'POST', '/v1/auth/api-keys', { name: 'Key' }, { ...member.headers, 'X-Org-Id': id })
+    const isWaiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    await waitFor(async () => (await query(service.database, isWaiting, [])).length > 0, 'the key to wait')
+    await database.query('COMMIT')
+    await database.end()
+    expectError(await made, 404, /^Organization not found$/)
   })
 
   it('of no organization any more can still create one, join one and sign out', async () => {
