@@ -93,9 +93,13 @@ type ParsedSocket = Socket & {
 const hasAnswer = (socket: ParsedSocket): boolean =>
   !isUnanswered(socket) && (socket._httpMessage != null || socket.parser?.incoming?.complete === false)
 
-/** Reports whether the request's body is broken and its answer has not begun. */
+/** Reports whether the answer to the latest request has not begun. */
 const isUnanswered = ({ _httpMessage, parser }: ParsedSocket): boolean =>
   _httpMessage != null && !_httpMessage.headersSent && _httpMessage.req === parser?.incoming
+
+/** Reports whether all of the latest request has come, and its answer has not begun. */
+const isAwaited = (socket: ParsedSocket): socket is ParsedSocket & { _httpMessage: ServerResponse } =>
+  isUnanswered(socket) && socket.parser?.incoming?.complete === true
 
 /** Sockets that have been answered: the parser reports each further piece as another malformed request. */
 const lingering = new WeakSet<Duplex>()
@@ -104,6 +108,12 @@ const lingering = new WeakSet<Duplex>()
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (lingering.has(socket)) return
   const parsed = socket as ParsedSocket
+  if (isAwaited(parsed)) {
+    // The request before is whole and being handled: its answer is sent, and closes the connection.
+    lingering.add(socket)
+    parsed._httpMessage.shouldKeepAlive = false
+    return
+  }
   if (!socket.writable || hasAnswer(parsed)) return void socket.destroy(error)
   // The app's own answer has no way to the client any more.
   parsed._httpMessage?.detachSocket(parsed)

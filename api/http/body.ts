@@ -17,6 +17,11 @@ export const MAX_PARTS = 50_000
 const LARGE_BYTES = 16 * 1024
 /** Number of bytes that are read of a body in one round of the event loop. */
 const ROUND_BYTES = 256 * 1024
+/** What a piece of a body costs in addition to its bytes, in bytes that take as long. */
+const PIECE_COST = 1024
+/** Number of pieces that may have any length. A body may come in more only if they are not tiny. */
+const FREE_PIECES = 10_000
+const LEAST_PIECE_BYTES = 64
 /** Encodings that are unpacked. Brotli is not: its unpacker takes megabytes for a few bytes, before any limit applies. */
 const ENCODINGS = ['identity', 'gzip', 'deflate']
 /** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
@@ -103,10 +108,12 @@ async function readUtf8(
   const isPlain = encoding === 'identity'
   const refused = new AbortController()
   let isEmpty = true
-  let readBytes = 0
+  let bytesRead = 0
+  let pieces = 0
+  let costOfRound = 0
   // Otherwise Node would read megabytes of each connection before anything else happens.
   const pauseForARound = () => {
-    readBytes = 0
+    costOfRound = 0
     ctx.req.pause()
     setImmediate(() => ctx.req.resume())
   }
@@ -115,9 +122,13 @@ async function readUtf8(
       if (isPlain) bounds.hold.add(chunk.length, 'plain')
       else if (isEmpty) bounds.hold.add(bounds.limitBytes, 'compressed')
       if (isPlain) inspect(chunk)
-      readBytes += chunk.length
-      if (readBytes > ROUND_BYTES) pauseForARound()
       isEmpty = false
+      bytesRead += chunk.length
+      pieces++
+      if (bytesRead > bounds.limitBytes) throw tooLarge(bounds.limitBytes)
+      if (pieces > FREE_PIECES && bytesRead < pieces * LEAST_PIECE_BYTES) throw tooManyPieces()
+      costOfRound += chunk.length + PIECE_COST
+      if (costOfRound > ROUND_BYTES) pauseForARound()
     } catch (error) {
       refused.abort(error)
     }
@@ -160,6 +171,9 @@ async function readUtf8(
   if (!isUtf8(bytes)) throw new RequestError(400, 'The request body is not valid UTF-8')
   return bytes.toString().replace(/^\ufeff/, '')
 }
+
+const tooManyPieces = () =>
+  new RequestError(400, `The request body comes in chunks of less than ${LEAST_PIECE_BYTES} bytes; send larger ones`)
 
 const tooLarge = (limitBytes: number) => new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
 

@@ -84,6 +84,18 @@ describe('a body', () => {
     expect(empty.status).toBe(201)
   })
 
+  it('may not come in a million chunks, nor in more compressed bytes than its limit', async () => {
+    const chunked = { ...api.headers, ...json, 'Transfer-Encoding': 'chunked' }
+    const sent = '1\r\nx\r\n'.repeat(20_000)
+    expectError(asAnswer(await exchange(api.url, head('POST', messages, chunked), sent)), 400, /chunks of less than/)
+    // Blocks of deflate that unpack to nothing.
+    const blocks = Buffer.alloc(5 * 10_000, Buffer.from([0, 0, 0, 0xff, 0xff]))
+    const packed = [gzipSync('').subarray(0, 10), ...Array(60).fill(blocks)]
+    const pieces = packed.flatMap((bytes) => [`${bytes.length.toString(16)}\r\n`, bytes, '\r\n'])
+    const gzip = { ...chunked, 'Content-Encoding': 'gzip' }
+    expectError(asAnswer(await exchange(api.url, head('POST', messages, gzip), ...pieces)), 413)
+  })
+
   it('may be compressed, and is refused if it does not match its encoding', async () => {
     const gzip = { ...json, 'Content-Encoding': 'gzip' }
     expect((await post('/v1/sessions', gzipSync('{"title":"small"}'), gzip)).body.title).toBe('small')

@@ -126,6 +126,17 @@ describe('an unusual path or query', () => {
     expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
   })
 
+  it('that is whole is answered although garbage follows', async () => {
+    const whole = head('POST', '/v1/sessions', {
+      'Content-Type': 'application/json',
+      'Content-Length': '2',
+      Connection: 'keep-alive',
+    })
+    const answer = await exchange(service.url, `${whole}{}NONSENSE\r\n\r\n`, 'more nonsense\r\n\r\n')
+    expect(answer).toMatchObject({ status: 201, headers: { connection: 'close' } })
+    expect(JSON.parse(answer.body)).toMatchObject({ status: 'started' })
+  })
+
   it('of CONNECT may break off', async () => {
     const { hostname, port } = new URL(service.url)
     for (let count = 0; count < 5; count++) {
