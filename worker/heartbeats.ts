@@ -28,14 +28,14 @@ const NOT_FOUND = 5
  */
 export function startHeartbeats(
   connection: NativeConnection,
-  { address, namespace }: { address: string; namespace: string },
+  { address, namespace, heartbeatThread = true }: { address: string; namespace: string; heartbeatThread?: boolean },
   log: Deps['log'],
 ): Heartbeats {
   const identity = `${process.pid}@${hostname()}`
   const beats = new SharedArrayBuffer(4)
-  const thread = startThread({ address, namespace, identity, beats }, log)
+  const thread = heartbeatThread ? startThread({ address, namespace, identity, beats }, log) : undefined
   const loop = watchLoop(new Int32Array(beats))
-  const tell = (message: HeartbeatMessage) => thread.postMessage(message)
+  const tell = (message: HeartbeatMessage) => thread?.postMessage(message)
   return {
     during: async (work) => {
       const { info, cancellationSignal, heartbeat } = Context.current()
@@ -52,7 +52,7 @@ export function startHeartbeats(
     },
     close: async () => {
       loop.stop()
-      await thread.terminate()
+      await thread?.terminate()
     },
   }
 }

@@ -15,7 +15,7 @@ let service: TestService
 beforeAll(async () => {
   provider = await startFakeOpenai(() => ({ text: WORDS, pauseMs: 200 }))
   const environment = { DEFAULT_OPENAI_API_KEY: 'sk-test', DEFAULT_OPENAI_BASE_URL: provider.baseUrl }
-  service = await startService({ capabilities: [lab.capability], environment })
+  service = await startService({ capabilities: [lab.capability], environment, heartbeatThread: true })
 })
 afterAll(async () => {
   await service.stop()

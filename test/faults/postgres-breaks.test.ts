@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { FULL_MODE, fromSomewhere, logInUser, newPassword, registerUser } from '../support/auth.ts'
 import { createOwner, type Owner } from '../support/belongings.ts'
+import { isSoak } from '../support/counts.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { type Interference, type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { type Planned, plan } from '../support/requests.ts'
@@ -136,8 +137,11 @@ const WAYS: [string, Interference][] = [
   ],
 ]
 
+/** In every run the way that was once answered 500; the others as well in a soak run. */
+const PLAYED = isSoak ? WAYS : WAYS.slice(1, 2)
+
 describe('every operation that writes, when the connection to Postgres', () => {
-  it.each(WAYS)('%s, answers 503 and works afterwards', async (_, how) => {
+  it.each(PLAYED)('%s, answers 503 and works afterwards', async (_, how) => {
     const owner = owners.pop() as Owner
     const answers: [Write, Received, number][] = []
     for (const write of await writesOf(owner)) answers.push(...(await breakEverywhere(write, owner.headers, how)))

@@ -9,9 +9,6 @@ const COUNTS = {
   interleavingsAtOnce: [50, 100],
   /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */
   outageRounds: [2, 10],
-  /** Processes and servers killed or frozen, and sessions under way meanwhile. */
-  stormFaults: [3, 145],
-  stormLanes: [4, 12],
   abandonedStreams: [1000, 10_000],
   abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],

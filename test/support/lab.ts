@@ -73,8 +73,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       return { waited: args.ms }
     }),
     tool('block', async ({ ms }) => {
-      const until = performance.now() + Number(ms)
-      while (performance.now() < until);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms))
     }),
     tool('meet', async ({ times }, { signal, turnId }) => {
       const isHere = (run: LabRun) => run.tool === 'meet' && run.turnId === turnId

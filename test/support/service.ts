@@ -30,6 +30,8 @@ export type TestOptions = {
   environment?: Record<string, string>
   /** Runs a worker in this process. Defaults to true. */
   worker?: boolean
+  /** Has a thread send heartbeats while the event loop is blocked. Only worker processes have one without it. */
+  heartbeatThread?: boolean
   sse?: Partial<ApiOptions['sse']>
   /** Capabilities added to the service's own, in this process only. */
   capabilities?: Capability[]
@@ -99,6 +101,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
       namespace: config.TEMPORAL_NAMESPACE,
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       workflowBundle: config.WORKFLOW_BUNDLE,
+      heartbeatThread: options.heartbeatThread ?? false,
       onConnection: main.platform.temporal.useWorkerConnection,
     })
     stops.push(worker.stop)
