@@ -71,9 +71,9 @@ const JEST = ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'node_mod
 /** Runs Jest and returns its exit code. A signal counts as a failure. */
 function runJest(args: string[], env: Record<string, string>): Promise<number> {
   const isSoak = { ...process.env, ...env }.SOAK === '1'
-  // What lies there takes half an hour.
+  // What lies there takes half an hour. Jest takes all words after this option for its patterns, up to the next option.
   const ignored = isSoak ? [] : ['--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/soak/']
-  const report = ['--json', `--outputFile=${resultFile}`, ...ignored]
+  const report = [...ignored, '--json', `--outputFile=${resultFile}`]
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [...JEST, ...report, ...args], {
       cwd: ROOT,
