@@ -3,10 +3,22 @@ import type { Message, TokenUsage } from '../../contract/messages.ts'
 /** A tool as presented to a model. `parameters` is a JSON Schema object. */
 export type ToolSpec = { name: string; description: string; parameters: Record<string, unknown> }
 
-/** The input of one model call. `messages` are oldest first and contain no system message. */
+/**
+ * Data that a provider needs back, unchanged, with an answer of its own: signatures of thinking and of tool calls,
+ * encrypted items. JSON that only the adapter that made it understands. `source` names provider and model: another one
+ * is not given it. Stored with the answer's event and never presented.
+ */
+export type ProviderData = { source: string; blocks: unknown[] }
+
+/**
+ * The input of one model call. `messages` are oldest first and contain no system message. Their images are data
+ * (`base64` with `media_type`); no adapter fetches a URL.
+ */
 export type ModelRequest = {
   systemPrompt: string
   messages: Message[]
+  /** Data of earlier answers, by the id of their message. */
+  providerData?: ReadonlyMap<string, ProviderData>
   tools: ToolSpec[]
   reasoningEffort?: string | undefined
   /** Number of model calls that the session made before this one. A retry of a call keeps its number. */
@@ -25,7 +37,13 @@ export type ModelPart =
   | { type: 'thinking'; delta: string }
   | { type: 'thinking_signature'; signature: string }
   | { type: 'tool_call'; call: ModelToolCall }
-  | { type: 'finish'; usage: TokenUsage; finishReason: string; responseId?: string | undefined }
+  | {
+      type: 'finish'
+      usage: TokenUsage
+      finishReason: string
+      responseId?: string | undefined
+      providerData?: ProviderData | undefined
+    }
 
 /** Streams one answer. Throws `ModelError` for every failure of the provider. */
 export type Model = (request: ModelRequest) => AsyncIterable<ModelPart>

@@ -1,0 +1,18 @@
+/**
+ * Place of a stored secret: a table's row and column, such as `llm_providers/<organization>/<id>/api_key`. It is bound
+ * to the ciphertext, so that one moved to another row cannot be read.
+ */
+export type SecretPlace = string
+
+/** Encryption of what is stored and must be given back: provider keys and users' secrets. */
+export type Secrets = {
+  /** Encrypts under the current key. The same text gives other bytes each time. */
+  encrypt: (text: string, place: SecretPlace) => Uint8Array<ArrayBuffer>
+  /** Throws `UnreadableSecret` when the key is unknown, the place is another one, or the bytes were changed. */
+  decrypt: (bytes: Uint8Array, place: SecretPlace) => string
+}
+
+/** Error of a stored secret that this process cannot read. Never caused by a caller, and worth another attempt elsewhere. */
+export class UnreadableSecret extends Error {
+  override name = 'UnreadableSecret'
+}
