@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { AgentId, ModelId, wireId } from './ids.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
@@ -22,6 +22,7 @@ export const Agent = z
     tools: z.array(ToolDefinition),
     status: AgentStatus,
     usage: TokenUsage.nullish(),
+    cost_usd: CostUsd.nullish(),
     created_at: DateTime,
     updated_at: DateTime,
   })

@@ -13,6 +13,12 @@ export const TokenUsage = z
   .meta({ id: 'TokenUsage' })
 export type TokenUsage = z.infer<typeof TokenUsage>
 
+/** Cost in USD as a decimal string. Null when a price is unknown. */
+export const CostUsd = z
+  .string()
+  .regex(/^\d+(\.\d+)?$/)
+  .meta({ id: 'CostUsd', description: 'USD, as a decimal string. Null when the price of a model call is unknown.' })
+
 export const DateTime = z.iso.datetime()
 
 /** Returns the schema of a list's answer. */

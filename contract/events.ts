@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, TokenUsage } from './common.ts'
+import { CostUsd, DateTime, listOf, TokenUsage } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId, wireId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
@@ -10,6 +10,7 @@ import { RequestedCall } from './turns.ts'
 const milliseconds = z.int().min(0).nullish()
 const turn_id = z.string()
 const usage = TokenUsage.nullish()
+const cost_usd = CostUsd.nullish()
 
 const ModelMetadata = z
   .object({ model: z.string(), model_id: z.string().nullish(), provider_id: z.string().nullish() })
@@ -44,6 +45,7 @@ const LlmGenerationData = z.object({
     finish_reasons: z.array(z.string()).nullish(),
     response_id: z.string().nullish(),
     usage,
+    cost_usd,
     retry: z.object({ attempts: z.int().min(0), total_wait_ms: z.int().min(0) }).nullish(),
     compaction: z
       .object({
@@ -69,6 +71,7 @@ export const eventData = {
     duration_ms: milliseconds,
     input_content: z.string().nullish(),
     usage,
+    cost_usd,
   }),
   'turn.failed': z.object({ turn_id, error: z.string(), error_code: z.string().nullish() }),
   'turn.cancelled': z.object({ turn_id, reason: z.string().nullish(), usage }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { AgentId, HarnessId, ModelId, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
@@ -27,6 +27,7 @@ export const Session = z
     is_pinned: z.boolean().nullish(),
     active_schedule_count: z.int().min(0).nullish(),
     usage: TokenUsage.nullish(),
+    cost_usd: CostUsd.nullish(),
     created_at: DateTime,
     updated_at: DateTime,
     started_at: DateTime.nullish(),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, jsonUpTo, listOf, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
@@ -27,6 +27,7 @@ export const Turn = z
     input_message_id: wireId('message'),
     iterations: z.int().min(0),
     usage: TokenUsage,
+    cost_usd: CostUsd.nullish(),
     error: z.string().nullish(),
     error_code: z.string().nullish(),
     workflow_id: z.string(),

@@ -1,4 +1,5 @@
 import type { TokenUsage } from '../contract/common.ts'
+import type { Prisma } from '../prisma/generated/client.ts'
 
 /** The four token counters as stored in the tables. */
 type Counters = { inputTokens: bigint; outputTokens: bigint; cacheReadTokens: bigint; cacheCreationTokens: bigint }
@@ -9,3 +10,6 @@ export const presentUsage = (row: Counters): TokenUsage => ({
   cache_read_tokens: Number(row.cacheReadTokens),
   cache_creation_tokens: Number(row.cacheCreationTokens),
 })
+
+/** Presents a cost in USD without an exponent. */
+export const presentCost = (cost: Prisma.Decimal | null): string | null => cost?.toFixed() ?? null

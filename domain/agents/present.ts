@@ -2,7 +2,7 @@ import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import { DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
-import { presentUsage } from '../usage.ts'
+import { presentCost, presentUsage } from '../usage.ts'
 
 export const presentAgent = (row: AgentRow): Agent => ({
   id: toId('agent', row.id),
@@ -17,6 +17,7 @@ export const presentAgent = (row: AgentRow): Agent => ({
   tools: row.tools as ToolDefinition[],
   status: row.status,
   usage: presentUsage(row),
+  cost_usd: presentCost(row.costUsd),
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),
 })

@@ -24,6 +24,11 @@ export type Announcement = {
   iterations?: number
   /** Number of tokens used, added to those of the turn, the session and the agent. */
   usage?: Required<{ [K in keyof TokenUsage]: number }>
+  /**
+   * Cost of a model call in USD, a decimal string, added to that of the turn, the session and the agent. Null when its
+   * price is unknown, and so their sums.
+   */
+  costUsd?: string | null
   failure?: { error: string; code: string | undefined }
   /** Lets a waiting turn continue when no call is pending after this event. */
   answersCall?: true
@@ -40,6 +45,7 @@ export type Announcement = {
 type AnnouncingData = {
   message?: { content?: ContentPart[] }
   usage?: TokenUsage | null
+  metadata?: { cost_usd?: string | null }
   error?: string
   error_code?: string
 }
@@ -78,7 +84,7 @@ const rules: Record<EventType, Rule> = {
   'tool.started': { answersCall: true },
   'tool.completed': { answersCall: true },
   'tool.call_requested': { sessionStatus: 'waitingfortoolresults', turnStatus: 'waiting' },
-  'llm.generation': NOTHING,
+  'llm.generation': ({ metadata }) => (metadata?.cost_usd === undefined ? NOTHING : { costUsd: metadata.cost_usd }),
 }
 
 export function announces({ type, data }: { type: EventType; data: Record<string, unknown> }): Announcement {

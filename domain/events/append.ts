@@ -105,6 +105,7 @@ const toAnnounces = (announcement: Announcement) => ({
   begins_turn: announcement.beginsTurn,
   iterations: announcement.iterations,
   usage: announcement.usage,
+  cost_usd: announcement.costUsd,
   error: announcement.failure?.error,
   error_code: announcement.failure?.code,
   answers_call: announcement.answersCall,

@@ -5,7 +5,7 @@ import type { Actor } from '../actor.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
-import { presentUsage } from '../usage.ts'
+import { presentCost, presentUsage } from '../usage.ts'
 
 /** Rows of other tables to load with a session; of the pins only the caller's. */
 export const relations = ({ userId }: Actor) =>
@@ -37,6 +37,7 @@ export function presentSession(deps: Deps, row: SessionRow, activeSchedules: num
     preview: row.preview,
     output_preview: row.outputPreview,
     usage: presentUsage(row),
+    cost_usd: presentCost(row.costUsd),
     created_at: row.createdAt.toISOString(),
     updated_at: row.updatedAt.toISOString(),
     started_at: row.startedAt?.toISOString() ?? null,

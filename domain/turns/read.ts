@@ -8,7 +8,7 @@ import { stepSql } from '../events/steps.ts'
 import { toId } from '../ids.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
-import { presentUsage } from '../usage.ts'
+import { presentCost, presentUsage } from '../usage.ts'
 import { awaitsClient, presentRequested, readAct } from './calls.ts'
 
 const TURNS_AT_ONCE = 100
@@ -71,6 +71,7 @@ const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls'
   input_message_id: toId('message', row.id),
   iterations: row.iterations,
   usage: presentUsage(row),
+  cost_usd: presentCost(row.costUsd),
   error: row.error,
   error_code: row.errorCode,
   workflow_id: toId('turn', row.id),

@@ -18,10 +18,12 @@
 --   iterations       number of model calls that begin with the event
 --   usage            {input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens}, added to the usage of the
 --                    turn, the session and its agent
+--   cost_usd         the cost of a model call in USD, a decimal string, added to that of the turn, the session and its
+--                    agent; null when a price is unknown, which makes their sums unknown too
 --   error, error_code  why the turn failed
 --   answers_call     true: the event may be the last one that a waiting turn waits for
 --   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
--- Iterations and usage of several events are added up; of any other field, the last event's value counts.
+-- Iterations, usage and costs of several events are added up; of any other field, the last event's value counts.
 --
 -- Two changes depend on the turn's earlier status. A waiting turn becomes active, and its workflow must be notified,
 -- when no call is pending any more. When a waiting turn ends, its session becomes active, unless another status is
@@ -58,6 +60,7 @@ DECLARE
   v_output_tokens bigint := 0;
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
+  v_cost_usd numeric := 0;
   -- What follows from them; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
@@ -128,6 +131,9 @@ BEGIN
       v_cache_creation_tokens :=
         v_cache_creation_tokens + (v_event.announces #>> '{usage,cache_creation_tokens}')::bigint;
     END IF;
+    IF v_event.announces ? 'cost_usd' THEN
+      v_cost_usd := v_cost_usd + (v_event.announces ->> 'cost_usd')::numeric;
+    END IF;
   END LOOP;
 
   v_session_status := v_announced ->> 'session_status';
@@ -144,7 +150,7 @@ BEGIN
     v_notice_due_at := v_ts;
   END IF;
 
-  IF v_turn_status IS NOT NULL OR v_notice_due_at IS NOT NULL OR v_announced ?| '{begins_turn,iterations,usage,error}' THEN
+  IF v_turn_status IS NOT NULL OR v_notice_due_at IS NOT NULL OR v_announced ?| '{begins_turn,iterations,usage,cost_usd,error}' THEN
     UPDATE turns SET
       status = coalesce(v_turn_status, status),
       iterations = iterations + v_iterations,
@@ -156,7 +162,8 @@ BEGIN
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
-      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens
+      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
+      cost_usd = cost_usd + v_cost_usd
     WHERE id = p_turn_id;
   END IF;
   IF v_sequence > v_session.last_sequence THEN
@@ -170,15 +177,17 @@ BEGIN
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
-      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens
+      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
+      cost_usd = cost_usd + v_cost_usd
     WHERE id = p_session_id;
   END IF;
-  IF v_announced ? 'usage' AND v_session.agent_id IS NOT NULL THEN
+  IF v_announced ?| '{usage,cost_usd}' AND v_session.agent_id IS NOT NULL THEN
     UPDATE agents SET
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
-      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens
+      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
+      cost_usd = cost_usd + v_cost_usd
     WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
   END IF;
 
