@@ -1,7 +1,8 @@
 import { type Dispatcher, fetch, type Response } from 'undici'
-import { addressOf, isPublicAddress } from './address.ts'
+import { connectionError } from './connection-error.ts'
 import { createGuardedAgent, type GuardOptions } from './guarded-agent.ts'
-import { OutgoingError, privateAddress } from './outgoing-error.ts'
+import { OutgoingError } from './outgoing-error.ts'
+import { checkAddress, parseUrl } from './outgoing-url.ts'
 
 const MiB = 1024 * 1024
 const REDIRECTS = [301, 302, 303, 307, 308]
@@ -69,24 +70,6 @@ async function follow(
   }
 }
 
-function parseUrl(text: string, base?: URL): URL {
-  const url = URL.parse(text, base?.href)
-  if (url === null) throw invalidUrl('The address is no URL')
-  if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw invalidUrl('Only http and https addresses are called')
-  if (url.username !== '' || url.password !== '')
-    throw invalidUrl('An address with a user name or password is not called')
-  return url
-}
-
-const invalidUrl = (problem: string) => new OutgoingError('invalid_url', `${problem}.`)
-
-function checkAddress({ allowPrivateNetwork }: GuardOptions, url: URL): void {
-  const address = addressOf(url)
-  if (allowPrivateNetwork || address === undefined || isPublicAddress(address)) return
-  throw privateAddress(url.hostname)
-}
-
 async function send(url: URL, init: Parameters<typeof fetch>[1]): Promise<Response> {
   try {
     return await fetch(url, init)
@@ -119,17 +102,4 @@ async function readBody(answer: Response, maxBytes: number): Promise<{ body: Buf
     throw new OutgoingError('unreadable', 'The answer broke off or could not be unpacked.', { cause: error })
   }
   return { body: Buffer.concat(chunks).subarray(0, maxBytes), truncated: length > maxBytes }
-}
-
-/** Converts an error of `fetch`, which hides the actual failure in the cause of a TypeError. */
-function connectionError(host: string, error: unknown): unknown {
-  const cause = error instanceof TypeError ? error.cause : undefined
-  if (cause instanceof OutgoingError) return cause
-  if (typeof cause !== 'object' || cause === null) return error
-  const code = 'code' in cause ? String(cause.code) : ''
-  if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) {
-    return new OutgoingError('unknown_host', `There is no host ${host}.`, { cause })
-  }
-  const detail = code === '' ? '' : ` (${code})`
-  return new OutgoingError('unreachable', `The connection to ${host} failed${detail}.`, { cause })
 }
