@@ -20,8 +20,8 @@ const CONNECT_TIMEOUT_MS = 10_000
  * itself, so that no second answer of a name server can differ from the one checked. An address in the URL is not
  * resolved: callers must check it first, see `addressOf`.
  */
-export const createGuardedAgent = (options: GuardOptions): Agent =>
-  new Agent({ connect: { lookup: guardedLookup(options), timeout: CONNECT_TIMEOUT_MS } })
+export const createGuardedAgent = (options: GuardOptions, agent: Agent.Options = {}): Agent =>
+  new Agent({ ...agent, connect: { lookup: guardedLookup(options), timeout: CONNECT_TIMEOUT_MS } })
 
 const guardedLookup =
   (guard: GuardOptions): LookupFunction =>
@@ -40,7 +40,7 @@ const guardedLookup =
     )
   }
 
-const resolveBySystem: Resolve = (host) =>
+export const resolveBySystem: Resolve = (host) =>
   new Promise((resolve, reject) => {
     systemLookup(host, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)))
   })

@@ -5,6 +5,9 @@ export type OutgoingReason =
   | 'unreachable'
   | 'unreadable'
   | 'too_many_redirects'
+  | 'redirect'
+  | 'too_large'
+  | 'invalid_request'
   | 'timeout'
 
 /** Error of a request that was not made or had no usable answer. The message is fit for a user and for a model. */
