@@ -6,6 +6,7 @@ import type { AuthSettings } from './auth/settings.ts'
 import type { SchemaThreads } from './capabilities/arguments/threads.ts'
 import type { Capability } from './capabilities/capability.ts'
 import type { WebPageThreads } from './capabilities/web-page/threads.ts'
+import type { ImageCache } from './conversation/image-cache.ts'
 import type { TemporalHealthReader } from './durable/health.ts'
 import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
@@ -28,6 +29,8 @@ export type Deps = {
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
+  /** Images of messages that were fetched lately. */
+  images: ImageCache
   /** Threads for work that untrusted input can make long, started when needed. */
   threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads }
   /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */

@@ -3,6 +3,7 @@ import { createDocumentThreads } from '../../domain/agents/document/threads.ts'
 import { createSchemaThreads } from '../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../domain/capabilities/builtin/registry.ts'
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
+import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
@@ -53,6 +54,7 @@ export async function buildPlatform(
     auth: createAuth(config, tokenKey, log),
     workflows: temporal,
     capabilities: builtinCapabilities,
+    images: createImageCache(),
     unavailability,
     ...settingsOf(config),
   }
