@@ -16,14 +16,14 @@ const NO_TEMPERATURE = /^claude-fable-/
 /** https://ai.google.dev/gemini-api/docs/thinking: thinking cannot be turned off. */
 const ALWAYS_THINKS = /^gemini-2\.5-pro/
 
-/**
- * Efforts of calls that name none: https://developers.openai.com/api/docs/guides/reasoning (gpt-5.1, 5.2 and 5.4 do
- * not reason), https://ai.google.dev/gemini-api/docs/gemini-3 (high), https://platform.claude.com/docs/en/build-with-claude/effort
- * (no thinking where it can be off, else high). Models of other names take medium.
- */
+/** Efforts of calls that name none, the first that a model has. Models of other names take medium. */
 const DEFAULT_EFFORTS: [RegExp, ReasoningEffort[]][] = [
+  // https://developers.openai.com/api/docs/guides/reasoning; from gpt-5.5 on it is medium again.
   [/^gpt-5\.[124](?:-|$)/, ['none', 'medium']],
+  // https://platform.claude.com/docs/en/build-with-claude/effort: thinking is off unless asked for, and effort is high.
   [/^claude-/, ['none', 'high']],
+  // https://ai.google.dev/gemini-api/docs/thinking
+  [/^gemini-3\.[15]-flash-lite/, ['minimal']],
   [/^gemini-3(?:\.1)?-(?:pro|flash-preview)/, ['high']],
 ]
 

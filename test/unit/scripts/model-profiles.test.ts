@@ -99,6 +99,7 @@ describe('converting the package’s models', () => {
     ['anthropic', 'claude-haiku-4-5', undefined, 'none minimal low medium high', 'none'],
     ['anthropic', 'claude-opus-9', { off: null, xhigh: 'xhigh' }, 'minimal low medium high xhigh', 'high'],
     ['google', 'gemini-2.5-pro', undefined, 'minimal low medium high', 'medium'],
+    ['google', 'gemini-3.5-flash-lite', { off: null }, 'minimal low medium high', 'minimal'],
     ['google', 'gemini-3.1-pro-preview', { off: null, minimal: null }, 'low medium high', 'high'],
   ] as const)('finds the efforts of %s %s with levels %j', (vendor, id, thinkingLevelMap, values, byDefault) => {
     const profile = convert({ [vendor]: file(model(id, { thinkingLevelMap })) })[`${vendor}/${id}`]
