@@ -37,6 +37,7 @@ describe('the cost of a call', () => {
     ['a price that floats get wrong (0.1 * 3)', { input: 0.1, output: 0 }, usage(3, 0), '0.0000003'],
     ['a sum that floats get wrong (0.1 + 0.2)', { input: 0.1, output: 0.2 }, usage(1_000_000, 1_000_000), '0.3'],
     ['a fine price (0.15 * 7)', { input: 0.15, output: 0 }, usage(7, 0), '0.00000105'],
+    ['a price that a float puts below itself (1.001)', { input: 1.001, output: 0 }, usage(1, 0), '0.000001001'],
     ['the finest price', { input: 0.000001, output: 0 }, usage(1, 0), '0.000000000001'],
     ['more digits than a float has', { input: 1.234567, output: 0 }, usage(9_007_199_254, 0), '11119.990961413018'],
     ['an input as long as the first tier allows', tiered, usage(200_000, 1000), '0.26'],

@@ -75,8 +75,13 @@ describe('converting the package’s models', () => {
     const tiers = [{ inputTokensAbove: 272_000, input: 4, output: 15, cacheRead: 0.4, cacheWrite: 0 }]
     const capped = (id: string) => model(id, { cost: { ...cost, tiers }, contextWindow: 272_000 })
     const profiles = convert({
-      openai: file(capped('a'), capped('b'), model('c', { cost: { ...cost, tiers } })),
-      router: file(model('openai/a', { contextWindow: 1_050_000 }), model('openai/c', { contextWindow: 1 })),
+      openai: file(
+        capped('a'),
+        capped('b'),
+        model('c', { cost: { ...cost, tiers } }),
+        model('d', { cost: { ...cost, tiers }, contextWindow: 200_000 }),
+      ),
+      router: file(...['a', 'c', 'd'].map((id) => model(`openai/${id}`, { contextWindow: 1_050_000 }))),
     })
     expect(profiles['openai/a']).toMatchObject({
       limits: { context: 1_050_000 },
@@ -84,6 +89,7 @@ describe('converting the package’s models', () => {
     })
     expect(profiles['openai/b']?.limits.context).toBe(272_000)
     expect(profiles['openai/c']?.limits.context).toBe(400_000)
+    expect(profiles['openai/d']?.limits.context).toBe(200_000)
   })
 
   it.each([
@@ -104,6 +110,30 @@ describe('converting the package’s models', () => {
   ] as const)('finds the efforts of %s %s with levels %j', (vendor, id, thinkingLevelMap, values, byDefault) => {
     const profile = convert({ [vendor]: file(model(id, { thinkingLevelMap })) })[`${vendor}/${id}`]
     expect(profile?.reasoning_effort).toEqual({ values: values.split(' '), default: byDefault })
+  })
+
+  const noLevel = { off: 'none' }
+  it.each([
+    ['openai', 'gpt-4.1', { reasoning: false }, true],
+    ['openai', 'gpt-5.4', { thinkingLevelMap: noLevel }, true],
+    ['openai', 'gpt-5.5', { thinkingLevelMap: { medium: 'medium', ...noLevel } }, false],
+    ['anthropic', 'claude-sonnet-4-5', {}, true],
+    ['anthropic', 'claude-opus-5', { compat: { supportsTemperature: false } }, false],
+    ['anthropic', 'claude-fable-5', {}, false],
+    ['google', 'gemini-2.5-pro', {}, true],
+  ] as const)('knows whether %s %s %j takes a temperature', (vendor, id, changes, expected) => {
+    expect(convert({ [vendor]: file(model(id, changes)) })[`${vendor}/${id}`]?.temperature).toBe(expected)
+  })
+
+  it.each([
+    ['openai', 'gpt-5', { compat: { supportsStrictMode: true } }, true],
+    ['openai', 'gpt-5', {}, false],
+    ['openai', 'gpt-4-turbo', { compat: { supportsStrictMode: true } }, false],
+    ['openai', 'gpt-5.4-pro', { compat: { supportsStrictMode: true } }, false],
+    ['anthropic', 'claude-sonnet-4-5', { compat: { supportsStrictTools: true } }, true],
+    ['google', 'gemini-2.5-pro', {}, true],
+  ] as const)('knows whether %s %s %j has structured output', (vendor, id, changes, expected) => {
+    expect(convert({ [vendor]: file(model(id, changes)) })[`${vendor}/${id}`]?.structured_output).toBe(expected)
   })
 
   it.each([
