@@ -19,7 +19,8 @@ export async function benchAuth(services: RunningServices, [open, full]: [number
   const apps: RunningApp[] = []
   try {
     apps.push(await spawnApp(services, open))
-    const environment = { AUTH_MODE: 'full', AUTH_JWT_SECRET: randomBytes(32).toString('hex') }
+    const secret = randomBytes(32).toString('hex')
+    const environment = { AUTH_MODE: 'full', AUTH_JWT_SECRET: secret, SECRETS_ENCRYPTION_KEY: secret }
     apps.push(await spawnApp(services, full, environment))
     const callers = await createCallers(`http://127.0.0.1:${open}`, `http://127.0.0.1:${full}`)
     const times = await timeInTurn(callers)

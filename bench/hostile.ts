@@ -37,6 +37,7 @@ export async function benchHostile(services: RunningServices, port: number): Pro
       PORT: `${port}`,
       AUTH_MODE: 'full',
       AUTH_JWT_SECRET: randomBytes(32).toString('hex'),
+      SECRETS_ENCRYPTION_KEY: randomBytes(32).toString('hex'),
     },
   })
   const health = await startChild('./hostile-health.ts', { args: [url] })

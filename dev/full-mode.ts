@@ -21,20 +21,40 @@ const SECRETS_FILE = path.join(DATA_FOLDER, 'full-mode.json')
 const CLIENT_ID = 'agent-session-service'
 const PROBE_TIMEOUT_MS = 3000
 
-const Secrets = z.object({ jwtSecret: z.string(), adminPassword: z.string(), clientSecret: z.string() })
+const Secrets = z.object({
+  jwtSecret: z.string(),
+  adminPassword: z.string(),
+  clientSecret: z.string(),
+  encryptionKey: z.string(),
+})
 type Secrets = z.infer<typeof Secrets>
 
-/** Reads the secrets. Creates them the first time, so that tokens outlive a restart. */
+const makeSecrets = (): Secrets => ({
+  jwtSecret: randomBytes(32).toString('hex'),
+  adminPassword: randomBytes(9).toString('base64url'),
+  clientSecret: randomBytes(32).toString('hex'),
+  encryptionKey: randomBytes(32).toString('hex'),
+})
+
+/** Reads the secrets. Creates those that are missing, once, so that tokens and stored secrets outlive a restart. */
 async function readSecrets(): Promise<Secrets> {
+  const made = await readMadeSecrets()
+  const complete = Secrets.safeParse(made)
+  if (complete.success) return complete.data
+  const secrets = { ...makeSecrets(), ...made }
+  await writeFile(SECRETS_FILE, JSON.stringify(secrets), { mode: 0o600 })
+  return secrets
+}
+
+async function readMadeSecrets(): Promise<Partial<Secrets>> {
   const text = await readFile(SECRETS_FILE, 'utf8').catch(() => undefined)
-  if (text !== undefined) return Secrets.parse(JSON.parse(text))
-  const made = {
-    jwtSecret: randomBytes(32).toString('hex'),
-    adminPassword: randomBytes(9).toString('base64url'),
-    clientSecret: randomBytes(32).toString('hex'),
-  }
-  await writeFile(SECRETS_FILE, JSON.stringify(made), { mode: 0o600, flag: 'wx' })
-  return made
+  return text === undefined ? {} : Secrets.partial().parse(JSON.parse(text))
+}
+
+/** Returns the variables with which `npm start` reads what was stored in mode full: both use one database. */
+export async function fullModeKeys(): Promise<Record<string, string>> {
+  const { encryptionKey } = await readMadeSecrets()
+  return encryptionKey === undefined ? {} : fillIn({ SECRETS_ENCRYPTION_KEY_PREVIOUS: encryptionKey })
 }
 
 /**
@@ -109,6 +129,7 @@ export async function startFullMode(): Promise<FullMode> {
   const environment = fillIn({
     AUTH_MODE: 'full',
     AUTH_JWT_SECRET: secrets.jwtSecret,
+    SECRETS_ENCRYPTION_KEY: secrets.encryptionKey,
     AUTH_BASE_URL: `http://localhost:${readApiPort()}`,
     AUTH_ADMIN_EMAIL: 'admin@example.com',
     AUTH_ADMIN_PASSWORD: secrets.adminPassword,

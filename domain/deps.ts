@@ -13,6 +13,7 @@ import type { EventIds } from './events/event-id.ts'
 import type { ContextMemo } from './events/present.ts'
 import type { SessionLines } from './events/session-lines.ts'
 import type { ModelEnvironment } from './llm/catalog.ts'
+import type { Secrets } from './secrets.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 
 /** Everything that the domain needs from the outside world. Built once, in platform/wiring/build.ts. */
@@ -22,6 +23,7 @@ export type Deps = {
   /** Client for short commands, which fail at once when Redis is unavailable: the domain must not wait for it. */
   redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   auth: AuthSettings
+  secrets: Secrets
   events: { ids: EventIds; broker: EventBroker; lines: SessionLines; lastContext: ContextMemo }
   workflows: TurnControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
   models: ModelEnvironment

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AuthMode, Password } from '../contract/auth.ts'
 import { normalizeEmail } from '../lib/email.ts'
 import { isLoopback } from '../lib/loopback.ts'
+import { isKeyText } from './encryption-key.ts'
 
 /** Seconds of a timer, which Node.js limits to 2^31 ms. */
 const seconds = (fallback: number) => z.coerce.number().positive().max(2_000_000).default(fallback)
@@ -32,6 +33,11 @@ const commaSeparated = z
 const domains = commaSeparated
   .transform((items) => items.map((item) => item.replace(/^@/, '').toLowerCase()))
   .pipe(z.array(z.string().regex(z.regexes.domain, { error: 'must be domains such as example.com' })).min(1))
+
+const MAKE_KEY = 'openssl rand -hex 32 makes one'
+const encryptionKey = z
+  .string()
+  .refine(isKeyText, { error: `must be 32 bytes, as 64 hex digits or base64; ${MAKE_KEY}` })
 
 /** Address that login secrets are sent to, so plain http is allowed only on this machine. */
 const safeUrl = z.url({ protocol: /^https?$/ }).refine(isSafe, { error: 'must begin with https://, but for localhost' })
@@ -84,6 +90,8 @@ const Variables = z.object({
   AUTH_IDPB_TOKEN_URL: safeUrl.default('https://github.com/login/oauth/access_token'),
   AUTH_IDPB_USER_URL: safeUrl.default('https://api.github.com/user'),
   AUTH_IDPB_SCOPE: text('read:user user:email'),
+  SECRETS_ENCRYPTION_KEY: encryptionKey.optional(),
+  SECRETS_ENCRYPTION_KEY_PREVIOUS: commaSeparated.pipe(z.array(encryptionKey).max(10)),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SSE_REALTIME_CYCLE_SECS: seconds(300),
   SSE_MONITORING_CYCLE_SECS: seconds(600),
@@ -115,7 +123,9 @@ const Environment = Variables.superRefine((config, issues) => {
       issues.addIssue({ code: 'custom', path: [variable], message: `is needed ${why}` })
   }
   if (config.AUTH_MODE === 'none') return
-  need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; openssl rand -hex 32 makes one`)
+  need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; ${MAKE_KEY}`)
+  if (config.AUTH_MODE === 'full')
+    need('SECRETS_ENCRYPTION_KEY', `with AUTH_MODE=full: it encrypts stored secrets; ${MAKE_KEY}`)
   if (config.AUTH_MODE === 'admin' || config.AUTH_ADMIN_PASSWORD) need('AUTH_ADMIN_EMAIL', 'for the administrator')
   const hasPasswords = config.AUTH_MODE === 'admin' || !config.AUTH_DISABLE_PASSWORD
   if (config.AUTH_MODE === 'admin' || (config.AUTH_ADMIN_EMAIL && hasPasswords))

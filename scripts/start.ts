@@ -11,7 +11,7 @@ import {
   startDevelopmentServices,
   stopEarlierRun,
 } from '../dev/development.ts'
-import { listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
+import { fullModeKeys, listFullModePorts, startFullMode, stopEarlierProvider } from '../dev/full-mode.ts'
 import type { RunningServices } from '../dev/services/index.ts'
 import { settlesWithin } from '../dev/services/process.ts'
 import { listenForStop, runLauncher, type StopRequest } from '../dev/stop-request.ts'
@@ -70,7 +70,8 @@ async function runWithServices(stop: StopRequest): Promise<number> {
 async function runApp(services: RunningServices, stop: StopRequest): Promise<number> {
   const fullMode = isFull ? await startFullMode() : undefined
   try {
-    const environment = { ...serviceEnvironment(services), ...fullMode?.environment, PORT: String(readApiPort()) }
+    const mode = fullMode?.environment ?? (await fullModeKeys())
+    const environment = { ...serviceEnvironment(services), ...mode, PORT: String(readApiPort()) }
     const app = await startApp(environment)
     return await superviseApp(
       app,

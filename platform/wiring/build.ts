@@ -10,9 +10,12 @@ import { createEventIds } from '../../domain/events/event-id.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
+import type { KeyRing } from '../encryption-key.ts'
+import { readKeyRing } from '../key-ring.ts'
 import { applyMigrations } from '../migrate.ts'
 import { connectPostgres, sharedKey } from '../postgres.ts'
 import { connectBlockingRedis, connectRedis } from '../redis.ts'
+import { createSecrets } from '../secrets.ts'
 import { connectTemporal, type Temporal } from '../temporal.ts'
 import { unavailability } from '../unavailable.ts'
 import { createAuth } from './auth.ts'
@@ -27,7 +30,7 @@ const CHECK_WITHOUT_REDIS_MS = 500
 
 /**
  * Applies migrations and connects. Waits for Postgres; Redis and Temporal may become available later. Rejects with the
- * signal's reason when `signal` aborts before Postgres is there.
+ * signal's reason when `signal` aborts before Postgres is there, and with ConfigError when a key of secrets is missing.
  */
 export async function buildPlatform(
   config: Config,
@@ -36,10 +39,13 @@ export async function buildPlatform(
 ): Promise<Platform> {
   await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
   const { db, close: closePostgres } = connectPostgres(config, log)
-  const [tokenKey, eventIdKey] = await waitForPostgres(() => readSharedKeys(db), log, signal)
+  const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
+    await closePostgres()
+    throw error
+  })
   const redis = { client: connectRedis(config.REDIS_URL, log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
-  const events = buildEvents(config, db, log, eventIdKey)
+  const events = buildEvents(config, db, log, keys.eventIds)
   const threads = {
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
@@ -51,7 +57,8 @@ export async function buildPlatform(
     redis,
     events,
     threads,
-    auth: createAuth(config, tokenKey, log),
+    auth: createAuth(config, keys.tokens, log),
+    secrets: createSecrets(keys.secrets),
     workflows: temporal,
     capabilities: builtinCapabilities,
     images: createImageCache(),
@@ -86,8 +93,14 @@ function buildEvents(config: Config, db: PrismaClient, log: Logger, idKey: Uint8
   return { ids: createEventIds(idKey), broker, lines: createSessionLines(), lastContext: {} }
 }
 
-const readSharedKeys = (db: PrismaClient): Promise<[tokens: Uint8Array, eventIds: Uint8Array]> =>
-  Promise.all([sharedKey(db, 'tokens'), sharedKey(db, 'event_ids')])
+type Keys = { secrets: KeyRing; tokens: Uint8Array; eventIds: Uint8Array }
+
+/** Reads the keys of secrets first: when one is missing, the process ends, and has written nothing. */
+async function readKeys(config: Config, db: PrismaClient): Promise<Keys> {
+  const secrets = await readKeyRing(config, db)
+  const [tokens, eventIds] = await Promise.all([sharedKey(db, 'tokens'), sharedKey(db, 'event_ids')])
+  return { secrets, tokens, eventIds }
+}
 
 const settingsOf = (config: Config): Pick<Deps, 'models' | 'outgoing' | 'limits' | 'retention'> => ({
   models: {

@@ -10,11 +10,11 @@ const FORCED_EXIT_MS = 20_000
 
 /** Runs roles in this process until SIGINT or SIGTERM, then stops them in reverse order. */
 export async function run(name: string, roles: Role[]): Promise<void> {
-  const config = configOrExit()
+  const config = await orExit(async () => readConfig())
   const log = createLog(config.LOG_LEVEL, name)
   const stopSignal = nextStopSignal()
   void stopSignal.then(() => setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref())
-  const platform = await buildUnlessStopped(config, log, stopSignal)
+  const platform = await orExit(() => buildUnlessStopped(config, log, stopSignal))
   if (platform === undefined) process.exit(0)
   const running: Awaited<ReturnType<Role>>[] = []
   for (const role of roles) running.unshift(await role(platform, config, log))
@@ -49,9 +49,10 @@ const nextStopSignal = (): Promise<string> =>
     process.on('SIGTERM', resolve)
   })
 
-function configOrExit(): Config {
+/** Ends the process with the sentence of a ConfigError. */
+async function orExit<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return readConfig()
+    return await work()
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     process.stderr.write(`The service cannot start with this environment:\n${error.message}\n`)

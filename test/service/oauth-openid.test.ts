@@ -291,7 +291,7 @@ describe('a provider that is not configured', () => {
   })
 })
 
-/** Keeps only the sign-in variables, because the other service has its own database and keys. */
+/** Keeps the variables of sign-in and secrets, because the other service has its own database and keys. */
 function withoutPlace(environment: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => /^(AUTH_|TRUSTED_)/.test(name)))
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => /^(AUTH_|SECRETS_|TRUSTED_)/.test(name)))
 }

@@ -7,10 +7,12 @@ export const newPassword = (): string => `${PASSWORD_MARK}${randomBytes(8).toStr
 
 export const JWT_SECRET = `jwt-secret-of-tests-${'0123456789abcdef'.repeat(2)}`
 export const ADMIN = { email: 'admin@example.com', password: `${PASSWORD_MARK}admin` }
+/** Key of stored secrets. */
+export const SECRETS_KEY = '5ec7e7'.repeat(11).slice(0, 64)
 
 /** One trusted proxy lets a test give each request its own client address in X-Forwarded-For. */
 const COMMON = { AUTH_JWT_SECRET: JWT_SECRET, TRUSTED_PROXIES: '1', AUTH_BASE_URL: 'http://localhost:9300' }
-export const FULL_MODE: Record<string, string> = { AUTH_MODE: 'full', ...COMMON }
+export const FULL_MODE: Record<string, string> = { AUTH_MODE: 'full', SECRETS_ENCRYPTION_KEY: SECRETS_KEY, ...COMMON }
 export const ADMIN_VARIABLES: Record<string, string> = {
   AUTH_ADMIN_EMAIL: ADMIN.email,
   AUTH_ADMIN_PASSWORD: ADMIN.password,

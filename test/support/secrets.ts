@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { type Config, configVariables } from '../../platform/config.ts'
 
-const SECRET_VARIABLE = /(_SECRET|_PASSWORD|_API_KEY|_KEY|^DATABASE_URL)$/
+const SECRET_VARIABLE = /(_SECRET|_PASSWORD|_API_KEY|_KEY|_KEY_PREVIOUS|^DATABASE_URL)$/
 const SECRET_FIELD = /(^|_)(password|passphrase|secret|token|key|credential|credentials|authorization)$/i
 
 /** Names that match the patterns but are not secrets, with the reason. */
@@ -20,7 +21,7 @@ export const secretVariables = (names: readonly string[] = configVariables): str
 export const secretsOf = (config: Config): string[] =>
   secretVariables().flatMap((name) => {
     const value = config[name as keyof Config]
-    return typeof value === 'string' ? [value] : []
+    return [value].flat().filter((one) => typeof one === 'string')
   })
 
 /** Returns a made-up value for every secret in the configuration except the database URL, which must stay valid. */
@@ -28,13 +29,16 @@ export const madeUpSecrets = (): Record<string, string> =>
   Object.fromEntries(
     secretVariables()
       .filter((name) => name !== 'DATABASE_URL')
-      .map((name) => [name, `jwt-secret-of-tests-${name}`]),
+      .map((name) => [name, ENCRYPTION_KEY.test(name) ? madeUpKey(name) : `jwt-secret-of-tests-${name}`]),
   )
+
+const ENCRYPTION_KEY = /_ENCRYPTION_KEY(_PREVIOUS)?$/
+const madeUpKey = (name: string): string => createHash('sha256').update(name).digest('hex')
 
 /** Throws with a sentence for each secret of the configuration that a test's service has not been given. */
 export function expectEachSecretSet(config: Partial<Config>, file: string, names = secretVariables()): void {
   const sentences = names
-    .filter((name) => config[name as keyof Config] === undefined)
+    .filter((name) => [config[name as keyof Config] ?? []].flat().length === 0)
     .map(
       (name) =>
         `${name} is a secret by its name and ${file} does not look for it: give its service a value, ` +

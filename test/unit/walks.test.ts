@@ -1,9 +1,17 @@
 import { z } from 'zod'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
+import { readConfig } from '../../platform/config.ts'
 import type { Ids } from '../support/belongings.ts'
 import { plan, requests } from '../support/requests.ts'
-import { expectEachFieldFound, expectEachSecretSet, secretFields, secretVariables } from '../support/secrets.ts'
+import {
+  expectEachFieldFound,
+  expectEachSecretSet,
+  madeUpSecrets,
+  secretFields,
+  secretsOf,
+  secretVariables,
+} from '../support/secrets.ts'
 import { expectNone, expectSome } from '../support/tables.ts'
 import { expectTablesKnown, expectViewOfEach, tables, views } from '../support/views.ts'
 
@@ -56,7 +64,13 @@ describe('the tables to which a new resource must be added', () => {
     ])
     // A flag with a name like a secret's.
     expect(secretVariables()).not.toContain('AUTH_DISABLE_PASSWORD')
-    expect(secretVariables()).toContain('AUTH_JWT_SECRET')
+    expect(secretVariables()).toEqual(
+      expect.arrayContaining(['AUTH_JWT_SECRET', 'SECRETS_ENCRYPTION_KEY', 'SECRETS_ENCRYPTION_KEY_PREVIOUS']),
+    )
+    expect(() =>
+      expectEachSecretSet({ SECRETS_ENCRYPTION_KEY_PREVIOUS: [] }, 'a', ['SECRETS_ENCRYPTION_KEY_PREVIOUS']),
+    ).toThrow(/^SECRETS_/)
+    expect(secretsOf(readConfig(madeUpSecrets())).length).toBe(secretVariables().length)
     expect(() => expectEachSecretSet({}, 'a.test.ts', ['NOTES_API_KEY'])).toThrow(
       /^NOTES_API_KEY is a secret by its name and a.test.ts does not look for it: give its service a value, or /,
     )

@@ -92,7 +92,8 @@ describe('docker-compose.yml', () => {
   })
 
   test('contains no password', async () => {
-    const secrets = (await readText('../../../docker-compose.yml')).match(/(PASSWORD|PWD|SECRET|KEY): .*/g) ?? []
+    const text = await readText('../../../docker-compose.yml')
+    const secrets = text.match(/(PASSWORD|PWD|SECRET|KEY|KEY_PREVIOUS): .*/g) ?? []
     expect(secrets.length).toBeGreaterThan(6)
     for (const line of secrets) expect(line).toMatch(/: \$\{[A-Z_]+:[-?][^}]*\}$/)
     const defaults = secrets.map((line) => /:-(.*)\}/.exec(line)?.[1]).filter(Boolean)
@@ -103,6 +104,13 @@ describe('docker-compose.yml', () => {
     const text = await readText('../../../docker-compose.yml')
     expect(text).toMatch(/AUTH_MODE: \$\{AUTH_MODE:-full\}/)
     expect(text).toContain('AUTH_JWT_SECRET: ${AUTH_JWT_SECRET:?')
+  })
+
+  test('asks for the key of secrets before anything starts', async () => {
+    const { services } = await readComposeFile()
+    for (const name of ['api', 'worker']) {
+      expect(services[name]?.environment?.SECRETS_ENCRYPTION_KEY).toMatch(/^\$\{SECRETS_ENCRYPTION_KEY:\?/)
+    }
   })
 })
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { ConfigError, readConfig } from '../../../platform/config.ts'
-import { ADMIN_MODE, FULL_MODE } from '../../support/auth.ts'
+import { ADMIN_MODE, FULL_MODE, SECRETS_KEY } from '../../support/auth.ts'
 
 const without = (environment: Record<string, string>, name: string) => ({ ...environment, [name]: '' })
 const problems = (environment: Record<string, string>): string => {
@@ -12,6 +12,20 @@ const problems = (environment: Record<string, string>): string => {
     throw error
   }
 }
+
+/** Keys that are refused. None of them is empty, because an empty variable counts as absent. */
+const BAD_KEYS: [what: string, key: string][] = [
+  ['of words', 'correct horse battery staple'],
+  ['of 31 bytes', SECRETS_KEY.slice(2)],
+  ['of 33 bytes', `${SECRETS_KEY}00`],
+  ['with a digit that is none', `${SECRETS_KEY.slice(1)}g`],
+  ['of 31 bytes in base64', Buffer.alloc(31).toString('base64')],
+  ['of 33 bytes in base64', Buffer.alloc(33).toString('base64')],
+  ['with a cut end', Buffer.alloc(32).toString('base64').slice(0, 40)],
+  ['with bits left over', `${'A'.repeat(42)}B=`],
+]
+const KEY_SENTENCE =
+  /^SECRETS_ENCRYPTION_KEY: must be 32 bytes, as 64 hex digits or base64; openssl rand -hex 32 makes one$/
 
 describe('the environment', () => {
   it('may be empty, which disables sign-in', () => {
@@ -48,6 +62,24 @@ describe('the environment', () => {
       without(ADMIN_MODE, 'AUTH_JWT_SECRET'),
       /^AUTH_JWT_SECRET: is needed with AUTH_MODE=admin/,
     ],
+    [
+      'full without a key of secrets',
+      without(FULL_MODE, 'SECRETS_ENCRYPTION_KEY'),
+      /^SECRETS_ENCRYPTION_KEY: is needed with AUTH_MODE=full: .*openssl rand -hex 32 makes one$/,
+    ],
+    ...BAD_KEYS.flatMap(([what, key]): [string, Record<string, string>, RegExp][] => [
+      [`a key of secrets ${what}`, { SECRETS_ENCRYPTION_KEY: key }, KEY_SENTENCE],
+      [
+        `a previous key of secrets ${what}`,
+        { SECRETS_ENCRYPTION_KEY_PREVIOUS: `${SECRETS_KEY},${key}` },
+        /^SECRETS_ENCRYPTION_KEY_PREVIOUS\.1: must be 32 bytes/,
+      ],
+    ]),
+    [
+      'more than ten previous keys',
+      { SECRETS_ENCRYPTION_KEY_PREVIOUS: Array(11).fill(SECRETS_KEY).join() },
+      /^SECRETS_ENCRYPTION_KEY_PREVIOUS: /,
+    ],
     ['admin without e-mail', without(ADMIN_MODE, 'AUTH_ADMIN_EMAIL'), /^AUTH_ADMIN_EMAIL: is needed/],
     ['admin without password', without(ADMIN_MODE, 'AUTH_ADMIN_PASSWORD'), /^AUTH_ADMIN_PASSWORD: is needed/],
     ['half an administrator', { ...FULL_MODE, AUTH_ADMIN_EMAIL: 'a@example.com' }, /^AUTH_ADMIN_PASSWORD: is needed/],
@@ -83,6 +115,18 @@ describe('the environment', () => {
     ['a flag that is none', { AUTH_DISABLE_SIGNUP: 'yes' }, /^AUTH_DISABLE_SIGNUP: /],
   ])('is refused with %s', (_what, environment, sentence) => {
     expect(problems(environment)).toMatch(sentence)
+  })
+
+  it('quotes no part of a key that it refuses', () => {
+    for (const [, key] of BAD_KEYS) expect(problems({ SECRETS_ENCRYPTION_KEY: key })).not.toContain(key)
+  })
+
+  it('needs no key of secrets without users, and takes it in two forms', () => {
+    expect(problems(without(ADMIN_MODE, 'SECRETS_ENCRYPTION_KEY'))).toBe('')
+    expect(readConfig({}).SECRETS_ENCRYPTION_KEY_PREVIOUS).toEqual([])
+    const previous = [SECRETS_KEY, Buffer.from(SECRETS_KEY, 'hex').toString('base64')]
+    const environment = { SECRETS_ENCRYPTION_KEY: previous[1], SECRETS_ENCRYPTION_KEY_PREVIOUS: previous.join(' , ') }
+    expect(readConfig(environment)).toMatchObject({ SECRETS_ENCRYPTION_KEY_PREVIOUS: previous })
   })
 
   it('is refused with everything that is missing at once', () => {
