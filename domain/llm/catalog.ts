@@ -1,5 +1,5 @@
 import type { Model } from './model.ts'
-import { openaiCompletions } from './providers/openai-completions.ts'
+import { createModel } from './providers/create-model.ts'
 import { llmsim } from './simulator/llmsim.ts'
 
 /** Model settings that the service was started with. An empty string counts as unset. */
@@ -91,6 +91,15 @@ function openaiModel(environment: ModelEnvironment): CatalogModel | undefined {
     displayName: name,
     isDefault: true,
     contextTokens: CONTEXT_TOKENS,
-    create: () => openaiCompletions({ baseUrl, apiKey, model: name, providerName }),
+    create: () =>
+      createModel({
+        type: 'openai_completions',
+        baseUrl,
+        apiKey,
+        model: name,
+        providerName,
+        source: `openai_completions/${name}`,
+        fetch: globalThis.fetch,
+      }),
   }
 }

@@ -40,7 +40,9 @@ export function clean(reason: string, apiKey = ''): string {
       .slice(0, MAX_REASON_LENGTH)
       .replaceAll(/\/\/[^\s/@]+@/g, '//')
       .replaceAll(/\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{16,}/gi, '$1 [key]')
-      .replaceAll(/\b(?:sk|ask)[-_][\w-]{8,}/g, '[key]'),
+      .replaceAll(/([?&]key=)[^&\s"']+/g, '$1[key]')
+      // Keys of OpenAI, Anthropic and this service begin with "sk-" or "ask_", those of Google with "AIza" or "AQ.".
+      .replaceAll(/\b(?:(?:sk|ask)[-_]|AIza|AQ\.)[\w-]{8,}/g, '[key]'),
   )
 }
 

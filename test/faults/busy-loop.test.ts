@@ -1,6 +1,6 @@
-import { type FakeOpenai, startFakeOpenai } from '../support/fake-openai.ts'
 import { createScriptedSession, createSession, type Json, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
+import { type FakeOpenai, startFakeOpenai } from '../support/providers/chat-completions.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { post, waitForEvent } from '../support/turns.ts'

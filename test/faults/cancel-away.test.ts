@@ -1,7 +1,7 @@
-import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../support/fake-openai.ts'
 import { call, createSession, type Json, listEvents, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses } from '../support/process.ts'
+import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../support/providers/chat-completions.ts'
 import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { expectSoundRecord, textOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,5 +1,5 @@
-import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../support/fake-openai.ts'
 import { call, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../support/providers/chat-completions.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'

@@ -1,11 +1,11 @@
+import { call, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
+import { createLab } from '../support/lab.ts'
 import {
   type FakeOpenai,
   type FakeOpenaiAnswer,
   type FakeOpenaiRequest,
   startFakeOpenai,
-} from '../support/fake-openai.ts'
-import { call, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
-import { createLab } from '../support/lab.ts'
+} from '../support/providers/chat-completions.ts'
 import { expectSoundRecord, textOf, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 

@@ -1,5 +1,5 @@
 import { defaultModel, findModel, listModels } from '../../../domain/llm/catalog.ts'
-import { type FakeOpenai, startFakeOpenai } from '../../support/fake-openai.ts'
+import { type FakeOpenai, startFakeOpenai } from '../../support/providers/chat-completions.ts'
 import { ask, userSays } from './ask.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

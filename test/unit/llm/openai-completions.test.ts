@@ -1,6 +1,6 @@
-import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
-import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
+import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/providers/chat-completions.ts'
 import { ask, failureOf, messageOf, requestOf, userSays } from './ask.ts'
+import { chatModel } from './provider-model.ts'
 
 const API_KEY = 'sk-secret-0123456789'
 const PIXEL = 'iVBORw0KGgo='
@@ -23,7 +23,7 @@ afterAll(() => {
 async function start(...answers: FakeOpenaiAnswer[]) {
   const fake = await startFakeOpenai(answers)
   fakes.push(fake)
-  const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
+  const model = chatModel({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
   return { fake, model }
 }
 
@@ -237,7 +237,7 @@ describe('a request', () => {
     ])
   })
 
-  it('has images by URL or as base64', async () => {
+  it('has images as data, and mentions those without', async () => {
     const { fake, model } = await start({ text: ['ok'] })
     const content = [
       { type: 'text' as const, text: 'What is this?' },
@@ -248,7 +248,7 @@ describe('a request', () => {
     await ask(model, { messages: [messageOf('user', ...content)] })
     expect(fake.requests[0]?.body.messages[0]?.content).toEqual([
       { type: 'text', text: 'What is this?' },
-      { type: 'image_url', image_url: { url: 'https://example.com/cat.png' } },
+      { type: 'text', text: '[image not available]' },
       { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } },
       { type: 'text', text: '[image dog.png]' },
     ])
@@ -307,7 +307,7 @@ describe('an abort', () => {
       return answer
     })
     fakes.push(fake)
-    const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
+    const model = chatModel({ baseUrl: fake.baseUrl, apiKey: API_KEY, model: 'gpt-test' })
     const asked = await ask(model, { messages: [userSays('Hi')], signal: controller.signal })
     expect(asked.error).toBe(reason)
     expect(asked.finish).toBeUndefined()

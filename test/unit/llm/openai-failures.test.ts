@@ -1,10 +1,10 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
-import { openaiCompletions } from '../../../domain/llm/providers/openai-completions.ts'
-import { readRetryAfter } from '../../../domain/llm/providers/openai-failure.ts'
-import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/fake-openai.ts'
+import { readRetryAfter } from '../../../domain/llm/providers/call-failure.ts'
+import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/providers/chat-completions.ts'
 import { UNTRUSTED } from '../../support/untrusted-certificate.ts'
 import { ask, failureOf, userSays } from './ask.ts'
+import { chatModel } from './provider-model.ts'
 
 const API_KEY = 'sk-secret-0123456789'
 const fakes: FakeOpenai[] = []
@@ -16,7 +16,7 @@ afterEach(async () => {
 async function askFor(answer: FakeOpenaiAnswer, apiKey = API_KEY) {
   const fake = await startFakeOpenai([answer])
   fakes.push(fake)
-  const model = openaiCompletions({ baseUrl: fake.baseUrl, apiKey, model: 'gpt-test' })
+  const model = chatModel({ baseUrl: fake.baseUrl, apiKey, model: 'gpt-test' })
   const asked = await ask(model, { messages: [userSays('Hi')] })
   return { fake, asked, failure: failureOf(asked) }
 }
@@ -175,19 +175,19 @@ describe('a provider that cannot be reached', () => {
     ['has an untrusted certificate', () => listen(untrusted(), 'https'), 'The certificate of Acme is not trusted.'],
     ['has a port that is not allowed', async () => 'http://127.0.0.1:1/v1', 'The connection to Acme failed.'],
   ])('because it %s fails in plain words', async (_fault, start, sentence) => {
-    const model = openaiCompletions({ baseUrl: await start(), apiKey: API_KEY, model: 'm', providerName: 'Acme' })
+    const model = chatModel({ baseUrl: await start(), apiKey: API_KEY, model: 'm', providerName: 'Acme' })
     const failure = failureOf(await ask(model, { messages: [userSays('Hi')] }))
     expect(failure).toMatchObject({ status: undefined, retryable: true, message: sentence })
     expect(failure.cause).toBeUndefined()
   })
 
   it('shows no credentials of its URL', async () => {
-    const model = openaiCompletions({ baseUrl: 'http://me:pass@127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
+    const model = chatModel({ baseUrl: 'http://me:pass@127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
     expect(failureOf(await ask(model, { messages: [userSays('Hi')] })).message).not.toMatch(/pass/)
   })
 
   it('is not retried for an invalid effort', async () => {
-    const model = openaiCompletions({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
+    const model = chatModel({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: API_KEY, model: 'm' })
     const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'enormous' })
     expect(failureOf(asked)).toMatchObject({ retryable: false, message: 'OpenAI does not know this reasoning effort.' })
   })

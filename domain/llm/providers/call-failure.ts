@@ -1,9 +1,10 @@
-import { AISDKError, APICallError, InvalidArgumentError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
+import { AISDKError, APICallError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import { z } from 'zod'
 import { ModelError } from '../model.ts'
 import { clean, isRetryableStatus, statusError } from '../provider-failure.ts'
+import type { ExplicitSettings } from './protocol.ts'
 
-export type Provider = { providerName: string; apiKey: string; baseUrl: string }
+export type Provider = Pick<ExplicitSettings, 'providerName' | 'apiKey' | 'baseUrl'>
 
 /** Length up to which the body of an error is searched for its reason. */
 const MAX_BODY_LENGTH = 100_000
@@ -27,18 +28,18 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
       retryAfterMs: readRetryAfter(error.responseHeaders ?? {}),
     })
   }
-  if (InvalidArgumentError.isInstance(error)) {
-    // The effort is the only option that is given to the SDK and checked by it.
-    return new ModelError(`${providerName} does not know this reasoning effort.`, { retryable: false })
-  }
   if (UnsupportedFunctionalityError.isInstance(error)) {
     const message = `${providerName} does not take a part of this conversation: ${clean(error.functionality)}.`
     return new ModelError(message, { retryable: false })
   }
   // An API error without such a status, and any error of the runtime's own, comes from the connection.
-  if (APICallError.isInstance(error) || !AISDKError.isInstance(error)) return connectionError(error, providerName)
+  if (APICallError.isInstance(error) || !isUnreadable(error)) return connectionError(error, providerName)
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
+
+/** Tells errors of the SDK from those of the runtime. Of a first event that it cannot read, it says so in a bare `Error`. */
+const isUnreadable = (error: unknown): boolean =>
+  AISDKError.isInstance(error) || (error instanceof Error && error.message.startsWith('Expected a normalized'))
 
 /** Reports a 200 that is no event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
@@ -61,7 +62,9 @@ const Reason = z
 function reasonOf({ message, responseBody = '' }: APICallError): string {
   if (responseBody.length > MAX_BODY_LENGTH) return message
   try {
-    return Reason.parse(JSON.parse(responseBody)).trim() || message
+    const body: unknown = JSON.parse(responseBody)
+    // Google's endpoint for OpenAI's clients sends a list.
+    return Reason.parse(Array.isArray(body) ? body[0] : body).trim() || message
   } catch {
     return message
   }
@@ -70,7 +73,8 @@ function reasonOf({ message, responseBody = '' }: APICallError): string {
 const StreamedError = z.object({
   message: z.string(),
   code: z.union([z.string(), z.number()]).nullish(),
-  type: z.string().nullish(),
+  /** The SDK's translation of the provider's kind of error. It is 500 for every kind that the SDK does not know. */
+  statusCode: z.number().nullish(),
 })
 
 /**
@@ -80,7 +84,8 @@ const StreamedError = z.object({
 export function toStreamedError(error: unknown, provider: Provider): ModelError {
   const parsed = StreamedError.safeParse(error)
   if (AISDKError.isInstance(error) || !parsed.success) return toModelError(error, provider)
-  const code = Number(parsed.data.code ?? undefined)
+  const { statusCode } = parsed.data
+  const code = Number(parsed.data.code ?? (statusCode === 500 ? undefined : statusCode) ?? undefined)
   const status = code >= 400 && code <= 599 ? code : undefined
   const reason = clean(parsed.data.message, provider.apiKey)
   return new ModelError(`${provider.providerName} broke off its answer: ${reason}`, {
@@ -141,4 +146,8 @@ export function readRetryAfter(headers: Record<string, string>): number | undefi
 
 function readNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined
+}
+
+export function cutOff({ providerName }: Provider): ModelError {
+  return new ModelError(`${providerName} ended its answer before it was finished.`, { retryable: true })
 }

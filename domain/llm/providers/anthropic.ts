@@ -1,0 +1,85 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
+import type { LanguageModelV4CallOptions, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider'
+import { withoutBlankText } from './prompt.ts'
+import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
+
+/** Speaks Anthropic's Messages API, to Anthropic or a compatible server. */
+export function anthropic(settings: ExplicitSettings): Protocol {
+  const { baseUrl, apiKey, model, fetch } = settings
+  return {
+    sdkModel: createAnthropic({ baseURL: baseUrl, apiKey, fetch })(model),
+    images: 'in_tool_results',
+    optionsKey: 'anthropic',
+    returnedFields: { thinking: ['signature', 'redactedData'], text: [], tool_call: [] },
+    toCall: (call, effort) => ({
+      ...call,
+      ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
+      ...toLimits(settings, effort),
+    }),
+  }
+}
+
+/** Limit on the tokens of an answer, which this protocol requires, where neither the profile nor the SDK knows one. */
+const DEFAULT_MAX_TOKENS = 8192
+const MIN_THINKING_TOKENS = 1024
+/** Part of the limit that a model may use for thinking, by effort. The rest is for the answer. */
+const THINKING_SHARES: Record<Exclude<Effort, 'none'>, number> = {
+  minimal: 0.02,
+  low: 0.1,
+  medium: 0.3,
+  high: 0.6,
+  xhigh: 0.8,
+}
+
+/** Matches Claude's models whose limits and ways of thinking the SDK knows: from the fourth generation on. */
+const IS_KNOWN = /claude-(?!instant|v?[123]\b)/
+
+/**
+ * Returns the limit on tokens and the thinking within it. For models that the SDK does not know, it would add the tokens
+ * for thinking to the limit and exceed what the model takes.
+ */
+function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort | undefined) {
+  const withoutEagerInput = (thinking: object) => ({
+    // Arguments of tools are not streamed. If they arrive eagerly, they may be no JSON.
+    providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
+  })
+  if (IS_KNOWN.test(model)) {
+    return { maxOutputTokens, ...(effort === undefined ? {} : { reasoning: effort }), ...withoutEagerInput({}) }
+  }
+  const limit = maxOutputTokens ?? DEFAULT_MAX_TOKENS
+  if (effort === undefined) return { maxOutputTokens: limit, ...withoutEagerInput({}) }
+  if (effort === 'none') return { maxOutputTokens: limit, ...withoutEagerInput({ thinking: { type: 'disabled' } }) }
+  const budgetTokens = Math.max(MIN_THINKING_TOKENS, Math.round(limit * THINKING_SHARES[effort]))
+  // The SDK adds the budget to the limit again.
+  return {
+    maxOutputTokens: Math.max(1, limit - budgetTokens),
+    ...withoutEagerInput({ thinking: { type: 'enabled', budgetTokens } }),
+  }
+}
+
+const CACHE_POINT: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } }
+/**
+ * Number of the user's turns whose end is a cache point. The last one is for the next call. The one before it was the last of
+ * the previous call, and a search for cached prefixes does not look further back than 20 blocks.
+ */
+const CACHED_TURNS = 2
+
+/** Marks the prefixes to be cached: the tools with the system prompt, and the conversation. */
+function withCachePoints(
+  prompt: LanguageModelV4Prompt,
+  tools: NonNullable<LanguageModelV4CallOptions['tools']>,
+): Pick<LanguageModelV4CallOptions, 'prompt' | 'tools'> {
+  const isTurn = (index: number) => prompt[index]?.role === 'user' || prompt[index]?.role === 'tool'
+  const ends = [...prompt.keys()].filter((index) => isTurn(index) && !isTurn(index + 1)).slice(-CACHED_TURNS)
+  const hasSystemPrompt = prompt[0]?.role === 'system'
+  return {
+    prompt: prompt.map((message, index) =>
+      message.role === 'system' || ends.includes(index) ? { ...message, providerOptions: CACHE_POINT } : message,
+    ),
+    tools: tools.map((tool, index) =>
+      tool.type === 'function' && !hasSystemPrompt && index === tools.length - 1
+        ? { ...tool, providerOptions: CACHE_POINT }
+        : tool,
+    ),
+  }
+}

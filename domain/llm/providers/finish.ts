@@ -1,0 +1,61 @@
+import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { ModelError, type ModelPart } from '../model.ts'
+import { clean } from '../provider-failure.ts'
+import { cutOff, type Provider } from './call-failure.ts'
+
+type SdkFinish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>
+type FinishPart = Extract<ModelPart, { type: 'finish' }>
+
+/**
+ * Words of Chat Completions for the reasons that all providers know. Any other reason stays as the provider gave it, and
+ * is no failure.
+ */
+const FINISH_REASONS: Partial<Record<LanguageModelV4FinishReason['unified'], string>> = {
+  stop: 'stop',
+  length: 'length',
+  'tool-calls': 'tool_calls',
+  'content-filter': 'content_filter',
+}
+
+export function toFinish({ finishReason, usage }: SdkFinish): FinishPart {
+  const { inputTokens, outputTokens } = usage
+  return {
+    type: 'finish',
+    usage: {
+      input_tokens: toCount(inputTokens.total) ?? 0,
+      output_tokens: toCount(outputTokens.total) ?? 0,
+      cache_read_tokens: toCount(inputTokens.cacheRead),
+      cache_creation_tokens: toCount(inputTokens.cacheWrite),
+    },
+    finishReason: FINISH_REASONS[finishReason.unified] ?? finishReason.raw ?? finishReason.unified,
+  }
+}
+
+/**
+ * Throws if the provider did not finish its answer: the SDK ends every stream with a finish part, but only a stream that
+ * the provider finished has a reason of its own or one of the known ones. Throws as well if an answer was blocked as a
+ * whole, which else would look like silence.
+ */
+export function refuseFailedFinish(
+  { finishReason: { raw, unified } }: SdkFinish,
+  { isEmpty }: { isEmpty: boolean },
+  provider: Provider,
+): void {
+  const { providerName } = provider
+  const reason = raw === undefined ? '' : `: ${clean(raw)}`
+  if (raw === undefined && FINISH_REASONS[unified] === undefined) throw cutOff(provider)
+  if (unified === 'error') throw new ModelError(`${providerName} broke off its answer${reason}.`, { retryable: true })
+  if (unified === 'content-filter' && isEmpty) {
+    throw new ModelError(`${providerName} blocked the answer${reason}.`, { retryable: false })
+  }
+}
+
+/** Far more tokens than one call can use. Sums of such counts still are exact numbers. */
+const MAX_TOKENS = 1_000_000_000
+
+/**
+ * Makes a whole number within limits of what a provider says. Some report more tokens from the cache than the prompt
+ * has, so that the rest is negative.
+ */
+const toCount = (tokens: number | undefined): number | undefined =>
+  tokens === undefined || Number.isNaN(tokens) ? undefined : Math.min(MAX_TOKENS, Math.max(0, Math.round(tokens)))

@@ -1,0 +1,40 @@
+import { createGoogle } from '@ai-sdk/google'
+import { ModelError } from '../model.ts'
+import { clean } from '../provider-failure.ts'
+import { withoutBlankText } from './prompt.ts'
+import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
+
+const SIGNATURE = ['thoughtSignature']
+
+/** Speaks Gemini's API, streamGenerateContent. */
+export function gemini(settings: ExplicitSettings): Protocol {
+  const { baseUrl, apiKey, model, fetch } = settings
+  return {
+    sdkModel: createGoogle({ baseURL: baseUrl, apiKey, fetch })(model),
+    // Only models from the third generation on take images within results.
+    images: 'after_tool_results',
+    optionsKey: 'google',
+    returnedFields: { thinking: SIGNATURE, text: SIGNATURE, tool_call: SIGNATURE },
+    toCall: (call, effort) => {
+      refuseOtherPaths(settings)
+      return { ...call, prompt: withoutBlankText(call.prompt), ...toThinking(effort, settings) }
+    },
+  }
+}
+
+/** An id is a part of the URL: it must not lead to another path. Ids of tuned models have a slash. */
+const MODEL_ID = /^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/
+
+function refuseOtherPaths({ model, providerName }: ExplicitSettings): void {
+  if (MODEL_ID.test(model)) return
+  throw new ModelError(`${providerName} has no model with the id "${clean(model)}".`, { retryable: false })
+}
+
+/** Asks for an effort, and for the thinking itself, which Gemini leaves out otherwise. Models that never think refuse that. */
+function toThinking(effort: Effort | undefined, { isReasoning }: ExplicitSettings) {
+  const includeThoughts = effort === undefined ? isReasoning === true : effort !== 'none'
+  return {
+    ...(effort === undefined ? {} : { reasoning: effort }),
+    ...(includeThoughts ? { providerOptions: { google: { thinkingConfig: { includeThoughts } } } } : {}),
+  }
+}

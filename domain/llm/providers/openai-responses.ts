@@ -1,0 +1,36 @@
+import { createOpenAI } from '@ai-sdk/openai'
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
+
+/** Speaks OpenAI's Responses API. OpenAI stores nothing, so thinking comes as encrypted items, which are sent back. */
+export function openaiResponses({ baseUrl, apiKey, model, fetch, isReasoning }: ExplicitSettings): Protocol {
+  return {
+    sdkModel: createOpenAI({ baseURL: baseUrl, apiKey, fetch }).responses(model),
+    images: 'in_tool_results',
+    optionsKey: 'openai',
+    returnedFields: { thinking: ['itemId', 'reasoningEncryptedContent'], text: ['phase'], tool_call: [] },
+    toCall: (call, effort) => ({
+      ...call,
+      tools: loosen(call.tools ?? []),
+      ...(effort === undefined ? {} : { reasoning: effort }),
+      providerOptions: { openai: { store: false, ...toReasoning(effort, isReasoning) } },
+    }),
+  }
+}
+
+/**
+ * Returns options for thinking. Asked for an effort, the SDK has to take the model for one that thinks: it does not know
+ * all of them, and drops the effort of the others without a word.
+ */
+function toReasoning(effort: Effort | undefined, isReasoning: boolean | undefined) {
+  const forceReasoning = effort === undefined ? isReasoning : true
+  return {
+    ...(forceReasoning === undefined ? {} : { forceReasoning }),
+    ...(effort === undefined ? {} : { reasoningSummary: effort === 'none' ? null : 'auto' }),
+  }
+}
+
+/** Makes schemas not strict. Strict ones, the API's default, require every parameter, also those meant to be optional. */
+function loosen(tools: NonNullable<LanguageModelV4CallOptions['tools']>): typeof tools {
+  return tools.map((tool) => (tool.type === 'function' ? { ...tool, strict: false } : tool))
+}
