@@ -25,7 +25,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
       status: error.statusCode,
       reason: reasonOf(error),
       apiKey: provider.apiKey,
-      retryAfterMs: readRetryAfter(error.responseHeaders ?? {}),
+      retryAfterMs: readRetryAfter(error.responseHeaders ?? {}) ?? readRetryDelay(error.responseBody),
     })
   }
   if (UnsupportedFunctionalityError.isInstance(error)) {
@@ -84,9 +84,9 @@ const StreamedError = z.object({
 export function toStreamedError(error: unknown, provider: Provider): ModelError {
   const parsed = StreamedError.safeParse(error)
   if (AISDKError.isInstance(error) || !parsed.success) return toModelError(error, provider)
-  const { statusCode } = parsed.data
-  const code = Number(parsed.data.code ?? (statusCode === 500 ? undefined : statusCode) ?? undefined)
-  const status = code >= 400 && code <= 599 ? code : undefined
+  const { code, statusCode } = parsed.data
+  const translated = statusCode === 500 ? undefined : statusCode
+  const status = [code, translated].map(Number).find((candidate) => candidate >= 400 && candidate <= 599)
   const reason = clean(parsed.data.message, provider.apiKey)
   return new ModelError(`${provider.providerName} broke off its answer: ${reason}`, {
     status,
@@ -146,6 +146,12 @@ export function readRetryAfter(headers: Record<string, string>): number | undefi
 
 function readNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined
+}
+
+/** Reads the delay in ms that Google gives in the body, as `"retryDelay": "34.5s"`. */
+function readRetryDelay(body = ''): number | undefined {
+  const [, seconds] = /"retryDelay":\s*"(\d{1,9}(?:\.\d{1,9})?)s"/.exec(body.slice(0, MAX_BODY_LENGTH)) ?? []
+  return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1000)
 }
 
 export function cutOff({ providerName }: Provider): ModelError {
