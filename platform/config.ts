@@ -91,7 +91,9 @@ const Variables = z.object({
   AUTH_IDPB_USER_URL: safeUrl.default('https://api.github.com/user'),
   AUTH_IDPB_SCOPE: text('read:user user:email'),
   SECRETS_ENCRYPTION_KEY: encryptionKey.optional(),
-  SECRETS_ENCRYPTION_KEY_PREVIOUS: commaSeparated.pipe(z.array(encryptionKey).max(10)),
+  SECRETS_ENCRYPTION_KEY_PREVIOUS: commaSeparated.pipe(
+    z.array(encryptionKey).max(10, { error: 'must be at most 10 keys' }),
+  ),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SSE_REALTIME_CYCLE_SECS: seconds(300),
   SSE_MONITORING_CYCLE_SECS: seconds(600),

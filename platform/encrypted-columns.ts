@@ -1,4 +1,5 @@
 import type { SecretPlace } from '../domain/secrets.ts'
+import { HEADER_BYTES } from './secrets.ts'
 
 /** Column of stored secrets. `keys` is its table's primary key, in the order in which places name it. */
 export type EncryptedColumn = { table: string; keys: readonly string[]; column: string }
@@ -15,5 +16,5 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
 export const placeOf = ({ table, column }: EncryptedColumn, keys: readonly string[]): SecretPlace =>
   [table, ...keys, column].join('/')
 
-/** SQL of a secret's version and key id. An index has to contain this expression literally. */
-export const headerSql = ({ column }: EncryptedColumn): string => `substring("${column}" FROM 1 FOR 9)`
+/** SQL of a secret's version and key id: `substring("<column>" FROM 1 FOR 9)`, which an index has to contain literally. */
+export const headerSql = ({ column }: EncryptedColumn): string => `substring("${column}" FROM 1 FOR ${HEADER_BYTES})`

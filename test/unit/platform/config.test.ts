@@ -78,7 +78,7 @@ describe('the environment', () => {
     [
       'more than ten previous keys',
       { SECRETS_ENCRYPTION_KEY_PREVIOUS: Array(11).fill(SECRETS_KEY).join() },
-      /^SECRETS_ENCRYPTION_KEY_PREVIOUS: /,
+      /^SECRETS_ENCRYPTION_KEY_PREVIOUS: must be at most 10 keys$/,
     ],
     ['admin without e-mail', without(ADMIN_MODE, 'AUTH_ADMIN_EMAIL'), /^AUTH_ADMIN_EMAIL: is needed/],
     ['admin without password', without(ADMIN_MODE, 'AUTH_ADMIN_PASSWORD'), /^AUTH_ADMIN_PASSWORD: is needed/],
