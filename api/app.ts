@@ -23,6 +23,7 @@ import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { llmModelRoutes } from './routes/llm-models.ts'
+import { llmProviderRoutes } from './routes/llm-providers.ts'
 import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
@@ -64,6 +65,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   messageRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)
   turnRoutes(handle, deps)
+  llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)

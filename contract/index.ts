@@ -7,6 +7,7 @@ import { eventEndpoints } from './events.ts'
 import { healthEndpoints } from './health.ts'
 import { invitationEndpoints } from './invitations.ts'
 import { llmModelEndpoints } from './llm-models.ts'
+import { llmProviderEndpoints } from './llm-providers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
@@ -27,6 +28,7 @@ export const endpoints: Endpoint[] = [
   messageEndpoints,
   eventEndpoints,
   turnEndpoints,
+  llmProviderEndpoints,
   llmModelEndpoints,
   capabilityEndpoints,
   durableEndpoints,

@@ -1,7 +1,12 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
+import { DateTime, listOf, nameUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { ModelId, wireId } from './ids.ts'
+import { ModelId, ProviderId, wireId } from './ids.ts'
+import { LlmProviderType, LlmStatus } from './llm-providers.ts'
+import { flag } from './query.ts'
+
+const LlmModelSource = z.enum(['manual', 'discovered', 'predefined']).meta({ id: 'LlmModelSource' })
+export type LlmModelSource = z.infer<typeof LlmModelSource>
 
 export const Modality = z.enum(['text', 'image', 'audio', 'video']).meta({ id: 'Modality' })
 export type Modality = z.infer<typeof Modality>
@@ -53,36 +58,120 @@ export const LlmModel = z
   .object({
     id: wireId('model'),
     provider_id: wireId('provider'),
-    provider_name: z.string(),
-    provider_type: z.enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim']),
-    model_id: z.string(),
+    model_id: z.string().meta({ description: "The provider's own id of the model." }),
     display_name: z.string(),
     capabilities: z.array(z.string()),
     is_default: z.boolean(),
     is_favorite: z.boolean(),
-    source: z.enum(['manual', 'discovered', 'predefined']),
-    status: z.enum(['active', 'disabled']),
+    is_stale: z.boolean().meta({ description: "The provider's list no longer has this discovered model." }),
+    source: LlmModelSource,
+    status: LlmStatus,
     created_at: DateTime,
     updated_at: DateTime,
-    profile: LlmModelProfile.nullish(),
   })
-  .meta({ id: 'LlmModelWithProvider' })
+  .meta({ id: 'LlmModel' })
 export type LlmModel = z.infer<typeof LlmModel>
 
+export const LlmModelWithProvider = LlmModel.extend({
+  provider_name: z.string(),
+  provider_type: LlmProviderType,
+  profile: LlmModelProfile.nullish().meta({ description: 'Null when the model is not known here.' }),
+}).meta({ id: 'LlmModelWithProvider' })
+export type LlmModelWithProvider = z.infer<typeof LlmModelWithProvider>
+
+const name = nameUpTo(255)
+/** A provider's id of a model, as it is sent to the provider. */
+const modelName = name.refine((text) => /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u.test(text), {
+  error: 'must have no control characters',
+})
+const capabilities = z
+  .array(nameUpTo(64))
+  .max(50, { error: 'must have at most 50 entries' })
+  .meta({ description: 'Labels for people; the profile says what the model can do.' })
+
+const CreateLlmModelRequest = z
+  .object({
+    model_id: modelName,
+    display_name: name,
+    capabilities: capabilities.optional(),
+    is_default: z.boolean().optional(),
+    is_favorite: z.boolean().optional(),
+  })
+  .meta({ id: 'CreateLlmModelRequest' })
+export type CreateLlmModelRequest = z.infer<typeof CreateLlmModelRequest>
+
+const UpdateLlmModelRequest = z
+  .object({
+    model_id: modelName.nullish(),
+    display_name: name.nullish(),
+    capabilities: capabilities.nullish(),
+    is_default: z.boolean().nullish().meta({ description: 'True makes it the one default of the organization.' }),
+    is_favorite: z.boolean().nullish(),
+    status: LlmStatus.nullish(),
+  })
+  .meta({ id: 'UpdateLlmModelRequest' })
+export type UpdateLlmModelRequest = z.infer<typeof UpdateLlmModelRequest>
+
+const params = z.object({ id: ModelId })
+const ofProvider = z.object({ provider_id: ProviderId })
+const stale = flag.meta({ type: 'boolean', description: 'Lists stale models too.' })
+
 export const llmModelEndpoints = group(
-  { tag: 'models', path: '/v1/llm-models', access: 'member' },
+  { tag: 'models', path: '/v1', access: 'admin' },
   {
     list: {
       method: 'GET',
-      summary: 'Lists the models that agents, sessions and messages may name',
-      responses: { 200: listOf(LlmModel) },
+      at: '/llm-models',
+      access: 'member',
+      summary: 'Lists the models that agents, sessions and messages may name, in catalogue order',
+      query: z.object({
+        source: LlmModelSource.optional(),
+        include_stale: stale,
+        favorites_only: flag.meta({ type: 'boolean' }),
+      }),
+      responses: { 200: listOf(LlmModelWithProvider) },
     },
     get: {
       method: 'GET',
-      at: '/{id}',
+      at: '/llm-models/{id}',
+      access: 'member',
       summary: 'Gets a model',
-      params: z.object({ id: ModelId }),
+      params,
+      responses: { 200: LlmModelWithProvider },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/llm-models/{id}',
+      summary: 'Changes a model, or makes it the default',
+      params,
+      body: UpdateLlmModelRequest,
       responses: { 200: LlmModel },
+      errors: [409],
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/llm-models/{id}',
+      summary: 'Deletes a model; what used it falls through to the next choice',
+      params,
+      responses: { 204: null },
+    },
+    listOfProvider: {
+      method: 'GET',
+      at: '/llm-providers/{provider_id}/models',
+      access: 'member',
+      summary: "Lists a provider's models, in catalogue order",
+      params: ofProvider,
+      query: z.object({ include_stale: stale }),
+      responses: { 200: listOf(LlmModel) },
+    },
+    create: {
+      method: 'POST',
+      at: '/llm-providers/{provider_id}/models',
+      summary: 'Adds a model to a provider',
+      params: ofProvider,
+      body: CreateLlmModelRequest,
+      creates: true,
+      responses: { 201: LlmModel },
     },
   },
 )

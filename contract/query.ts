@@ -36,3 +36,9 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T, most: nu
     .union([z.array(z.string()), z.string().transform((one) => [one])])
     .pipe(z.array(item).max(most, { error: `must be given at most ${most} times` }))
     .optional()
+
+/** A key that is given or not: `true`, or `1`. */
+export const flag = z
+  .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
+  .default('false')
+  .transform((value) => value === 'true' || value === '1')

@@ -12,7 +12,8 @@ import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { ContextMemo } from './events/present.ts'
 import type { SessionLines } from './events/session-lines.ts'
-import type { ModelEnvironment } from './llm/catalog.ts'
+import type { Provider } from './llm/catalogue.ts'
+import type { PredefinedProvider } from './llm/predefined.ts'
 import type { Secrets } from './secrets.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 
@@ -26,7 +27,12 @@ export type Deps = {
   secrets: Secrets
   events: { ids: EventIds; broker: EventBroker; lines: SessionLines; lastContext: ContextMemo }
   workflows: TurnControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
-  models: ModelEnvironment
+  models: {
+    /** Providers that every organization has. */
+    predefined: PredefinedProvider[]
+    /** Returns the fetch that may call a provider: addresses of the environment are trusted, others are checked. */
+    fetchOf: (provider: Pick<Provider, 'isPredefined'>) => typeof globalThis.fetch
+  }
   /** Capabilities that agents and sessions may name. domain/capabilities/builtin/registry.ts has the built-in ones. */
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
@@ -38,6 +44,7 @@ export type Deps = {
   /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */
   unavailability: (error: unknown) => 'overloaded' | 'away' | undefined
   limits: TurnLimits
+  quotas: Quotas
   retention: Retention
 }
 
@@ -49,6 +56,9 @@ export type TurnLimits = {
   /** Time that a model may send nothing before its call counts as failed. */
   modelIdleTimeoutMs: number
 }
+
+/** Maximum numbers: providers of an organization, and models of each provider. */
+export type Quotas = { llmProviders: number; llmModels: number }
 
 /** Retention times. Those of deltas count from the moment at which their message is complete. */
 export type Retention = { deltasMs: number; idempotencyKeysMs: number }

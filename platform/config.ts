@@ -109,6 +109,12 @@ const Variables = z.object({
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: z.url().optional(),
   DEFAULT_OPENAI_MODEL: optionalText,
+  DEFAULT_ANTHROPIC_API_KEY: optionalText,
+  DEFAULT_ANTHROPIC_MODEL: optionalText,
+  DEFAULT_GEMINI_API_KEY: optionalText,
+  DEFAULT_GEMINI_MODEL: optionalText,
+  LLM_MAX_PROVIDERS: z.coerce.number().int().min(0).max(1000).default(50),
+  LLM_MAX_MODELS_PER_PROVIDER: z.coerce.number().int().min(0).max(100_000).default(5000),
 })
 
 /** Names of all variables that can be configured. */

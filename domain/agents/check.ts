@@ -5,7 +5,7 @@ import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { toId } from '../ids.ts'
-import { findModel } from '../llm/catalog.ts'
+import { readModel } from '../llm/read-models.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
 
 type Checked = {
@@ -17,18 +17,25 @@ type Checked = {
 
 /** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
 export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Promise<void> {
-  checkModel(deps, input.default_model_id, 'default_model_id')
+  await checkModel(deps, actor, input.default_model_id, 'default_model_id')
   checkCapabilities(deps, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
   await checkTools(deps, actor, input.tools)
 }
 
-/** Throws `invalid` for a model id that does not exist. */
-export function checkModel(deps: Deps, modelId: ModelId | null | undefined, field: string): void {
-  if (modelId && findModel(deps.models, modelId) === undefined) {
-    throw invalid(`${field}: there is no model ${toId('model', modelId)}; GET /v1/llm-models lists them`)
-  }
+/** Throws `invalid` for a model id that does not exist, and for a model that is disabled. */
+export async function checkModel(
+  deps: Deps,
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  modelId: ModelId | null | undefined,
+  field: string,
+): Promise<void> {
+  if (!modelId) return
+  const model = await readModel(deps, organizationId, modelId)
+  const id = toId('model', modelId)
+  if (model === undefined) throw invalid(`${field}: there is no model ${id}; GET /v1/llm-models lists them`)
+  if (!model.isActive) throw invalid(`${field}: ${id} or its provider is disabled; PATCH its status to "active" first`)
 }
 
 /** Throws `invalid` for an unknown capability. Capabilities that are coming soon are known. */

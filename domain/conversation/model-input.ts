@@ -22,7 +22,8 @@ type Ingredients = {
   messages: Message[]
   systemPrompt: string
   toolset: Map<string, { spec: ToolSpec }>
-  model: { contextTokens: number }
+  /** Size of the model's context in tokens. */
+  contextTokens: number
 }
 
 /** Builds the model's input: the conversation with a result for every call, cut to fit into the model's context. */
@@ -31,7 +32,7 @@ export function buildModelInput(context: Ingredients): ModelInput {
   const messages = patchDanglingCalls(context.messages)
   const tools = [...context.toolset.values()].map(({ spec }) => spec)
   const fixedTokens = estimateInputTokens(context.systemPrompt, [], tools)
-  const plan = planCompaction(messages, { fixedTokens, contextTokens: context.model.contextTokens })
+  const plan = planCompaction(messages, { fixedTokens, contextTokens: context.contextTokens })
   if (plan === undefined) return { messages, tools }
   const { clearedBefore, droppedBefore, inputTokensBefore, inputTokensAfter } = plan
   const thresholds = { clearedBefore, droppedBefore }

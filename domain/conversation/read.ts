@@ -2,6 +2,7 @@ import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
+import type { ProviderData } from '../llm/model.ts'
 
 type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
@@ -92,25 +93,35 @@ export async function readConversation(
   part: Part = {},
 ): Promise<Message[]> {
   const latest = await readPage(deps, conversationSql(turnId, part, WITHOUT_IMAGES))
-  return complete(deps, { sessionId, turnId, part, fields: WITHOUT_IMAGES }, latest)
+  const rows = await complete(deps, { turnId, part, fields: WITHOUT_IMAGES }, latest)
+  return rows.map((row) => toMessage(row, sessionId))
 }
 
+/** The conversation that a model is given, and what providers need back with their answers, by the message's id. */
+export type Conversation = { messages: Message[]; providerData: ReadonlyMap<string, ProviderData> }
+
 /** Completes the conversation that a model is given: reads from the latest page towards the beginning. */
-export const completeConversation = (
+export async function completeConversation(
   deps: Deps,
   sessionId: string,
   turnId: string,
-  part: Part,
   latest: ConversationPage,
-): Promise<Message[]> => complete(deps, { sessionId, turnId, part, fields: WHOLE }, latest)
+): Promise<Conversation> {
+  const rows = await complete(deps, { turnId, part: {}, fields: WHOLE }, latest)
+  const messages = rows.map((row) => toMessage(row, sessionId))
+  return { messages, providerData: new Map(messages.flatMap(({ id }, index) => dataOf(id, rows[index]))) }
+}
 
-type Reading = { sessionId: string; turnId: string; part: Part; fields: Fields }
+/** Returns the entry of a message that has data for its provider. Only `answerEvents` writes such data. */
+const dataOf = (id: string, row: Row | undefined): [string, ProviderData][] =>
+  row?.data.provider_data === undefined ? [] : [[id, row.data.provider_data as ProviderData]]
 
-async function complete(deps: Deps, reading: Reading, latest: ConversationPage): Promise<Message[]> {
-  const { sessionId, turnId, fields } = reading
+type Reading = { turnId: string; part: Part; fields: Fields }
+
+async function complete(deps: Deps, reading: Reading, latest: ConversationPage): Promise<Row[]> {
+  const { turnId, fields } = reading
   const { rows, isWhole } = await readOn(deps, reading, latest)
-  const kept = isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId, fields)))
-  return kept.map((row) => toMessage(row, sessionId))
+  return isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId, fields)))
 }
 
 /**
@@ -125,7 +136,7 @@ export async function readConversations(
   part: Part,
 ): Promise<((turnId: string, part: Part) => Message[]) | undefined> {
   const latest = await readPage(deps, conversationSql(lastTurnId, part, WITHOUT_IMAGES))
-  const reading = { sessionId, turnId: lastTurnId, part, fields: WITHOUT_IMAGES }
+  const reading = { turnId: lastTurnId, part, fields: WITHOUT_IMAGES }
   const { rows, isWhole } = await readOn(deps, reading, latest)
   if (!isWhole) return undefined
   const placed: PlacedMessage[] = rows.map((row) => ({

@@ -44,8 +44,12 @@ export function presentEvent({ ids, lastContext }: Presenting, event: StoredEven
 function presentData(event: StoredEvent, parts: ReadParts): unknown {
   switch (event.type) {
     case 'input.message':
-    case 'output.message.completed':
       return { ...event.data, message: presentMessage(event) }
+    case 'output.message.completed': {
+      // Only for the provider that made the answer.
+      const { provider_data: _stored, ...data } = event.data
+      return { ...data, message: presentMessage(event) }
+    }
     case 'output.message.delta':
     case 'reason.thinking.delta':
       return { turn_id: toId('turn', event.turnId), ...event.data, accumulated: parts.accumulated ?? '' }

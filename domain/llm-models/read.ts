@@ -1,34 +1,35 @@
 import type { ModelId } from '../../contract/ids.ts'
-import type { LlmModel } from '../../contract/llm-models.ts'
+import type { LlmModel, LlmModelWithProvider } from '../../contract/llm-models.ts'
+import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
-import { toId } from '../ids.ts'
-import { type CatalogModel, findModel, listModels } from '../llm/catalog.ts'
+import { findPredefined, mergeModel } from '../llm/catalogue.ts'
+import { readDefaultModelId } from '../llm/read-models.ts'
+import { type FoundProvider, findProvider } from '../llm-providers/read.ts'
+import { type FoundModel, presentModel, presentWithProvider } from './present.ts'
 
-export const listLlmModels = (deps: Deps): LlmModel[] => listModels(deps.models).map(presentModel)
-
-/** Returns a model of the catalog. Throws `not_found`. */
-export function getLlmModel(deps: Deps, id: ModelId): LlmModel {
-  const model = findModel(deps.models, id)
-  if (model === undefined) throw notFound('Model')
-  return presentModel(model)
+/** Returns a model of the organization. Throws `not_found`. */
+export async function getModel(deps: Deps, actor: Actor, id: ModelId): Promise<LlmModelWithProvider> {
+  const found = await requireModel(deps, actor, id)
+  return presentWithProvider(found, await readDefaultModelId(deps, actor.organizationId))
 }
 
-/** Creation time of the predefined models, which is that of their ids. */
-const PREDEFINED_AT = '2024-11-16T00:00:00.000Z'
+/** Returns a model as its provider's list has it. Throws `not_found`. */
+export async function getModelAlone(deps: Deps, actor: Actor, id: ModelId): Promise<LlmModel> {
+  const found = await requireModel(deps, actor, id)
+  return presentModel(found, await readDefaultModelId(deps, actor.organizationId))
+}
 
-const presentModel = (model: CatalogModel): LlmModel => ({
-  id: toId('model', model.id),
-  provider_id: toId('provider', model.providerId),
-  provider_name: model.providerName,
-  provider_type: model.providerType,
-  model_id: model.name,
-  display_name: model.displayName,
-  capabilities: [],
-  is_default: model.isDefault,
-  is_favorite: false,
-  source: 'predefined',
-  status: 'active',
-  created_at: PREDEFINED_AT,
-  updated_at: PREDEFINED_AT,
-})
+/** Returns a model of the organization with its provider. Throws `not_found`. */
+export async function requireModel(deps: Deps, actor: Actor, id: ModelId): Promise<FoundModel & { of: FoundProvider }> {
+  const { organizationId } = actor
+  const known = findPredefined(deps.models.predefined, id)
+  const stored = await deps.db.llmModel.findUnique({ where: { organizationId_id: { organizationId, id } } })
+  const row = stored ?? undefined
+  const providerId = known?.provider.id ?? row?.providerId
+  if (providerId === undefined) throw notFound('Model')
+  const of = await findProvider(deps, actor, providerId)
+  const model = of && mergeModel(known?.model, row, of.provider)
+  if (of === undefined || model === undefined) throw notFound('Model')
+  return { model, row, isPredefined: known !== undefined, of }
+}

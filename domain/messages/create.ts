@@ -46,7 +46,7 @@ export async function createMessage(
 /** Checks and stores a message. The turn's id lets only one run of a request succeed; any other one throws. */
 async function acceptMessage(deps: Deps, message: NewMessage, input: CreateMessageRequest): Promise<AcceptedMessage> {
   checkParts(input)
-  checkModel(deps, input.controls?.model_id, 'controls.model_id')
+  await checkModel(deps, message, input.controls?.model_id, 'controls.model_id')
   const policy = input.on_busy ?? 'enqueue'
   const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
   return inserted ?? insertBusy(deps, message, policy)

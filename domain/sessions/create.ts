@@ -28,7 +28,7 @@ export async function createSession(
 }
 
 async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
-  checkModel(deps, input.model_id, 'model_id')
+  await checkModel(deps, actor, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
   await checkTools(deps, actor, input.tools)
   if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)

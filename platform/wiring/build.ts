@@ -19,6 +19,7 @@ import { createSecrets } from '../secrets.ts'
 import { connectTemporal, type Temporal } from '../temporal.ts'
 import { unavailability } from '../unavailable.ts'
 import { createAuth } from './auth.ts'
+import { createModels } from './models.ts'
 import { createReadiness } from './readiness.ts'
 import { waitForPostgres } from './wait-for-postgres.ts'
 
@@ -51,6 +52,7 @@ export async function buildPlatform(
     schemas: createSchemaThreads(),
     pages: createWebPageThreads(),
   }
+  const { models, close: closeModels } = createModels(config)
   const deps: Deps = {
     log,
     db,
@@ -60,6 +62,7 @@ export async function buildPlatform(
     auth: createAuth(config, keys.tokens, log),
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
+    models,
     capabilities: builtinCapabilities,
     images: createImageCache(),
     unavailability,
@@ -75,6 +78,7 @@ export async function buildPlatform(
       await Promise.allSettled([
         temporal.close(),
         closePostgres(),
+        closeModels(),
         ...Object.values(threads).map((pool) => pool.close()),
       ])
     },
@@ -102,18 +106,14 @@ async function readKeys(config: Config, db: PrismaClient): Promise<Keys> {
   return { secrets, tokens, eventIds }
 }
 
-const settingsOf = (config: Config): Pick<Deps, 'models' | 'outgoing' | 'limits' | 'retention'> => ({
-  models: {
-    openaiApiKey: config.DEFAULT_OPENAI_API_KEY,
-    openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,
-    openaiModel: config.DEFAULT_OPENAI_MODEL,
-  },
+const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas' | 'retention'> => ({
   outgoing: { allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK },
   limits: {
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
   },
+  quotas: { llmProviders: config.LLM_MAX_PROVIDERS, llmModels: config.LLM_MAX_MODELS_PER_PROVIDER },
   retention: {
     deltasMs: config.DELTA_RETENTION_SECS * 1000,
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,

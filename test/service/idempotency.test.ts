@@ -34,6 +34,8 @@ const countAll = async () => [
   await db().session.count(),
   await db().turn.count(),
   await db().invitation.count(),
+  await db().llmProvider.count(),
+  await db().llmModel.count(),
 ]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
@@ -57,6 +59,17 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
   ],
   ['a copy', async () => [`/v1/agents/${(await post('/v1/agents', agent)).body.id}/copy`, undefined]],
   ['an invitation', async () => [`/v1/orgs/${DEFAULT_ORGANIZATION}/invitations`, { role: 'member' }]],
+  [
+    'an LLM provider',
+    async () => ['/v1/llm-providers', { name: 'A provider', provider_type: 'openai', api_key: 'sk-0123456789' }],
+  ],
+  [
+    'a model',
+    async () => {
+      const { body } = await post('/v1/llm-providers', { name: 'A provider', provider_type: 'openai' })
+      return [`/v1/llm-providers/${body.id}/models`, { model_id: 'gpt-x', display_name: 'X' }]
+    },
+  ],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],
   ['a message', async () => [`/v1/sessions/${await createSession(service.url)}/messages`, textMessage('Hi')]],

@@ -24,6 +24,9 @@ export type Ids = {
   toolCall: string
   deletedSession: string
   apiKey: string
+  /** LLM provider, and a model of it. */
+  llmProvider: string
+  llmModel: string
   invitation: string
   idempotencyKey: string
   /** Random UUID, because nothing creates images yet. */
@@ -54,6 +57,8 @@ export const unknownIds = (): Ids => ({
   toolCall: `call-${newUuid()}`,
   deletedSession: toId('session', newUuid()),
   apiKey: newUuid(),
+  llmProvider: toId('provider', newUuid()),
+  llmModel: toId('model', newUuid()),
   invitation: newUuid(),
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
@@ -76,8 +81,10 @@ export async function createOwner(url: string): Promise<Owner> {
   await ask('DELETE', `/v1/sessions/${deletedSession}`)
   const apiKey = await createApiKey(url, headers, { name: mark })
   const { id: invitation } = await ask('POST', `/v1/orgs/${organization}/invitations`, { role: 'member' })
+  const models = await addModel(ask, mark)
   return {
     ids: {
+      ...models,
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
       ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image },
     },
@@ -101,6 +108,13 @@ async function addAgent(
 ): Promise<string> {
   const system_prompt = `${mark}\n\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
   return (await ask('POST', '/v1/agents', { name: mark, system_prompt, default_model_id: scripts, ...more })).id
+}
+
+async function addModel(ask: Ask, mark: string) {
+  const { id: llmProvider } = await ask('POST', '/v1/llm-providers', { name: mark, provider_type: 'llmsim' })
+  const model = { model_id: 'llmsim-echo', display_name: mark, is_favorite: true }
+  const { id: llmModel } = await ask('POST', `/v1/llm-providers/${llmProvider}/models`, model)
+  return { llmProvider, llmModel }
 }
 
 async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyKey: string) {

@@ -72,16 +72,24 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
 
   'GET /v1/agents': (_, other) => [list(), list({ search: other.mark })],
-  'POST /v1/agents': (_, other) => [{ body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true }],
+  'POST /v1/agents': (_, other) => [
+    { body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true },
+    { body: { ...agent, default_model_id: other.llmModel } },
+  ],
   'POST /v1/agents/import': (_, other) => [
     { body: JSON.stringify({ ...agent, id: other.importedAgent }), succeeds: true, creates: true },
+    { body: JSON.stringify({ ...agent, default_model_id: other.llmModel }) },
   ],
   'POST /v1/agents/preview': () => [{ body: { system_prompt: 'Help.' }, succeeds: true }],
   'GET /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'PUT /v1/agents/{agent_id}': (own, other) => [
     { path: { ...own, agent: other.chosenAgent }, body: agent, succeeds: true, creates: true },
+    { path: own, body: { ...agent, default_model_id: other.llmModel } },
   ],
-  'PATCH /v1/agents/{agent_id}': (_, other) => [{ path: other, body: { name: 'Taken', status: 'archived' } }],
+  'PATCH /v1/agents/{agent_id}': (own, other) => [
+    { path: other, body: { name: 'Taken', status: 'archived' } },
+    { path: own, body: { default_model_id: other.llmModel } },
+  ],
   'DELETE /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
   'GET /v1/agents/{agent_id}/export': (_, other) => [{ path: other }],
@@ -89,6 +97,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions': (_, other) => [list(), list({ agent_id: other.agent })],
   'POST /v1/sessions': (_, other) => [
     { body: { agent_id: other.agent } },
+    { body: { model_id: other.llmModel } },
     { body: {}, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}': (_, other) => [
@@ -102,6 +111,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/messages': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/messages': (own, other) => [
     ...waysToPost(other).map((request) => ({ path: other, ...request })),
+    { path: own, body: { message, controls: { model_id: other.llmModel } } },
     // There are no images yet, so a message may name any image id.
     { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
   ],
@@ -135,9 +145,33 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(other), body: resultOf(own) },
   ],
 
-  // Models and capabilities are the same for every organization.
-  'GET /v1/llm-models': () => [list()],
-  'GET /v1/llm-models/{id}': () => [{}],
+  'GET /v1/llm-providers': () => [list()],
+  'POST /v1/llm-providers': (_, other) => [
+    {
+      body: { name: 'A provider', provider_type: 'llmsim' },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'GET /v1/llm-providers/{provider_id}': (_, other) => [{ path: other }],
+  'PATCH /v1/llm-providers/{provider_id}': (_, other) => [
+    { path: other, body: { name: 'Taken', status: 'disabled', api_key: 'taken' } },
+    { path: other, body: {} },
+  ],
+  'DELETE /v1/llm-providers/{provider_id}': (_, other) => [{ path: other }],
+  'POST /v1/llm-providers/{provider_id}/sync-models': (_, other) => [{ path: other }],
+  'GET /v1/llm-providers/{provider_id}/models': (_, other) => [{ path: other }],
+  'POST /v1/llm-providers/{provider_id}/models': (_, other) => [
+    { path: other, body: { model_id: 'llmsim-script', display_name: 'Taken', is_default: true } },
+  ],
+  'GET /v1/llm-models': () => [list(), list({ favorites_only: 'true' })],
+  'GET /v1/llm-models/{id}': (_, other) => [{ path: other }],
+  'PATCH /v1/llm-models/{id}': (_, other) => [
+    { path: other, body: { display_name: 'Taken', is_default: true } },
+    { path: other, body: { is_default: false } },
+  ],
+  'DELETE /v1/llm-models/{id}': (_, other) => [{ path: other }],
   'GET /v1/capabilities': () => [list()],
   'GET /v1/capabilities/{capability_id}': () => [list()],
   'GET /v1/durable/sse': () => [{}],
@@ -159,7 +193,6 @@ const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCa
 
 /** Path parameters that belong to no organization. */
 const NOWHERE = {
-  model: 'model_0193aaaabbbb7ccc8ddd0123456789ab',
   capability: 'current_time',
   provider: 'idpa',
   path: 'notes/a file.txt',
@@ -173,7 +206,8 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   key_id: ids.apiKey,
   user_id: ids.user,
   invitation_id: ids.invitation,
-  id: NOWHERE.model,
+  id: ids.llmModel,
+  provider_id: ids.llmProvider,
   capability_id: NOWHERE.capability,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),

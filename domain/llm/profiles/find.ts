@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { LlmModelProfile, ReasoningEffort } from '../../../contract/llm-models.ts'
+import type { LlmProviderType } from '../../../contract/llm-providers.ts'
 import { type Profile, ProfileFile } from './schema.ts'
-
-export type ProviderType = 'openai' | 'openai_completions' | 'anthropic' | 'gemini' | 'llmsim'
 
 const VENDORS = { openai: 'openai', openai_completions: 'openai', anthropic: 'anthropic', gemini: 'google' }
 const DATE_OR_ALIAS = /-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$/
@@ -18,7 +17,7 @@ const EFFORT_NAMES: Record<ReasoningEffort, string> = {
 let loaded: Map<string, Profile> | undefined
 
 /** Returns the profile of a provider's model. Undefined when the model is not known. */
-export function findProfile(providerType: ProviderType, modelName: string): Profile | undefined {
+export function findProfile(providerType: LlmProviderType, modelName: string): Profile | undefined {
   if (providerType === 'llmsim') return simulatorProfile(modelName)
   const profiles = loadProfiles()
   const key = possibleKeys(providerType, modelName).find((candidate) => profiles.has(candidate))
@@ -50,7 +49,7 @@ function loadProfiles(): Map<string, Profile> {
 }
 
 /** Lists the keys that a model may have, the most specific first. */
-function possibleKeys(providerType: Exclude<ProviderType, 'llmsim'>, modelName: string): string[] {
+function possibleKeys(providerType: Exclude<LlmProviderType, 'llmsim'>, modelName: string): string[] {
   const name = modelName.replace(/^models\//, '')
   const keys = [`${VENDORS[providerType]}/${name}`]
   // Routers such as OpenRouter name a model by vendor, and Anthropic's versions with a dot.

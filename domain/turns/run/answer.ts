@@ -1,8 +1,9 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import { loadImages } from '../../conversation/images.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { newUuid, toId } from '../../ids.ts'
-import { ModelError, type ModelPart, type ModelToolCall } from '../../llm/model.ts'
+import { ModelError, type ModelPart, type ModelToolCall, type ProviderData } from '../../llm/model.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
 
@@ -15,6 +16,7 @@ export type Answer = {
   usage: TokenUsage
   finishReason: string
   responseId: string | undefined
+  providerData: ProviderData | undefined
   firstPartMs: number | undefined
   rest: NewEvent[]
 }
@@ -31,7 +33,7 @@ export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) 
   const thinkingDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
     // Recorded once per step: the repeat that a later attempt sends is skipped.
     ...(delta === accumulated
-      ? [{ type: 'reason.thinking.started' as const, data: { turn_id, model: call.context.model.name } }]
+      ? [{ type: 'reason.thinking.started' as const, data: { turn_id, model: call.model.name } }]
       : []),
     { type: 'reason.thinking.delta', data: { delta }, parts: { accumulated } },
   ]
@@ -79,6 +81,7 @@ const emptyAnswer = (): Answer => ({
   usage: { input_tokens: 0, output_tokens: 0 },
   finishReason: 'unknown',
   responseId: undefined,
+  providerData: undefined,
   firstPartMs: undefined,
   rest: [],
 })
@@ -94,6 +97,7 @@ function collect(answer: Answer, part: ModelPart): void {
     answer.usage = part.usage
     answer.finishReason = part.finishReason
     answer.responseId = part.responseId
+    answer.providerData = part.providerData && storableJson(part.providerData)
   }
 }
 
@@ -123,14 +127,16 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
   const whole = createTextRepair()
   try {
-    const parts = context.model.create()({
+    const signal = AbortSignal.any([attempt.signal, broken, limits.signal])
+    const parts = call.ask({
       systemPrompt: context.systemPrompt,
-      messages: call.given.messages,
+      messages: await loadImages(deps, context.organizationId, call.given.messages, signal),
+      providerData: context.providerData,
       tools: call.given.tools,
       reasoningEffort: context.reasoningEffort,
       callIndex: context.earlierCalls + call.iteration - 1,
       failures: context.attempts.failures,
-      signal: AbortSignal.any([attempt.signal, broken, limits.signal]),
+      signal,
     })
     for await (const part of parts) {
       limits.heard(part)
@@ -172,6 +178,7 @@ function createLimits(idleMs: number) {
 
 function sizeOf(part: ModelPart): number {
   if (part.type === 'text' || part.type === 'thinking') return part.delta.length
+  if (part.type === 'finish') return part.providerData === undefined ? 0 : JSON.stringify(part.providerData).length
   return part.type === 'tool_call' ? JSON.stringify(part.call.arguments).length : 0
 }
 

@@ -1,5 +1,8 @@
 import type { ModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
+import type { CatalogueModel } from '../../llm/catalogue.ts'
+import type { Model } from '../../llm/model.ts'
+import type { Profile } from '../../llm/profiles/schema.ts'
 import type { Attempt } from './attempt.ts'
 import type { TurnContext } from './turn-context.ts'
 
@@ -7,6 +10,10 @@ import type { TurnContext } from './turn-context.ts'
 export type ModelCall = {
   deps: Deps
   context: TurnContext
+  model: CatalogueModel
+  /** Limits and prices of the model, as far as they are known. */
+  profile: Profile | undefined
+  ask: Model
   given: ModelInput
   step: string
   iteration: number

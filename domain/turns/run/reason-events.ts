@@ -7,26 +7,28 @@ import { newUuid, toId } from '../../ids.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
 import type { ModelCall } from './model-call.ts'
-import type { TurnContext } from './turn-context.ts'
 
-const modelMetadata = ({ model }: TurnContext) => ({
+/** An answer with what it cost in USD, null when the price is unknown. */
+export type PricedAnswer = Answer & { costUsd: string | null }
+
+const modelMetadata = ({ model }: ModelCall) => ({
   model: model.name,
   model_id: model.id,
-  provider_id: model.providerId,
+  provider_id: model.provider.id,
 })
 
-export const reasonStartedEvent = ({ context }: ModelCall): NewEvent => ({
+export const reasonStartedEvent = (call: ModelCall): NewEvent => ({
   type: 'reason.started',
   data: {
-    harness_id: toId('harness', context.harnessId),
-    agent_id: context.agentId && toId('agent', context.agentId),
-    metadata: modelMetadata(context),
+    harness_id: toId('harness', call.context.harnessId),
+    agent_id: call.context.agentId && toId('agent', call.context.agentId),
+    metadata: modelMetadata(call),
   },
 })
 
-export const answerStartedEvent = ({ context }: ModelCall): NewEvent => ({
+export const answerStartedEvent = ({ context, model }: ModelCall): NewEvent => ({
   type: 'output.message.started',
-  data: { turn_id: toId('turn', context.turnId), model: context.model.name },
+  data: { turn_id: toId('turn', context.turnId), model: model.name },
 })
 
 /** Returns the report of a failed attempt. It has a step of its own, so each attempt is recorded once. */
@@ -36,8 +38,8 @@ export const retryingEvent = ({ iteration }: ModelCall, data: EventData<'reason.
   data,
 })
 
-export function generationEvent(call: ModelCall, answer: Answer | { error: string }): NewEvent {
-  const { context, given } = call
+export function generationEvent(call: ModelCall, answer: PricedAnswer | { error: string }): NewEvent {
+  const { context, model, given } = call
   const success = !('error' in answer)
   const { failures, waitedMs } = context.attempts
   return {
@@ -52,8 +54,8 @@ export function generationEvent(call: ModelCall, answer: Answer | { error: strin
       })),
       output: success ? { text: answer.text, tool_calls: answer.toolCalls.map(presentCall) } : {},
       metadata: {
-        model: context.model.name,
-        provider: context.model.providerType,
+        model: model.name,
+        provider: model.provider.type,
         success,
         duration_ms: Date.now() - call.startedAt,
         ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
@@ -79,15 +81,16 @@ export const callFailedEvents = (call: ModelCall, error: string): NewEvent[] => 
   },
 ]
 
-const outcome = (answer: Answer) => ({
+const outcome = (answer: PricedAnswer) => ({
   time_to_first_token_ms: answer.firstPartMs,
   finish_reasons: [answer.finishReason],
   response_id: answer.responseId ?? null,
   usage: answer.usage,
+  cost_usd: answer.costUsd,
 })
 
 export function answerEvents(call: ModelCall, answer: Answer): NewEvent[] {
-  const { context } = call
+  const { context, model } = call
   const message = {
     id: toId('message', newUuid()),
     role: 'agent',
@@ -97,12 +100,18 @@ export function answerEvents(call: ModelCall, answer: Answer): NewEvent[] {
     ],
     ...(answer.thinking === '' ? {} : { thinking: answer.thinking, thinking_signature: answer.thinkingSignature }),
     metadata: {
-      model: context.model.name,
+      model: model.name,
       ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
     },
   }
   return [
-    { type: 'output.message.completed', data: { message, metadata: modelMetadata(context), usage: answer.usage } },
+    {
+      type: 'output.message.completed',
+      data: {
+        ...{ message, metadata: modelMetadata(call), usage: answer.usage },
+        ...(answer.providerData === undefined ? {} : { provider_data: answer.providerData }),
+      },
+    },
     {
       type: 'reason.completed',
       data: {

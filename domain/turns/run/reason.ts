@@ -7,7 +7,10 @@ import type { NewEvent } from '../../events/append.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import { newUuid } from '../../ids.ts'
+import { costOf } from '../../llm/cost.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
+import { findProfile } from '../../llm/profiles/find.ts'
+import { openModel } from '../../llm-providers/open-model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
 import { startNext, startNextOf } from '../queue.ts'
 import type { TurnPlace } from '../turn-place.ts'
@@ -38,6 +41,8 @@ export type Reasoned =
   | { outcome: 'retry'; failures: number; afterMs: number }
 
 const MAX_MODEL_CALLS = 5
+/** Context of a model without a profile: what any current one has. */
+const CONTEXT_TOKENS = 128_000
 
 /**
  * Makes one model call of a turn and records its events. The first call also begins the turn. The call that answers
@@ -50,10 +55,15 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   if (context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
   if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+  const { model } = context
+  if (model === undefined) return { outcome: 'failed', code: 'no_model' }
+  const profile = findProfile(model.provider.type, model.name)
+  // Before the attempt claims the step: a worker with another key leaves it to the next one.
+  const ask = openModel(deps, turn.organizationId, model)
   const reasoned = await whileTurnRuns(deps, turn, attempt, (live) => {
-    const given = buildModelInput(context)
-    const execId = newUuid()
-    return callModel({ deps, context, given, step, iteration, execId, attempt: live, startedAt: Date.now() })
+    const given = buildModelInput({ ...context, contextTokens: profile?.limits?.context ?? CONTEXT_TOKENS })
+    const place = { step, iteration, execId: newUuid(), attempt: live, startedAt: Date.now() }
+    return callModel({ deps, context, model, profile, ask, given, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }
@@ -67,7 +77,7 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
   if (context.status === 'failed' || context.status === 'cancelled') return { outcome: 'ended' }
   const act = await readAct(deps.db, context.turnId, iteration)
   if (act === undefined) return { outcome: 'failed', code: 'max_iterations' }
-  return { outcome: 'act', model: context.model.name, ...planAct(context.toolset, act.calls) }
+  return { outcome: 'act', model: context.model?.name ?? '', ...planAct(context.toolset, act.calls) }
 }
 
 async function callModel(call: ModelCall): Promise<Reasoned> {
@@ -76,14 +86,15 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   const claimed = await append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
   if (hasTooManyClaims(claimed.claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
   try {
-    const answer = await streamAnswer(call, async (events) => {
+    const streamed = await streamAnswer(call, async (events) => {
       await append(call, own(call, events))
     })
+    const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
     const answered = own(call, [...answer.rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
     const { nextTurnId } = await append(call, [
       ...answered,
-      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? claimed.at }, iteration, answer.usage),
+      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? claimed.at }, iteration, answer),
     ])
     startNext(deps, context, nextTurnId)
     return { outcome: 'answered' }
@@ -101,7 +112,7 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Mod
   }
   const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.attempt.signal)
   await append(call, [...answered, ...events])
-  return { outcome: 'act', model: context.model.name, ...plan }
+  return { outcome: 'act', model: call.model.name, ...plan }
 }
 
 /** Returns `act.completed` for the calls of the step before, which end where this step begins. Empty without calls. */

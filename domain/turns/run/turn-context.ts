@@ -9,7 +9,9 @@ import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
 import { type ConversationPage, completeConversation, conversationSql } from '../../conversation/read.ts'
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
-import { type CatalogModel, defaultModel, findModel } from '../../llm/catalog.ts'
+import type { CatalogueModel } from '../../llm/catalogue.ts'
+import { chooseModel, type Stored, storedSql } from '../../llm/choose.ts'
+import type { ProviderData } from '../../llm/model.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
 /** The data that a step of a turn works with. */
@@ -17,6 +19,8 @@ export type TurnContext = TurnPlace & {
   status: TurnStatus
   iterations: number
   usage: TokenUsage
+  /** Cost of the turn so far in USD. Null when a price is unknown. */
+  costUsd: string | null
   startedAt: Date | null
   harnessId: string
   agentId: string | null
@@ -24,9 +28,12 @@ export type TurnContext = TurnPlace & {
   /** The agent's prompt with the additions of the capabilities. */
   systemPrompt: string
   toolset: Toolset
-  model: CatalogModel
+  /** Undefined when every model that could serve is disabled. */
+  model: CatalogueModel | undefined
   reasoningEffort: string | undefined
   messages: Message[]
+  /** Data that providers need back with their answers, by the id of the message. */
+  providerData: ReadonlyMap<string, ProviderData>
   /** Text of the message that the turn answers, truncated for summaries. */
   inputContent: string
   /** Number of model calls that the session made before this turn. */
@@ -46,11 +53,13 @@ type Row = Configuration & {
   outputTokens: number
   cacheReadTokens: number
   cacheCreationTokens: number
+  costUsd: string | null
   startedAt: Date | null
   harnessId: string
   agentId: string | null
   modelId: string | null
   agentModelId: string | null
+  storedModels: Stored
   earlierCalls: number
   failures: number | null
   waitedMs: number | null
@@ -95,9 +104,9 @@ export const loadTurnAlone = (deps: Deps, turn: TurnPlace, step: string): Promis
 async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
   const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
-  const messages = row.conversation
-    ? await completeConversation(deps, turn.sessionId, turn.turnId, {}, row.conversation)
-    : []
+  const { messages, providerData } = row.conversation
+    ? await completeConversation(deps, turn.sessionId, turn.turnId, row.conversation)
+    : NO_CONVERSATION
   const controls = InputControls.safeParse(row.controls).data
   return {
     ...turn,
@@ -109,14 +118,16 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
       cache_read_tokens: row.cacheReadTokens,
       cache_creation_tokens: row.cacheCreationTokens,
     },
+    costUsd: row.costUsd,
     startedAt: row.startedAt,
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
     ...configure(deps, row),
-    model: chooseModel(deps, [controls?.model_id, row.modelId, row.agentModelId]),
+    model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,
+    providerData,
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     attempts: {
@@ -128,19 +139,19 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
   }
 }
 
-/** Chooses the model of message, session or agent, else the default. An id that no longer exists is skipped. */
-function chooseModel(deps: Deps, ids: (string | null | undefined)[]): CatalogModel {
-  for (const id of ids) {
-    const model = id ? findModel(deps.models, id) : undefined
-    if (model !== undefined) return model
-  }
-  return defaultModel(deps.models)
-}
+const NO_CONVERSATION = { messages: [], providerData: new Map<string, ProviderData>() }
 
 function inputText(messages: Message[], turnId: string): string {
   const input = messages.find((message) => message.id === toId('message', turnId))
   return truncate(textOf(input?.content ?? []))
 }
+
+/** SQL for the ids of the models that message, session and agent name. Controls hold one in its form on the wire. */
+const NAMED_MODELS = [
+  Prisma.sql`right(t.controls ->> 'model_id', 32)::uuid`,
+  Prisma.sql`s.model_id`,
+  Prisma.sql`a.default_model_id`,
+]
 
 const readTurn = (
   deps: Deps,
@@ -150,16 +161,18 @@ const readTurn = (
 ) => deps.db.$queryRaw<Row[]>`
   SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
     t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
+    t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
     ${configurationSql}, a.default_model_id AS "agentModelId",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
+    ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
     p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation
-  FROM turns t JOIN sessions s ON s.id = t.session_id
+  FROM turns t JOIN sessions s ON s.id = t.session_id JOIN organizations o ON o.id = s.organization_id
   LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
   WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`

@@ -1,6 +1,7 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { toId } from '../../ids.ts'
+import { addCosts } from '../../llm/cost.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /**
@@ -20,18 +21,23 @@ export function turnStartedEvents(context: TurnContext): NewEvent[] {
 }
 
 /**
- * Returns the events that end an answered turn. `usage` is that of its last step. `session.idled` is recorded only when
- * the queue is empty.
+ * Returns the events that end an answered turn. `last` has usage and cost of its last step. `session.idled` is recorded
+ * only when the queue is empty.
  */
-export function turnEndedEvents(context: TurnContext, iterations: number, usage: TokenUsage): NewEvent[] {
+export function turnEndedEvents(
+  context: TurnContext,
+  iterations: number,
+  last: { usage: TokenUsage; costUsd: string | null },
+): NewEvent[] {
   const summary = {
     turn_id: toId('turn', context.turnId),
     iterations,
-    usage: addUsage(context.usage, usage),
+    usage: addUsage(context.usage, last.usage),
   }
   const duration_ms = Date.now() - (context.startedAt?.getTime() ?? Date.now())
+  const cost_usd = addCosts(context.costUsd, last.costUsd)
   return [
-    { type: 'turn.completed', data: { ...summary, duration_ms, input_content: context.inputContent } },
+    { type: 'turn.completed', data: { ...summary, cost_usd, duration_ms, input_content: context.inputContent } },
     { type: 'session.idled', data: summary },
   ]
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { LlmModelProfile } from '../../../contract/llm-models.ts'
-import { findProfile, type ProviderType, presentProfile } from '../../../domain/llm/profiles/find.ts'
+import type { LlmProviderType } from '../../../contract/llm-providers.ts'
+import { findProfile, presentProfile } from '../../../domain/llm/profiles/find.ts'
 import { ProfileFile } from '../../../domain/llm/profiles/schema.ts'
 
 const text = readFileSync(new URL('../../../domain/llm/profiles/profiles.json', import.meta.url), 'utf8')
@@ -51,7 +52,7 @@ describe('the committed profiles', () => {
 })
 
 describe('looking up a profile', () => {
-  it.each<[ProviderType, string, string]>([
+  it.each<[LlmProviderType, string, string]>([
     ['openai', 'gpt-5-mini', 'GPT-5 Mini'],
     ['openai', 'gpt-5-mini-2025-08-07', 'GPT-5 Mini'],
     ['openai', 'gpt-4o-2024-05-13', 'GPT-4o (2024-05-13)'],
@@ -72,7 +73,7 @@ describe('looking up a profile', () => {
     expect(findProfile(type, model)?.name).toBe(name)
   })
 
-  it.each<[ProviderType, string]>([
+  it.each<[LlmProviderType, string]>([
     ['openai', 'gpt-unheard-of'],
     ['openai', 'gpt-5-mini-preview'],
     ['openai', 'anthropic/claude-sonnet-4-5'],

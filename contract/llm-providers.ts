@@ -1,0 +1,125 @@
+import { z } from 'zod'
+import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
+import { group } from './endpoint.ts'
+import { ProviderId, wireId } from './ids.ts'
+
+export const LlmProviderType = z
+  .enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim'])
+  .meta({ id: 'LlmProviderType' })
+export type LlmProviderType = z.infer<typeof LlmProviderType>
+
+/** A disabled provider or model stays in its list and is not used. */
+export const LlmStatus = z.enum(['active', 'disabled'])
+
+export const LlmProvider = z
+  .object({
+    id: wireId('provider'),
+    name: z.string(),
+    provider_type: LlmProviderType,
+    base_url: z.string().nullish(),
+    api_key_set: z.boolean(),
+    status: LlmStatus,
+    is_predefined: z.boolean().meta({ description: 'Comes with the installation: it may be renamed and disabled.' }),
+    last_synced_at: DateTime.nullish(),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'LlmProvider' })
+export type LlmProvider = z.infer<typeof LlmProvider>
+
+const MAX_KEY_BYTES = 8 * 1024
+const MAX_URL_BYTES = 2 * 1024
+
+/** Key as it is sent in a header. Spaces around it, as pasting leaves them, are removed. */
+const apiKey = textUpTo(MAX_KEY_BYTES)
+  .trim()
+  .refine((key) => /^[\x21-\x7e]*$/.test(key), { error: 'must be printable ASCII characters without spaces' })
+  .meta({ description: 'Stored encrypted and never shown.' })
+const baseUrl = textUpTo(MAX_URL_BYTES).meta({
+  description: "The provider's own public address by default. Its path is kept: https://example.com/v1",
+})
+
+const CreateLlmProviderRequest = z
+  .object({
+    name: nameUpTo(255),
+    provider_type: LlmProviderType,
+    base_url: baseUrl.nullish(),
+    api_key: apiKey.nullish(),
+  })
+  .meta({ id: 'CreateLlmProviderRequest' })
+export type CreateLlmProviderRequest = z.infer<typeof CreateLlmProviderRequest>
+
+const UpdateLlmProviderRequest = z
+  .object({
+    name: nameUpTo(255).nullish(),
+    provider_type: LlmProviderType.nullish(),
+    base_url: baseUrl.nullish().meta({ description: '"" resets it to the provider\'s own address.' }),
+    api_key: apiKey.nullish().meta({ description: '"" removes the key, and *** keeps it.' }),
+    status: LlmStatus.nullish(),
+  })
+  .meta({ id: 'UpdateLlmProviderRequest' })
+export type UpdateLlmProviderRequest = z.infer<typeof UpdateLlmProviderRequest>
+
+const count = z.int().min(0)
+const SyncModelsResponse = z
+  .union([
+    z.object({ status: z.literal('success'), created: count, updated: count, stale: count }),
+    z.object({ status: z.literal('not_supported') }),
+  ])
+  .meta({ id: 'SyncModelsResponse' })
+export type SyncModelsResponse = z.infer<typeof SyncModelsResponse>
+
+const params = z.object({ provider_id: ProviderId })
+
+export const llmProviderEndpoints = group(
+  { tag: 'providers', path: '/v1/llm-providers', access: 'admin' },
+  {
+    list: {
+      method: 'GET',
+      access: 'member',
+      summary: 'Lists the providers, newest first; those of the installation come last',
+      responses: { 200: listOf(LlmProvider) },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Adds a provider',
+      body: CreateLlmProviderRequest,
+      creates: true,
+      responses: { 201: LlmProvider },
+    },
+    get: {
+      method: 'GET',
+      at: '/{provider_id}',
+      access: 'member',
+      summary: 'Gets a provider',
+      params,
+      responses: { 200: LlmProvider },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{provider_id}',
+      summary: 'Changes a provider',
+      params,
+      body: UpdateLlmProviderRequest,
+      responses: { 200: LlmProvider },
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{provider_id}',
+      summary: 'Deletes a provider with its models; what used one falls through to the next choice',
+      params,
+      responses: { 204: null },
+    },
+    sync: {
+      method: 'POST',
+      at: '/{provider_id}/sync-models',
+      summary: "Brings the provider's discovered models up to date with its own list",
+      description:
+        'Answers 502 with the reason when the provider has no answer. A discovered model that the list no longer has ' +
+        'becomes stale: it is hidden, and goes on working where it is named.',
+      params,
+      responses: { 200: SyncModelsResponse },
+      errors: [409, 429, 502],
+    },
+  },
+)

@@ -1,0 +1,54 @@
+import type { CreateLlmProviderRequest, LlmProvider } from '../../contract/llm-providers.ts'
+import type { Prisma, LlmProvider as ProviderRow } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import { createOnce } from '../create-once.ts'
+import type { Deps } from '../deps.ts'
+import { conflict, invalid } from '../errors.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
+import { asUuid } from '../ids.ts'
+import { checkBaseUrl, MASK } from './check.ts'
+import { getProvider } from './read.ts'
+import { encryptKey } from './stored-key.ts'
+
+/** Adds a provider. Throws `invalid` for an address that may not be called, and `conflict` beyond the quota. */
+export async function createProvider(
+  deps: Deps,
+  actor: Actor,
+  input: CreateLlmProviderRequest,
+  attempt: CreationAttempt,
+): Promise<LlmProvider> {
+  const { organizationId } = actor
+  if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
+  const { id } = await createOnce(attempt, {
+    find: (id) => deps.db.llmProvider.findUnique({ where: { organizationId_id: { organizationId, id } } }),
+    insert: async (id) => {
+      const data = {
+        id,
+        organizationId,
+        name: input.name,
+        type: input.provider_type,
+        baseUrl: await checkBaseUrl(deps, input.base_url ?? ''),
+        apiKey: encryptKey(deps, organizationId, id, input.api_key ?? ''),
+      }
+      return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
+    },
+  })
+  return getProvider(deps, actor, asUuid(id))
+}
+
+/** Inserts a provider; undefined when another run of the request has created it. Throws `conflict` at the quota. */
+async function insertWithin(
+  { models, quotas }: Deps,
+  tx: Prisma.TransactionClient,
+  data: Prisma.LlmProviderCreateManyInput,
+): Promise<ProviderRow | undefined> {
+  const { organizationId } = data
+  // The lock makes an organization's creations sequential, so that the quota holds.
+  await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
+  const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
+  if ((await tx.llmProvider.count({ where: isOwn })) >= quotas.llmProviders) {
+    throw conflict(`The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`)
+  }
+  const [row] = await tx.llmProvider.createManyAndReturn({ data: [data], skipDuplicates: true })
+  return row
+}

@@ -1,0 +1,18 @@
+import type { Deps } from '../deps.ts'
+import type { Provider } from '../llm/catalogue.ts'
+
+const placeOf = (organizationId: string, providerId: string) => `llm_providers/${organizationId}/${providerId}/api_key`
+
+/** Encrypts a provider's key for its row. An empty key is none. */
+export const encryptKey = (
+  { secrets }: Deps,
+  organizationId: string,
+  providerId: string,
+  key: string,
+): Uint8Array<ArrayBuffer> | null => (key === '' ? null : secrets.encrypt(key, placeOf(organizationId, providerId)))
+
+/** Returns the key with which a provider is called. Throws `UnreadableSecret`. */
+export const keyOf = ({ secrets }: Deps, organizationId: string, provider: Provider): string | undefined =>
+  provider.storedKey === null
+    ? provider.apiKey
+    : secrets.decrypt(provider.storedKey, placeOf(organizationId, provider.id))

@@ -1,0 +1,109 @@
+import pLimit from 'p-limit'
+import type { ProviderId } from '../../contract/ids.ts'
+import type { SyncModelsResponse } from '../../contract/llm-providers.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { badGateway, conflict, tooMany } from '../errors.ts'
+import { newUuid } from '../ids.ts'
+import { ModelError } from '../llm/model.ts'
+import { listModels } from '../llm/providers/list-models.ts'
+import type { ListedModel } from '../llm/providers/model-lists.ts'
+import { type FoundProvider, lockProvider, requireProvider } from './read.ts'
+import { keyOf } from './stored-key.ts'
+
+/** Syncs of one process at a time: each holds a list of some MiB. */
+const atOnce = pLimit(4)
+const MAX_WAITING = 20
+
+/**
+ * Brings the discovered models of a provider up to date with the provider's own list. Throws `not_found`,
+ * `bad_gateway` with the provider's reason, `conflict` beyond the quota, and `too_many` when many are running.
+ */
+export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<SyncModelsResponse> {
+  const found = await requireProvider(deps, actor, id)
+  if (atOnce.pendingCount >= MAX_WAITING) throw tooMany('Many providers are being synced; try again soon', 10)
+  return atOnce(async () => {
+    const listed = await readList(deps, actor, found)
+    return listed === 'not_supported' ? { status: listed } : record(deps, actor, found, listed)
+  })
+}
+
+async function readList(deps: Deps, { organizationId }: Actor, { provider }: FoundProvider) {
+  try {
+    return await listModels({
+      type: provider.type,
+      baseUrl: provider.baseUrl,
+      apiKey: keyOf(deps, organizationId, provider),
+      providerName: provider.name,
+      fetch: deps.models.fetchOf(provider),
+    })
+  } catch (error) {
+    throw error instanceof ModelError ? badGateway(error.message) : error
+  }
+}
+
+const record = (
+  deps: Deps,
+  actor: Actor,
+  found: FoundProvider,
+  listed: ListedModel[],
+): Promise<Extract<SyncModelsResponse, { status: 'success' }>> =>
+  deps.db.$transaction(async (tx) => {
+    await lockProvider(tx, actor, found)
+    const own = found.predefined?.models.map(({ name }) => name) ?? []
+    const discovered = listed.filter(({ name }) => !own.includes(name))
+    const { created, updated } = await insertListed(tx, actor, found.provider.id, discovered)
+    const stale = await markStale(tx, actor, found.provider.id, discovered)
+    await requireWithinQuota(deps, tx, actor, found.provider.id)
+    const where = { organizationId_id: { organizationId: actor.organizationId, id: found.provider.id } }
+    await tx.llmProvider.update({ where, data: { lastSyncedAt: new Date() } })
+    return { status: 'success', created, updated, stale }
+  })
+
+/** Inserts the models that are new. Of those that are there only `is_stale` changes: the rest may have been edited. */
+async function insertListed(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Actor,
+  providerId: string,
+  listed: ListedModel[],
+): Promise<{ created: number; updated: number }> {
+  const ids = listed.map(() => newUuid())
+  const names = listed.map(({ name }) => name)
+  const displayNames = listed.map(({ displayName }) => displayName)
+  const [counts] = await tx.$queryRaw<{ created: number; updated: number }[]>`
+    WITH written AS (
+      INSERT INTO llm_models (id, organization_id, provider_id, name, display_name, source, updated_at)
+      SELECT listed.id, ${organizationId}::uuid, ${providerId}::uuid, listed.name, listed.display_name, 'discovered', now()
+      FROM unnest(${ids}::uuid[], ${names}::text[], ${displayNames}::text[]) AS listed (id, name, display_name)
+      ON CONFLICT (organization_id, provider_id, name)
+        DO UPDATE SET is_stale = false, updated_at = CASE WHEN llm_models.is_stale THEN now() ELSE llm_models.updated_at END
+      RETURNING xmax = 0 AS is_new
+    )
+    SELECT (count(*) FILTER (WHERE is_new))::int AS created, (count(*) FILTER (WHERE NOT is_new))::int AS updated FROM written`
+  return counts ?? { created: 0, updated: 0 }
+}
+
+async function markStale(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Actor,
+  providerId: string,
+  listed: ListedModel[],
+): Promise<number> {
+  return tx.$executeRaw`
+    UPDATE llm_models SET is_stale = true, updated_at = now()
+    WHERE organization_id = ${organizationId}::uuid AND provider_id = ${providerId}::uuid
+      AND source = 'discovered' AND NOT is_stale AND NOT name = ANY (${listed.map(({ name }) => name)}::text[])`
+}
+
+/** Throws `conflict` when a provider has more models than it may have. */
+export async function requireWithinQuota(
+  { quotas }: Deps,
+  tx: Prisma.TransactionClient,
+  { organizationId }: Actor,
+  providerId: string,
+): Promise<void> {
+  const count = await tx.llmModel.count({ where: { organizationId, providerId } })
+  if (count <= quotas.llmModels) return
+  throw conflict(`A provider has at most ${quotas.llmModels} models; delete some of this one's first`)
+}

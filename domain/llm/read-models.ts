@@ -1,0 +1,27 @@
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import type { CatalogueModel } from './catalogue.ts'
+import { chooseModel, findModel, type Stored, storedSql } from './choose.ts'
+
+const NOTHING: Stored = { defaultModelId: null, models: null, providers: null }
+
+/** Reads a model of the organization. Undefined when it has none with this id. */
+export async function readModel(
+  deps: Deps,
+  organizationId: string,
+  modelId: string,
+): Promise<CatalogueModel | undefined> {
+  return findModel(deps.models.predefined, await readStored(deps, organizationId, [modelId]), modelId)
+}
+
+/** Reads the id of the model that serves a turn which names none. Undefined when every such model is disabled. */
+export async function readDefaultModelId(deps: Deps, organizationId: string): Promise<string | undefined> {
+  return chooseModel(deps.models.predefined, await readStored(deps, organizationId, []))?.id
+}
+
+async function readStored(deps: Deps, organizationId: string, ids: string[]): Promise<Stored> {
+  const wanted = ids.map((id) => Prisma.sql`${id}::uuid`)
+  const rows = await deps.db.$queryRaw<{ stored: Stored }[]>`
+    SELECT ${storedSql(deps.models.predefined, wanted)} AS stored FROM organizations o WHERE o.id = ${organizationId}::uuid`
+  return rows[0]?.stored ?? NOTHING
+}

@@ -1,0 +1,35 @@
+import type { Deps } from '../../domain/deps.ts'
+import { predefinedProviders } from '../../domain/llm/predefined.ts'
+import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
+import type { Config } from '../config.ts'
+
+/** Largest answer of a provider. Far above the longest text that a turn accepts. */
+const MAX_BYTES = 64 * 1024 * 1024
+/** Time beyond the limit of a turn's own, so that a silent model is reported by the turn. */
+const MARGIN_MS = 10_000
+
+/** Builds the predefined providers, and the connections to all providers. */
+export function createModels(config: Config): { models: Deps['models']; close: () => Promise<void> } {
+  const silenceMs = config.LLM_IDLE_TIMEOUT_SECS * 1000 + MARGIN_MS
+  const limits = { headersTimeoutMs: silenceMs, idleTimeoutMs: silenceMs, maxBytes: MAX_BYTES }
+  // Whoever starts the service may use a provider on a private network. Two agents share no connection.
+  const trusted = createGuardedFetch({ ...limits, allowPrivateNetwork: true })
+  const checked = createGuardedFetch({ ...limits, allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
+  return {
+    models: {
+      predefined: predefinedProviders({
+        openaiApiKey: config.DEFAULT_OPENAI_API_KEY,
+        openaiBaseUrl: config.DEFAULT_OPENAI_BASE_URL,
+        openaiModel: config.DEFAULT_OPENAI_MODEL,
+        anthropicApiKey: config.DEFAULT_ANTHROPIC_API_KEY,
+        anthropicModel: config.DEFAULT_ANTHROPIC_MODEL,
+        geminiApiKey: config.DEFAULT_GEMINI_API_KEY,
+        geminiModel: config.DEFAULT_GEMINI_MODEL,
+      }),
+      fetchOf: ({ isPredefined }) => (isPredefined ? trusted.fetch : checked.fetch),
+    },
+    close: async () => {
+      await Promise.allSettled([trusted.close(), checked.close()])
+    },
+  }
+}
