@@ -7,6 +7,7 @@ import { connectPostgres } from '../../platform/postgres.ts'
 import { createSecrets } from '../../platform/secrets.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import { cloneDatabase } from './database.ts'
+import { PATIENCE_MS } from './http.ts'
 
 /** Made-up key, as a variable has it. */
 export const keyText = (name: string): string => createHash('sha256').update(`secrets key ${name}`).digest('hex')
@@ -52,11 +53,13 @@ export async function createSecretsDatabase(): Promise<SecretsDatabase> {
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 export type Program = { kill(): void; ended: Promise<Ended> }
 
-/** Runs a program of the repository, as the image does, until it ends by itself. */
+/** Runs a program of the repository, as the image does, until it ends by itself, or is killed because it does not. */
 export function runProgram(file: string, environment: Record<string, string>): Program {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: PATIENCE_MS,
+    killSignal: 'SIGKILL',
   })
   const texts = { stdout: '', stderr: '' }
   child.stdout.on('data', (chunk) => (texts.stdout += chunk))
