@@ -9,8 +9,8 @@ type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'images'>
 type LinkedImage = Extract<ContentPart, { type: 'image' }> & { url: string }
 
 const MAX_AT_ONCE = 4
-/** Size limit of the images of one call together. */
-const MAX_TOTAL_BYTES = 64 * 1024 * 1024
+/** Size limit of the images of one call together: about what providers take in one request. */
+const MAX_TOTAL_BYTES = 32 * 1024 * 1024
 /** Time after which no further image is begun. */
 const TOTAL_TIMEOUT_MS = 60_000
 

@@ -73,6 +73,7 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const { email, password, refreshToken, headers } = user
   const idempotent = { ...headers, 'Idempotency-Key': 'once' }
   const agent = { name: TEXT, system_prompt: TEXT }
+  const keyed = { name: TEXT, provider_type: 'openai', api_key: 'sk-x' }
   return [
     ['users', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
     ['members', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
@@ -85,6 +86,8 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['invitations', () => post(invitations, { role: 'member' }, headers)],
     ['idempotency_keys', () => post(invitations, { role: 'member' }, { ...headers, 'Idempotency-Key': 'invited' })],
     ['members', () => post('/v1/orgs/join', { token }, invited.headers)],
+    ['llm_providers', () => post('/v1/llm-providers', keyed, own.headers)],
+    ['idempotency_keys', () => post('/v1/llm-providers', keyed, { ...own.headers, 'Idempotency-Key': 'keyed' })],
     ['agents', () => post('/v1/agents', agent, headers)],
     ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
     ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],

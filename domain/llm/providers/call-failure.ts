@@ -2,13 +2,13 @@ import { AISDKError, APICallError, UnsupportedFunctionalityError } from '@ai-sdk
 import { z } from 'zod'
 import { ModelError } from '../model.ts'
 import { clean, isRetryableStatus, statusError } from '../provider-failure.ts'
+import { causesOf, connectionError } from './connection-failure.ts'
 import type { ExplicitSettings } from './protocol.ts'
 
 export type Provider = Pick<ExplicitSettings, 'providerName' | 'apiKey' | 'baseUrl'>
 
 /** Length up to which the body of an error is searched for its reason. */
 const MAX_BODY_LENGTH = 100_000
-const MAX_CAUSES = 5
 
 /**
  * Converts anything that the SDK throws into a `ModelError`. The SDK's error is not kept as its cause: it contains the
@@ -58,15 +58,17 @@ const Reason = z
   ])
   .catch('')
 
-/** Reads the reason from an error's body in one of the forms that compatible servers use, else its status text. */
-function reasonOf({ message, responseBody = '' }: APICallError): string {
-  if (responseBody.length > MAX_BODY_LENGTH) return message
+const reasonOf = ({ message, responseBody = '' }: APICallError): string => readReason(responseBody) || message
+
+/** Reads the reason from an error's body in one of the forms that compatible servers use. Returns '' without one. */
+export function readReason(responseBody: string): string {
+  if (responseBody.length > MAX_BODY_LENGTH) return ''
   try {
     const body: unknown = JSON.parse(responseBody)
     // Google's endpoint for OpenAI's clients sends a list.
-    return Reason.parse(Array.isArray(body) ? body[0] : body).trim() || message
+    return Reason.parse(Array.isArray(body) ? body[0] : body).trim()
   } catch {
-    return message
+    return ''
   }
 }
 
@@ -92,43 +94,6 @@ export function toStreamedError(error: unknown, provider: Provider): ModelError 
     status,
     retryable: status === undefined || isRetryableStatus(status),
   })
-}
-
-/** Sentences for the codes of Node.js, OpenSSL, undici and zlib. Their own messages contain addresses and jargon. */
-const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string) => string][] = [
-  [/^ECONNREFUSED$/, (name) => `${name} refused the connection. Is its base URL right, and does it run?`],
-  [/^(ENOTFOUND|EAI_\w+)$/, (name) => `The address of ${name} was not found. Is its base URL right?`],
-  [/^(ETIMEDOUT|UND_ERR_\w+_TIMEOUT)$/, (name) => `${name} did not answer in time.`],
-  [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)$/, (name) => `${name} cannot be reached over the network.`],
-  [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, (name) => `The connection to ${name} broke off.`],
-  [/^(HPE_|HTTPParserError$)/, (name) => `${name} sent an answer that is not HTTP. Is its base URL right?`],
-  [/CERT|SELF_SIGNED|VERIFY|^ERR_TLS_/, (name) => `The certificate of ${name} is not trusted.`],
-  [/^(EPROTO|ERR_SSL_)/, (name) => `No secure connection to ${name} could be made.`],
-  [/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD)/, (name) => `${name} sent an answer that cannot be read.`],
-]
-
-function connectionError(error: unknown, providerName: string): ModelError {
-  const marks = marksOf(error)
-  const known = CONNECTION_FAILURES.find(([codes]) => marks.some((mark) => codes.test(mark)))
-  const message = known?.[1](providerName) ?? `The connection to ${providerName} failed.`
-  return new ModelError(message, { retryable: true })
-}
-
-/** Returns the codes and names of an error and its causes. undici's parser of HTTP gives no code for every fault. */
-const marksOf = (error: unknown): string[] =>
-  causesOf(error)
-    .flatMap((cause) => ['code' in cause && cause.code, 'name' in cause && cause.name])
-    .filter((mark) => typeof mark === 'string')
-
-/** Returns an error and its causes, outermost first. */
-function causesOf(error: unknown): object[] {
-  const causes: object[] = []
-  let current = error
-  while (typeof current === 'object' && current !== null && causes.length < MAX_CAUSES) {
-    causes.push(current)
-    current = 'cause' in current ? current.cause : undefined
-  }
-  return causes
 }
 
 /** Reads the delay in ms from `retry-after-ms` (OpenAI) or `Retry-After`, seconds or HTTP date (RFC 9110, 10.2.3). */

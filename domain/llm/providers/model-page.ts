@@ -1,8 +1,8 @@
 import { createJsonScan } from '../../../lib/json-scan.ts'
-import { OutgoingError } from '../../../lib/outgoing/outgoing-error.ts'
 import { ModelError } from '../model.ts'
-import { toModelFailure } from '../outgoing-failure.ts'
 import { statusError } from '../provider-failure.ts'
+import { readReason } from './call-failure.ts'
+import { connectionError } from './connection-failure.ts'
 import { isObject, type ModelList, type ModelPage } from './model-lists.ts'
 
 export type ListSource = {
@@ -93,18 +93,9 @@ function parse(body: Buffer): unknown {
 
 async function refusal(response: Response, source: ListSource): Promise<ModelError> {
   const body = await readBody(response, source, MAX_REASON_BYTES)
-  const json = body === undefined ? undefined : parse(body)
-  const reason = reasonIn(Array.isArray(json) ? json[0] : json) ?? response.statusText
+  const reason = readReason(body?.toString() ?? '') || response.statusText
   const { providerName, apiKey = '' } = source
   return statusError({ providerName, apiKey, status: response.status, reason })
-}
-
-/** Finds the reason in the forms that providers use: `error.message`, `error`, `message` or `detail`. */
-function reasonIn(json: unknown): string | undefined {
-  if (!isObject(json)) return undefined
-  const { error, message, detail } = json
-  const reasons = [isObject(error) ? error.message : error, message, detail]
-  return reasons.filter((reason) => typeof reason === 'string').find((reason) => reason.trim() !== '')
 }
 
 const noList = ({ providerName }: ListSource) =>
@@ -112,10 +103,7 @@ const noList = ({ providerName }: ListSource) =>
     retryable: false,
   })
 
-/** Converts an error of `fetch`. The error itself is not kept: it may quote a header. */
 function connectionFailure(error: unknown, { providerName, signal }: ListSource): ModelError {
   signal.throwIfAborted()
-  const cause = error instanceof TypeError ? error.cause : error
-  if (cause instanceof OutgoingError) return toModelFailure(cause)
-  return new ModelError(`The connection to ${providerName} failed.`, { retryable: true })
+  return connectionError(error, providerName)
 }

@@ -189,10 +189,10 @@ it('lets in the newest images that fit together, and names the others', async ()
     messageOf('user', ...urls.slice(6).map((url) => link(server.url + url))),
   ])
   const parts = loaded.flatMap(({ content }) => content)
-  expect(parts.map(({ type }) => type)).toEqual([...Array(8).fill('text'), ...Array(4).fill('image')])
+  expect(parts.map(({ type }) => type)).toEqual([...Array(10).fill('text'), ...Array(2).fill('image')])
   expect(parts[0]).toEqual(missing('The images of this conversation are too many or too large together.'))
-  // Five large images reach the limit; three more and the small one may have been begun by then.
-  expect(server.requests.length).toBeLessThanOrEqual(9)
+  // Three large images reach the limit; three more and the small one may have been begun by then.
+  expect(server.requests.length).toBeLessThanOrEqual(7)
 })
 
 it('begins no image after a minute', async () => {

@@ -278,7 +278,7 @@ describe('an error', () => {
     const free = await startWebServer(() => {})
     await free.stop()
     expect(await failure('openai', { baseUrl: free.url })).toMatchObject({
-      message: 'The connection to Acme failed.',
+      message: 'Acme refused the connection. Is its base URL right, and does it run?',
       retryable: true,
       cause: undefined,
     })
