@@ -1,48 +1,30 @@
 import type { CurrentUser } from '../contract/auth.ts'
 import type { User } from '../contract/users.ts'
 import { containsText } from '../lib/contains-text.ts'
-import type { Member, Prisma, User as UserRow } from '../prisma/generated/client.ts'
+import type { Prisma } from '../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
 import { toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
-import { joinedBefore, visibleMembers } from './members/select.ts'
+import type { MemberRow } from './members/present.ts'
+import { readMembers } from './members/select.ts'
 
 const USERS_AT_ONCE = 100
 /** Maximum number of organizations in the answer of `me`; GET /v1/orgs lists all. */
 const MAX_ORGANIZATIONS = 1000
 
-type MemberRow = Member & { user: UserRow }
-
 /**
  * Lists the organization's users, newest member first. `search` selects those that contain it in their name or e-mail.
  */
-export const listUsers = (deps: Deps, actor: Actor, search?: string): Pages<User> =>
+export const listUsers = (deps: Deps, { organizationId }: Actor, search?: string): Pages<User> =>
   pages({
     atOnce: USERS_AT_ONCE,
-    read: async (place: Place<MemberRow>) => {
-      const rows = await readMembers(deps, actor, search, place)
-      return { rows, hasMore: rows.length === place.take }
-    },
+    read: (place: Place<MemberRow>) => readMembers(deps, organizationId, place, isFound(search)),
     present: (rows) => rows.map(presentUser),
   })
 
-function readMembers(
-  deps: Deps,
-  actor: Actor,
-  search: string | undefined,
-  { after, take }: Place<MemberRow>,
-): Promise<MemberRow[]> {
-  const found: Prisma.MemberWhereInput =
-    search === undefined ? {} : { user: { OR: [{ name: containsText(search) }, { email: containsText(search) }] } }
-  const older = after === undefined ? {} : joinedBefore(after)
-  return deps.db.member.findMany({
-    where: { organizationId: actor.organizationId, AND: [found, older, visibleMembers(deps)] },
-    include: { user: true },
-    orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
-    take,
-  })
-}
+const isFound = (search: string | undefined): Prisma.MemberWhereInput =>
+  search === undefined ? {} : { user: { OR: [{ name: containsText(search) }, { email: containsText(search) }] } }
 
 /** Returns the caller and their organizations. */
 export async function getCurrentUser(

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../contract/auth.ts'
 import type { ApiKeyId } from '../../contract/ids.ts'
 import type { ApiKey as ApiKeyRow, Prisma } from '../../prisma/generated/client.ts'
@@ -9,6 +9,7 @@ import { conflict, invalid, notFound } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import type { All } from '../lists.ts'
+import { deriveToken, hashToken } from './derived-token.ts'
 import { requireOpenLogin } from './log-in.ts'
 
 /** Number of keys that a user may have in one organization. */
@@ -16,10 +17,6 @@ const MAX_API_KEYS = 100
 const SHOWN_CHARACTERS = 'ask_'.length + 8
 
 export const API_KEY = /^ask_[0-9a-f]{64}$/
-
-/** Hashes a key as the database stores it. The key itself is stored nowhere. */
-export const hashApiKey = (key: string): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(createHash('sha256').update(key).digest())
 
 /** Returns the caller's keys in the organization, newest first. */
 export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor): Promise<All<ApiKey>> {
@@ -56,7 +53,7 @@ export async function createApiKey(
         name,
         scopes: scopes ?? [],
         prefix: key.slice(0, SHOWN_CHARACTERS),
-        hash: hashApiKey(key),
+        hash: hashToken(key),
         expiresAt: expires_in_days ? new Date(Date.now() + expires_in_days * 24 * 60 * 60 * 1000) : null,
       }),
   })
@@ -88,12 +85,7 @@ const insertApiKey = (
     return row
   })
 
-/**
- * Derives a key from its random seed. The seed of a repeatable request is kept as long as the request may be repeated;
- * the key itself never is.
- */
-const keyOf = ({ auth }: Deps, seed: string): string =>
-  `ask_${createHmac('sha256', auth.apiKeySecret).update(seed).digest('hex')}`
+const keyOf = (deps: Deps, seed: string): string => deriveToken(deps, 'ask', seed)
 
 /** Presents a key to the request that created it. Throws `conflict` when the secret has changed since. */
 export function presentMade(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedApiKey {

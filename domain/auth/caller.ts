@@ -3,7 +3,8 @@ import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
-import { API_KEY, hashApiKey } from './api-keys.ts'
+import { API_KEY } from './api-keys.ts'
+import { hashToken } from './derived-token.ts'
 import { onlyEmail } from './settings.ts'
 
 /**
@@ -107,7 +108,7 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
     FROM api_keys key
     JOIN members member ON member.user_id = key.user_id AND member.organization_id = key.organization_id
     JOIN users ON users.id = key.user_id
-    WHERE key.hash = ${hashApiKey(key)} AND coalesce(key.expires_at > now(), true)
+    WHERE key.hash = ${hashToken(key)} AND coalesce(key.expires_at > now(), true)
       -- Of a time in which everybody could make one.
       AND key.user_id <> ${ANONYMOUS_USER_UUID}::uuid
       AND (${only}::text IS NULL OR users.email = ${only}::text)`

@@ -3,6 +3,7 @@ import type { OrganizationId } from '../../contract/ids.ts'
 import { type CreateInvitationRequest, INVITATION_SECONDS } from '../../contract/invitations.ts'
 import type { Invitation as InvitationRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { hashToken } from '../auth/derived-token.ts'
 import { requireOpenLogin } from '../auth/log-in.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
@@ -13,7 +14,7 @@ import { lockMembers } from '../members/lock.ts'
 import { mayManage } from '../members/roles.ts'
 import { requireMember } from '../organizations.ts'
 import { presentInvitation } from './present.ts'
-import { hashToken, type MadeInvitation, tokenOf } from './token.ts'
+import { type MadeInvitation, tokenOf } from './token.ts'
 
 /** Number of invitations that may be pending in an organization. */
 const MAX_PENDING = 100

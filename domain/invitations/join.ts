@@ -1,11 +1,12 @@
 import type { JoinedOrganization, JoinRequest } from '../../contract/invitations.ts'
 import type { Invitation as InvitationRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { hashToken } from '../auth/derived-token.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, notFound } from '../errors.ts'
 import { lockMembers } from '../members/lock.ts'
 import { presentOrganization } from '../organizations.ts'
-import { hashToken, INVITATION_TOKEN } from './token.ts'
+import { INVITATION_TOKEN } from './token.ts'
 
 /** Number of organizations that a user may join. */
 const MAX_MEMBERSHIPS = 1000

@@ -1,17 +1,12 @@
-import { createHash, createHmac } from 'node:crypto'
 import type { CreatedInvitation, Invitation } from '../../contract/invitations.ts'
+import { deriveToken, hashToken } from '../auth/derived-token.ts'
 import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
 
 export const INVITATION_TOKEN = /^inv_[0-9a-f]{64}$/
 
-/** Hashes a token as the database stores it. The token itself is stored nowhere. */
-export const hashToken = (token: string): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(createHash('sha256').update(token).digest())
-
 /** Derives a token from its seed, as an API key is, and never equal to one. */
-export const tokenOf = ({ auth }: Deps, seed: string): string =>
-  `inv_${createHmac('sha256', auth.apiKeySecret).update(`invitation ${seed}`).digest('hex')}`
+export const tokenOf = (deps: Deps, seed: string): string => deriveToken(deps, 'inv', `invitation ${seed}`)
 
 /** A created invitation, with the seed of its token and, in hex, the hash by which the derived one is checked. */
 export type MadeInvitation = { invitation: Invitation; seed: string; hash: string }

@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireMember } from '../organizations.ts'
 import { type MemberRow, presentMember } from './present.ts'
-import { joinedBefore, visibleMembers } from './select.ts'
+import { readMembers } from './select.ts'
 
 const MEMBERS_AT_ONCE = 100
 
@@ -20,16 +20,7 @@ export async function listMembers(
   return pages({
     ...part,
     atOnce: MEMBERS_AT_ONCE,
-    read: async ({ after, skip, take }: Place<MemberRow>) => {
-      const rows = await deps.db.member.findMany({
-        where: { organizationId, AND: [visibleMembers(deps), after === undefined ? {} : joinedBefore(after)] },
-        include: { user: true },
-        orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
-        skip,
-        take,
-      })
-      return { rows, hasMore: rows.length === take }
-    },
+    read: (place: Place<MemberRow>) => readMembers(deps, organizationId, place),
     present: (rows) => rows.map(presentMember),
   })
 }
