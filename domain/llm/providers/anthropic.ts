@@ -11,11 +11,16 @@ export function anthropic(settings: ExplicitSettings): Protocol {
     images: 'in_tool_results',
     optionsKey: 'anthropic',
     returnedFields: { thinking: ['signature', 'redactedData'], text: [], tool_call: [] },
-    toCall: (call, effort) => ({
-      ...call,
-      ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
-      ...toLimits(settings, effort),
-    }),
+    toCall: (call, effort) => {
+      const { thinking, ...limits } = toLimits(settings, effort)
+      return {
+        ...call,
+        ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
+        ...limits,
+        // Arguments of tools are not streamed. If they arrive eagerly, they may be no JSON.
+        providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
+      }
+    },
   }
 }
 
@@ -39,21 +44,15 @@ const IS_KNOWN = /claude-(?!instant|v?[123]\b)/
  * for thinking to the limit and exceed what the model takes.
  */
 function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort | undefined) {
-  const withoutEagerInput = (thinking: object) => ({
-    // Arguments of tools are not streamed. If they arrive eagerly, they may be no JSON.
-    providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
-  })
-  if (IS_KNOWN.test(model)) {
-    return { maxOutputTokens, ...(effort === undefined ? {} : { reasoning: effort }), ...withoutEagerInput({}) }
-  }
+  if (IS_KNOWN.test(model)) return { maxOutputTokens, reasoning: effort }
   const limit = maxOutputTokens ?? DEFAULT_MAX_TOKENS
-  if (effort === undefined) return { maxOutputTokens: limit, ...withoutEagerInput({}) }
-  if (effort === 'none') return { maxOutputTokens: limit, ...withoutEagerInput({ thinking: { type: 'disabled' } }) }
+  if (effort === undefined) return { maxOutputTokens: limit }
+  if (effort === 'none') return { maxOutputTokens: limit, thinking: { thinking: { type: 'disabled' } } }
   const budgetTokens = Math.max(MIN_THINKING_TOKENS, Math.round(limit * THINKING_SHARES[effort]))
   // The SDK adds the budget to the limit again.
   return {
     maxOutputTokens: Math.max(1, limit - budgetTokens),
-    ...withoutEagerInput({ thinking: { type: 'enabled', budgetTokens } }),
+    thinking: { thinking: { type: 'enabled', budgetTokens } },
   }
 }
 

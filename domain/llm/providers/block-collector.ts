@@ -15,7 +15,7 @@ export type BlockCollector = ReturnType<typeof createBlockCollector>
 /** Collects the blocks of one answer, with what the provider needs back. */
 export function createBlockCollector(protocol: Protocol) {
   const blocks: Block[] = []
-  const open = new Map<string, TextBlock>()
+  const blockById = new Map<string, TextBlock>()
   let callCount = 0
   let thinkingLength = 0
 
@@ -25,10 +25,9 @@ export function createBlockCollector(protocol: Protocol) {
   }
 
   function extend(type: TextBlock['type'], { id, delta = '', providerMetadata }: Piece): TextBlock {
-    const key = `${type} ${id}`
-    const block: TextBlock = open.get(key) ?? { type, length: 0 }
-    if (!open.has(key)) blocks.push(block)
-    open.set(key, block)
+    const block: TextBlock = blockById.get(id) ?? { type, length: 0 }
+    if (!blockById.has(id)) blocks.push(block)
+    blockById.set(id, block)
     block.length += delta.length
     note(block, providerMetadata)
     return block

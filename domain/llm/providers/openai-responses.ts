@@ -1,5 +1,4 @@
 import { createOpenAI } from '@ai-sdk/openai'
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
 
 /** Speaks OpenAI's Responses API. OpenAI stores nothing, so thinking comes as encrypted items, which are sent back. */
@@ -11,7 +10,6 @@ export function openaiResponses({ baseUrl, apiKey, model, fetch, isReasoning }: 
     returnedFields: { thinking: ['itemId', 'reasoningEncryptedContent'], text: ['phase'], tool_call: [] },
     toCall: (call, effort) => ({
       ...call,
-      tools: loosen(call.tools ?? []),
       ...(effort === undefined ? {} : { reasoning: effort }),
       providerOptions: { openai: { store: false, ...toReasoning(effort, isReasoning) } },
     }),
@@ -28,9 +26,4 @@ function toReasoning(effort: Effort | undefined, isReasoning: boolean | undefine
     ...(forceReasoning === undefined ? {} : { forceReasoning }),
     ...(effort === undefined ? {} : { reasoningSummary: effort === 'none' ? null : 'auto' }),
   }
-}
-
-/** Makes schemas not strict. Strict ones, the API's default, require every parameter, also those meant to be optional. */
-function loosen(tools: NonNullable<LanguageModelV4CallOptions['tools']>): typeof tools {
-  return tools.map((tool) => (tool.type === 'function' ? { ...tool, strict: false } : tool))
 }

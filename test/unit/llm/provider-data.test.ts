@@ -176,7 +176,7 @@ describe('thinking', () => {
       'of the same call twice',
       ({ message, data }) => ({
         message,
-        data: { ...data, blocks: [...data.blocks.slice(0, -1), { type: 'tool_call', index: 0 }] },
+        data: { ...data, blocks: [...data.blocks, { type: 'tool_call', index: 0 }] },
       }),
     ],
     ['of fewer calls', ({ message, data }) => ({ message, data: { ...data, blocks: data.blocks.slice(0, -1) } })],

@@ -93,18 +93,21 @@ describe('an answer that breaks', () => {
     },
   )
 
-  it.each(PROTOCOLS)(
-    'at $type by an error at once is retryable, and ends the request',
-    async ({ type, overloaded }) => {
-      const { failure } = await askFor(type, {
-        status: 200,
-        headers: STREAM,
-        body: `data: ${JSON.stringify(overloaded)}\n\n`,
-      })
-      expect(failure).toMatchObject({ retryable: true, status: type === 'anthropic' ? 529 : 503 })
-      expect(failure.message).toMatch(/^Acme (answered 5\d\d|broke off its answer): Overloaded$/)
-    },
-  )
+  it.each(PROTOCOLS)('at $type by an error at once is retryable', async ({ type, overloaded }) => {
+    const { failure } = await askFor(type, {
+      status: 200,
+      headers: STREAM,
+      body: `data: ${JSON.stringify(overloaded)}\n\n`,
+    })
+    expect(failure).toMatchObject({ retryable: true, status: type === 'anthropic' ? 529 : 503 })
+    expect(failure.message).toMatch(/^Acme (answered 5\d\d|broke off its answer): Overloaded$/)
+  })
+
+  it.each(PROTOCOLS)('at $type by an error before any text ends the request', async ({ type, overloaded }) => {
+    const { fake, failure } = await askFor(type, { chunks: [overloaded], end: 'stalled' })
+    expect(failure).toMatchObject({ retryable: true, status: type === 'anthropic' ? 529 : 503 })
+    expect(await fake.requests[0]?.closed).toBe('hung_up')
+  })
 
   it('at openai by a failed response says why', async () => {
     const error = { code: 'server_error', message: 'it broke' }
