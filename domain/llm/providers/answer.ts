@@ -1,10 +1,11 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ModelPart, ModelToolCall } from '../model.ts'
 import { parseToolArguments } from '../tool-arguments.ts'
-import { type BlockCollector, createBlockCollector } from './block-collector.ts'
 import { cutOff, toStreamedError } from './call-failure.ts'
+import { type Collected, collectPart, lastSignature, nothingCollected } from './collect-blocks.ts'
 import { refuseFailedFinish, toFinish } from './finish.ts'
 import type { ExplicitSettings, Protocol } from './protocol.ts'
+import { toProviderData } from './provider-data.ts'
 
 /** Converts the parts of one answer, up to its finish. Throws if the stream ends without one. */
 export async function* readAnswer(
@@ -12,7 +13,7 @@ export async function* readAnswer(
   protocol: Protocol,
   settings: ExplicitSettings,
 ): AsyncIterable<ModelPart> {
-  const collector = createBlockCollector(protocol)
+  const collected = nothingCollected()
   // Held back until the finish: the SDK also reports a partial call that a cut-off stream left behind.
   const calls: ModelToolCall[] = []
   let responseId: string | undefined
@@ -24,28 +25,25 @@ export async function* readAnswer(
     if (part.type === 'tool-call') calls.push(toToolCall(part))
     if (part.type === 'finish') {
       refuseFailedFinish(part, { isEmpty: !hasText && calls.length === 0 }, settings)
-      yield* toSignature(collector)
+      yield* toSignature(collected, protocol)
       for (const call of calls) yield { type: 'tool_call', call }
-      yield { ...toFinish(part), responseId, providerData: collector.toData(settings.source) }
+      yield { ...toFinish(part), responseId, providerData: toProviderData(settings.source, collected.blocks) }
       return
     }
-    yield* toDeltas(part, collector, protocol)
+    yield* toDeltas(part, collected, protocol)
   }
   throw cutOff(settings)
 }
 
-function* toDeltas(
-  part: LanguageModelV4StreamPart,
-  collector: BlockCollector,
-  { readThinking }: Protocol,
-): Iterable<ModelPart> {
-  const thinking = collector.add(part) + (part.type === 'raw' ? (readThinking?.(part.rawValue) ?? '') : '')
+function* toDeltas(part: LanguageModelV4StreamPart, collected: Collected, protocol: Protocol): Iterable<ModelPart> {
+  const raw = part.type === 'raw' ? protocol.readThinking?.(part.rawValue) : undefined
+  const thinking = raw ?? collectPart(collected, part, protocol)
   if (thinking !== '') yield { type: 'thinking', delta: thinking }
   if (part.type === 'text-delta' && part.delta !== '') yield { type: 'text', delta: part.delta }
 }
 
-function* toSignature(collector: BlockCollector): Iterable<ModelPart> {
-  const signature = collector.signature()
+function* toSignature(collected: Collected, protocol: Protocol): Iterable<ModelPart> {
+  const signature = lastSignature(collected, protocol)
   if (signature !== undefined) yield { type: 'thinking_signature', signature }
 }
 

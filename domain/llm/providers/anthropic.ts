@@ -58,8 +58,8 @@ function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort |
 
 const CACHE_POINT: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 /**
- * Number of the user's turns whose end is a cache point. The last one is for the next call. The one before it was the last of
- * the previous call, and a search for cached prefixes does not look further back than 20 blocks.
+ * Number of the user's turns whose end is a cache point. The last one is for the next call. The one before it was the
+ * last of the previous call: the search for cached prefixes looks back 20 blocks at most.
  */
 const CACHED_TURNS = 2
 

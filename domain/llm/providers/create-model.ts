@@ -1,5 +1,6 @@
 import type { Model } from '../model.ts'
 import { anthropic } from './anthropic.ts'
+import { boundedFetch } from './bounded-fetch.ts'
 import { gemini } from './gemini.ts'
 import { openaiCompletions } from './openai-completions.ts'
 import { openaiResponses } from './openai-responses.ts'
@@ -31,7 +32,7 @@ export function createModel(settings: ModelSettings): Model {
     ...settings,
     baseUrl,
     apiKey,
-    fetch: apiKey === '' ? fetchWithoutKey(settings.fetch) : settings.fetch,
+    fetch: boundedFetch(apiKey === '' ? fetchWithoutKey(settings.fetch) : settings.fetch),
   }
   return streamModel(create(explicit), explicit)
 }

@@ -163,6 +163,22 @@ describe('a 200 that is no answer', () => {
   })
 })
 
+describe('an answer without an end', () => {
+  const megabyte = 'x'.repeat(1024 * 1024)
+  it.each<[ModelSettings['type'], string, string]>([
+    ...TYPES.map((type): [ModelSettings['type'], string, string] => [type, 'in one line', `data: ${megabyte}`]),
+    ['gemini', 'in many lines', `data: ${megabyte}\n`],
+  ])(
+    'of %s, %s, is refused',
+    async (type, _form, endless) => {
+      const { fake, failure } = await askFor(type, { endless })
+      expect(failure).toMatchObject({ retryable: false, message: 'The answer of the model is too long.' })
+      expect(await fake.requests[0]?.closed).toBe('hung_up')
+    },
+    20_000,
+  )
+})
+
 describe('a blocked answer', () => {
   it.each<[ModelSettings['type'], string]>([
     ['openai', 'content_filter'],
@@ -209,7 +225,9 @@ describe('an abort', () => {
     const controller = new AbortController()
     const { fake, model } = await start(type, [answer])
     const asked = ask(model, { messages: [userSays('Hi')], signal: controller.signal })
-    while (fake.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    const isOver = asked.then(() => true)
+    const later = () => new Promise<boolean>((resolve) => setImmediate(() => resolve(false)))
+    while (fake.requests.length === 0 && !(await Promise.race([isOver, later()]))) {}
     controller.abort(reason)
     expect((await asked).error).toBe(reason)
     expect(await fake.requests[0]?.closed).toBe('hung_up')
