@@ -25,9 +25,10 @@ export async function* readAnswer(
     if (part.type === 'tool-call') calls.push(toToolCall(part))
     if (part.type === 'finish') {
       refuseFailedFinish(part, { isEmpty: !hasText && calls.length === 0 }, settings)
-      yield* toSignature(collected, protocol)
+      const providerData = toProviderData(settings.source, collected.blocks)
+      if (providerData !== undefined) yield* toSignature(collected, protocol)
       for (const call of calls) yield { type: 'tool_call', call }
-      yield { ...toFinish(part), responseId, providerData: toProviderData(settings.source, collected.blocks) }
+      yield { ...toFinish(part), responseId, providerData }
       return
     }
     yield* toDeltas(part, collected, protocol)

@@ -31,10 +31,17 @@ export function pickOptions(
   return fields.length === 0 ? undefined : Options.parse({ [optionsKey]: Object.fromEntries(fields) })
 }
 
-/** Makes the data of an answer from its blocks, unless none of them has anything to give back. */
+/** Length in JSON up to which data is kept. Far above what vendors send, and small enough for an event. */
+const MAX_DATA_LENGTH = 2 * 1024 * 1024
+/** Matches escapes that Postgres does not take: NUL and, which JSON.stringify only writes for lone ones, surrogates. */
+const UNSTORABLE = /\\u(?:0000|d[89a-f])/
+
+/** Makes the data of an answer from its blocks, unless there is nothing to give back or nothing that can be stored. */
 export function toProviderData(source: string, blocks: Block[]): ProviderData | undefined {
   const whole = blocks.filter((block) => block.type === 'tool_call' || block.length > 0 || block.options !== undefined)
-  return whole.some(({ options }) => options !== undefined) ? { source, blocks: whole } : undefined
+  if (whole.every(({ options }) => options === undefined)) return undefined
+  const json = JSON.stringify(whole)
+  return json.length > MAX_DATA_LENGTH || UNSTORABLE.test(json) ? undefined : { source, blocks: whole }
 }
 
 /**

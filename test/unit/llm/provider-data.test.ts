@@ -209,6 +209,20 @@ describe('an answer', () => {
     },
   )
 
+  it.each([
+    ['is too long', 'x'.repeat(3 * 1024 * 1024)],
+    ['has a NUL', 'x\0x'],
+    ['has half a character', 'x\ud83dx'],
+  ])('leaves no data when it %s to be stored', async (_what, signature) => {
+    for (const type of TYPES) {
+      const fake = keep(await START[type]([{ blocks: [{ type: 'thinking', deltas: ['Hm.'], signature }] }]))
+      const model = modelOf({ type, model: protocolOf(type).model, baseUrl: fake.baseUrl })
+      const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'low' })
+      expect(asked).toMatchObject({ error: undefined, thinking: 'Hm.', finish: { providerData: undefined } })
+      expect(asked.parts.map((part) => part.type)).toEqual(['thinking', 'finish'])
+    }
+  })
+
   it('of openai_completions has thinking, which its requests have no place for', async () => {
     const { fake, model } = await start('openai_completions', [
       { thinking: ['Hm.'], text: ['Four.'] },
