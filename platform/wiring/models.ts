@@ -3,8 +3,8 @@ import { predefinedProviders } from '../../domain/llm/predefined.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import type { Config } from '../config.ts'
 
-/** Largest answer of a provider. Far above the longest text that a turn accepts. */
-const MAX_BYTES = 64 * 1024 * 1024
+/** Largest answer of a provider: some events for each token of the longest text that a turn accepts. */
+const MAX_BYTES = 256 * 1024 * 1024
 /** Time beyond the limit of a turn's own, so that a silent model is reported by the turn. */
 const MARGIN_MS = 10_000
 

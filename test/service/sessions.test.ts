@@ -40,6 +40,7 @@ describe('creating a session', () => {
       is_pinned: false,
       active_schedule_count: 0,
       usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_creation_tokens: 0 },
+      cost_usd: '0',
       created_at: expect.stringMatching(/Z$/),
       updated_at: body.created_at,
       started_at: null,

@@ -40,6 +40,7 @@ function* toDeltas(part: LanguageModelV4StreamPart, collected: Collected, protoc
   const raw = part.type === 'raw' ? protocol.readThinking?.(part.rawValue) : undefined
   const thinking = raw ?? collectPart(collected, part, protocol)
   if (thinking !== '') yield { type: 'thinking', delta: thinking }
+  if (part.type === 'tool-input-delta') yield { type: 'progress' }
   if (part.type === 'text-delta' && part.delta !== '') yield { type: 'text', delta: part.delta }
 }
 
