@@ -21,6 +21,10 @@ import type { ReasonOutcome, TurnErrorCode, TurnInput, TurnOutcome } from './mes
 const MAX_HISTORY_EVENTS = 2000
 /** Patch id. Without this patch a failed turn completes its workflow, as in older histories. */
 const FAILED_TURN_FAILS = 'failed-turn-fails'
+/** Patch id. Without this patch a workflow that finds its turn ended does not wait for the request to cancel it. */
+const ENDED_TURN_WAITS = 'ended-turn-waits'
+/** Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record. */
+const CANCEL_REQUEST_MS = 30_000
 
 /**
  * Runs one turn of a session. The workflow makes decisions and its activities do the work; only ids and outcomes
@@ -30,7 +34,11 @@ const FAILED_TURN_FAILS = 'failed-turn-fails'
  */
 export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
   const outcome = await runTurn(input, iteration)
-  if (outcome === 'ended') throw new CancelledFailure('the turn was cancelled, or its session deleted')
+  if (outcome === 'ended') {
+    // A workflow that nobody asked to cancel would be shown as failed.
+    if (patched(ENDED_TURN_WAITS)) await sleep(CANCEL_REQUEST_MS)
+    throw new CancelledFailure('the turn was cancelled, or its session deleted')
+  }
   return outcome
 }
 

@@ -14,6 +14,7 @@ import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { countOfSession, expectNone, expectSome, SESSION_COLUMNS, tablesWith } from '../support/tables.ts'
 import { withClient } from '../support/temporal.ts'
+import { waitForEvent } from '../support/turns.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -164,13 +165,17 @@ describe('deleting a session', () => {
 })
 
 describe('a deletion that was not finished', () => {
-  it('because Temporal was away is finished by the sweeper', async () => {
+  it.each([
+    ['waits for its client', { tool_calls: [{ name: 'ask', arguments: {} }] }, 'waitingfortoolresults'],
+    // Its workflow finds out by itself that the session is gone.
+    ['runs', endless, 'active'],
+  ])('because Temporal was away while its turn %s is finished by the sweeper', async (_, step, status) => {
     const { deps } = service.platform
-    const id = await createScriptedSession(service.url, [{ tool_calls: [{ name: 'ask', arguments: {} }] }], {
-      tools: [question],
-    })
-    await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
+    const id = await createScriptedSession(service.url, [step], { tools: [question] })
+    await ask('POST', `/${id}/messages`, textMessage('Hello'))
     const turnId = await turnOf(id)
+    await waitForEvent(service.url, id, 'output.message.started')
+    await waitFor(async () => (await ask('GET', `/${id}`)).body.status === status, `the session to be ${status}`)
     const { workflows } = deps
     deps.workflows = { ...workflows, cancelTurn: () => Promise.reject(new Error('away')) }
     expect((await ask('DELETE', `/${id}`)).status).toBe(204)
