@@ -12,7 +12,16 @@ export type Secrets = {
   decrypt: (bytes: Uint8Array, place: SecretPlace) => string
 }
 
-/** Error of a stored secret that this process cannot read. Never caused by a caller, and worth another attempt elsewhere. */
+/**
+ * Error of a stored secret that this process cannot read, which no caller has caused. A damaged one cannot be read by
+ * any process; others are worth another attempt elsewhere.
+ */
 export class UnreadableSecret extends Error {
   override name = 'UnreadableSecret'
+  readonly isDamaged: boolean
+
+  constructor(message: string, { isDamaged }: { isDamaged: boolean }) {
+    super(message)
+    this.isDamaged = isDamaged
+  }
 }

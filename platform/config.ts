@@ -42,6 +42,10 @@ const encryptionKey = z
 /** Address that login secrets are sent to, so plain http is allowed only on this machine. */
 const safeUrl = z.url({ protocol: /^https?$/ }).refine(isSafe, { error: 'must begin with https://, but for localhost' })
 
+const plainUrl = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => /^https?:\/\/[^@?#]+$/.test(url), { error: 'must have no query, fragment or user' })
+
 /** The environment variables. Defaults match what `npm start` and `npm run services` start. */
 const Variables = z.object({
   DATABASE_URL: text('postgres://postgres:postgres@127.0.0.1:9301/agent_sessions'),
@@ -64,11 +68,7 @@ const Variables = z.object({
   CORS_ALLOWED_ORIGINS: commaSeparated,
   TRUSTED_PROXIES: z.coerce.number().int().min(0).max(20).default(0),
   AUTH_MODE: AuthMode.default('none'),
-  AUTH_BASE_URL: z
-    .url({ protocol: /^https?$/ })
-    .refine((url) => /^https?:\/\/[^@?#]+$/.test(url), { error: 'must have no query, fragment or user' })
-    .default('http://localhost:9300/api')
-    .transform((url) => url.replace(/\/+$/, '')),
+  AUTH_BASE_URL: plainUrl.default('http://localhost:9300/api').transform((url) => url.replace(/\/+$/, '')),
   AUTH_JWT_SECRET: optionalText,
   AUTH_JWT_ACCESS_TOKEN_LIFETIME: wholeSeconds(15 * 60),
   AUTH_JWT_REFRESH_TOKEN_LIFETIME: wholeSeconds(30 * 24 * 60 * 60),
@@ -107,7 +107,7 @@ const Variables = z.object({
   IDEMPOTENCY_KEY_RETENTION_SECS: longSeconds(24 * 60 * 60),
   ALLOW_PRIVATE_NETWORK: flag,
   DEFAULT_OPENAI_API_KEY: optionalText,
-  DEFAULT_OPENAI_BASE_URL: z.url().optional(),
+  DEFAULT_OPENAI_BASE_URL: plainUrl.optional(),
   DEFAULT_OPENAI_MODEL: optionalText,
   DEFAULT_ANTHROPIC_API_KEY: optionalText,
   DEFAULT_ANTHROPIC_MODEL: optionalText,

@@ -64,16 +64,19 @@ const boundData = (header: Uint8Array, place: SecretPlace): Buffer => Buffer.con
 const unknownForm = () =>
   new UnreadableSecret(
     'A stored secret is cut off, or in a form that this release does not know: set it again, or update this process.',
+    { isDamaged: false },
   )
 
 const unknownKey = (id: string) =>
   new UnreadableSecret(
     `A stored secret needs the key ${id}, which this process does not have: add that key to ` +
       'SECRETS_ENCRYPTION_KEY_PREVIOUS, and restart.',
+    { isDamaged: false },
   )
 
 const changed = (id: string) =>
   new UnreadableSecret(
     `A stored secret under the key ${id} was changed or moved to another row, and no key, not even one in ` +
       'SECRETS_ENCRYPTION_KEY_PREVIOUS, can read it: restore the row or set the secret again.',
+    { isDamaged: true },
   )

@@ -7,16 +7,15 @@ import { invalid } from '../errors.ts'
 export const MASK = '***'
 
 /**
- * Checks an address and returns it as it is stored: without the slashes at its end, null when it is empty. Throws
+ * Checks an address and returns it as it is stored: normalized, without slashes at its end, null when it is empty. Throws
  * `invalid` for one that may not be called.
  */
 export async function checkBaseUrl(deps: Deps, text: string): Promise<string | null> {
   const trimmed = text.trim()
   if (trimmed === '') return null
-  const url = URL.parse(trimmed)
-  if (url !== null && (url.search !== '' || url.hash !== '')) throw invalid('base_url: must have no query or fragment')
+  if (/[?#]/.test(trimmed)) throw invalid('base_url: must have no query or fragment')
   await checkUrl(deps.outgoing, trimmed).catch((error: unknown) => {
     throw error instanceof OutgoingError ? invalid(`base_url: ${error.message}`) : error
   })
-  return trimmed.replace(/\/+$/, '')
+  return new URL(trimmed).href.replace(/\/+$/, '')
 }

@@ -4,11 +4,22 @@ import { type Model, ModelError } from '../llm/model.ts'
 import { findProfile } from '../llm/profiles/find.ts'
 import { createModel } from '../llm/providers/create-model.ts'
 import { llmsim } from '../llm/simulator/llmsim.ts'
-import { keyOf } from './stored-key.ts'
+import { UnreadableSecret } from '../secrets.ts'
+import { damagedKey, keyOf } from './stored-key.ts'
 
-/** Returns a model ready to be called. Throws `UnreadableSecret`. */
-export function openModel(deps: Deps, organizationId: string, { name, provider }: CatalogueModel): Model {
-  if (provider.type === 'llmsim') return llmsim(name) ?? missing(name)
+/** Returns a model ready to be called. Throws `UnreadableSecret` when another process may have the key for it. */
+export function openModel(deps: Deps, organizationId: string, model: CatalogueModel): Model {
+  try {
+    return open(deps, organizationId, model)
+  } catch (error) {
+    if (error instanceof UnreadableSecret && error.isDamaged) return failing(`${damagedKey(model.provider)}.`)
+    throw error
+  }
+}
+
+function open(deps: Deps, organizationId: string, { name, provider }: CatalogueModel): Model {
+  // A provider may have become a simulator after it had other models.
+  if (provider.type === 'llmsim') return llmsim(name) ?? failing(`There is no simulated model ${name}.`)
   const profile = findProfile(provider.type, name)
   return createModel({
     type: provider.type,
@@ -23,9 +34,8 @@ export function openModel(deps: Deps, organizationId: string, { name, provider }
   })
 }
 
-/** Fails each call, as after a provider with models of its own became a simulator. */
-const missing = (name: string): Model =>
+const failing = (message: string): Model =>
   // biome-ignore lint/correctness/useYield: it fails instead.
   async function* () {
-    throw new ModelError(`There is no simulated model ${name}.`, { retryable: false })
+    throw new ModelError(message, { retryable: false })
   }

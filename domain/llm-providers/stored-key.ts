@@ -11,6 +11,10 @@ export const encryptKey = (
   key: string,
 ): Uint8Array<ArrayBuffer> | null => (key === '' ? null : secrets.encrypt(key, placeOf(organizationId, providerId)))
 
+/** Describes a stored key that nothing can read any more. */
+export const damagedKey = ({ name }: Provider): string =>
+  `The stored key of ${name} is damaged and cannot be read; set it again`
+
 /** Returns the key with which a provider is called. Throws `UnreadableSecret`. */
 export const keyOf = ({ secrets }: Deps, organizationId: string, provider: Provider): string | undefined =>
   provider.storedKey === null

@@ -9,24 +9,35 @@ import { newUuid } from '../ids.ts'
 import { ModelError } from '../llm/model.ts'
 import { listModels } from '../llm/providers/list-models.ts'
 import type { ListedModel } from '../llm/providers/model-lists.ts'
+import { UnreadableSecret } from '../secrets.ts'
 import { type FoundProvider, lockProvider, requireProvider } from './read.ts'
-import { keyOf } from './stored-key.ts'
+import { damagedKey, keyOf } from './stored-key.ts'
 
 /** Syncs of one process at a time: each holds a list of some MiB. */
-const atOnce = pLimit(4)
-const MAX_WAITING = 20
+const atOnce = pLimit(8)
+const MAX_WAITING = 50
+/** Organizations that sync a provider in this process. Each has one at a time, so that a slow one keeps no other waiting. */
+const syncing = new Set<string>()
 
 /**
  * Brings the discovered models of a provider up to date with the provider's own list. Throws `not_found`,
- * `bad_gateway` with the provider's reason, `conflict` beyond the quota, and `too_many` when many are running.
+ * `bad_gateway` with the provider's reason, `conflict` beyond the quota and for a provider that changes meanwhile, and
+ * `too_many` while the organization syncs another one, or many do.
  */
 export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<SyncModelsResponse> {
+  const { organizationId } = actor
   const found = await requireProvider(deps, actor, id)
+  if (syncing.has(organizationId)) throw tooMany('The organization is syncing a provider; try again soon', 5)
   if (atOnce.pendingCount >= MAX_WAITING) throw tooMany('Many providers are being synced; try again soon', 10)
-  return atOnce(async () => {
-    const listed = await readList(deps, actor, found)
-    return listed === 'not_supported' ? { status: listed } : record(deps, actor, found, listed)
-  })
+  syncing.add(organizationId)
+  try {
+    return await atOnce(async () => {
+      const listed = await readList(deps, actor, found)
+      return listed === 'not_supported' ? { status: listed } : await record(deps, actor, found, listed)
+    })
+  } finally {
+    syncing.delete(organizationId)
+  }
 }
 
 async function readList(deps: Deps, { organizationId }: Actor, { provider }: FoundProvider) {
@@ -39,6 +50,7 @@ async function readList(deps: Deps, { organizationId }: Actor, { provider }: Fou
       fetch: deps.models.fetchOf(provider),
     })
   } catch (error) {
+    if (error instanceof UnreadableSecret && error.isDamaged) throw conflict(damagedKey(provider))
     throw error instanceof ModelError ? badGateway(error.message) : error
   }
 }
@@ -51,11 +63,12 @@ const record = (
 ): Promise<Extract<SyncModelsResponse, { status: 'success' }>> =>
   deps.db.$transaction(async (tx) => {
     await lockProvider(tx, actor, found)
+    await requireUnchanged(tx, actor, found)
     const own = found.predefined?.models.map(({ name }) => name) ?? []
     const discovered = listed.filter(({ name }) => !own.includes(name))
     const { created, updated } = await insertListed(tx, actor, found.provider.id, discovered)
     const stale = await markStale(tx, actor, found.provider.id, discovered)
-    await requireWithinQuota(deps, tx, actor, found.provider.id)
+    await keepWithinQuota(deps, tx, actor, found.provider.id)
     const where = { organizationId_id: { organizationId: actor.organizationId, id: found.provider.id } }
     await tx.llmProvider.update({ where, data: { lastSyncedAt: new Date() } })
     return { status: 'success', created, updated, stale }
@@ -96,14 +109,33 @@ async function markStale(
       AND source = 'discovered' AND NOT is_stale AND NOT name = ANY (${listed.map(({ name }) => name)}::text[])`
 }
 
-/** Throws `conflict` when a provider has more models than it may have. */
-export async function requireWithinQuota(
+/** Throws `conflict` when the list is that of another address than the provider has now. The provider is locked. */
+async function requireUnchanged(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Actor,
+  { provider, row }: FoundProvider,
+): Promise<void> {
+  if (provider.isPredefined) return
+  const where = { organizationId, id: provider.id, type: row?.type ?? null, baseUrl: row?.baseUrl ?? null }
+  if ((await tx.llmProvider.count({ where })) > 0) return
+  throw conflict('The provider was changed while its models were listed; sync it again')
+}
+
+/** Deletes the longest stale models beyond the quota. Throws `conflict` when the others are too many alone. */
+async function keepWithinQuota(
   { quotas }: Deps,
   tx: Prisma.TransactionClient,
   { organizationId }: Actor,
   providerId: string,
 ): Promise<void> {
-  const count = await tx.llmModel.count({ where: { organizationId, providerId } })
-  if (count <= quotas.llmModels) return
+  const excess = (await tx.llmModel.count({ where: { organizationId, providerId } })) - quotas.llmModels
+  if (excess <= 0) return
+  const deleted = await tx.$executeRaw`
+    DELETE FROM llm_models WHERE (organization_id, id) IN (
+      SELECT organization_id, id FROM llm_models
+      WHERE organization_id = ${organizationId}::uuid AND provider_id = ${providerId}::uuid AND is_stale
+      ORDER BY updated_at, id LIMIT ${excess}
+    )`
+  if (deleted === excess) return
   throw conflict(`A provider has at most ${quotas.llmModels} models; delete some of this one's first`)
 }

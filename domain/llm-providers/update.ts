@@ -1,16 +1,17 @@
 import type { ProviderId } from '../../contract/ids.ts'
-import type { LlmProvider, UpdateLlmProviderRequest } from '../../contract/llm-providers.ts'
-import type { Prisma } from '../../prisma/generated/client.ts'
+import type { LlmProvider, LlmProviderType, UpdateLlmProviderRequest } from '../../contract/llm-providers.ts'
+import type { LlmProvider as ProviderRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { invalid, notFound } from '../errors.ts'
+import { PUBLIC_URLS } from '../llm/providers/public-urls.ts'
 import { checkBaseUrl, MASK } from './check.ts'
-import { getProvider, requireProvider } from './read.ts'
+import { type FoundProvider, getProvider, lockProvider, requireProvider } from './read.ts'
 import { encryptKey } from './stored-key.ts'
 
 /**
  * Changes a provider. The next model call uses the change. Throws `not_found`, and `invalid` for an address that may
- * not be called and for what the environment gives a predefined provider.
+ * not be called, for another address without the key for it, and for what the environment gives a predefined provider.
  */
 export async function patchProvider(
   deps: Deps,
@@ -19,40 +20,57 @@ export async function patchProvider(
   input: UpdateLlmProviderRequest,
 ): Promise<LlmProvider> {
   const { organizationId } = actor
-  const { predefined } = await requireProvider(deps, actor, id)
-  const common = { name: input.name ?? undefined, status: input.status ?? undefined }
-  if (predefined !== undefined) {
-    refuseOfEnvironment(input)
-    const where = { organizationId_id: { organizationId, id } }
-    await deps.db.llmProvider.upsert({ where, create: { organizationId, id, ...common }, update: common })
+  const found = await requireProvider(deps, actor, id)
+  if (found.predefined === undefined) {
+    await updateOwn(deps, actor, found, input)
   } else {
-    await updateOwn(deps, actor, id, { ...common, ...(await connectionOf(deps, actor, id, input)) })
+    refuseOfEnvironment(input)
+    const changes = changesOf(input)
+    const where = { organizationId_id: { organizationId, id } }
+    await deps.db.llmProvider.upsert({ where, create: { organizationId, id, ...changes }, update: changes })
   }
   return getProvider(deps, actor, id)
 }
 
-async function connectionOf(
-  deps: Deps,
-  { organizationId }: Actor,
-  id: string,
-  { provider_type, base_url, api_key }: UpdateLlmProviderRequest,
-): Promise<Prisma.LlmProviderUpdateManyMutationInput> {
-  const isKept = api_key == null || api_key === MASK
-  return {
-    type: provider_type ?? undefined,
-    ...(base_url == null ? {} : { baseUrl: await checkBaseUrl(deps, base_url) }),
-    ...(isKept ? {} : { apiKey: encryptKey(deps, organizationId, id, api_key) }),
-  }
-}
+const changesOf = ({ name, status }: UpdateLlmProviderRequest) => ({
+  name: name ?? undefined,
+  status: status ?? undefined,
+})
 
 async function updateOwn(
   deps: Deps,
-  { organizationId }: Actor,
-  id: string,
-  data: Prisma.LlmProviderUpdateManyMutationInput,
+  actor: Actor,
+  found: FoundProvider,
+  input: UpdateLlmProviderRequest,
 ): Promise<void> {
-  const { count } = await deps.db.llmProvider.updateMany({ where: { organizationId, id }, data })
-  if (count === 0) throw notFound('Provider')
+  const { organizationId } = actor
+  const { id } = found.provider
+  const baseUrl = input.base_url == null ? undefined : await checkBaseUrl(deps, input.base_url)
+  const key = input.api_key == null || input.api_key === MASK ? undefined : input.api_key
+  await deps.db.$transaction(async (tx) => {
+    await lockProvider(tx, actor, found)
+    const where = { organizationId_id: { organizationId, id } }
+    const row = await tx.llmProvider.findUniqueOrThrow({ where })
+    const connection = { type: input.provider_type ?? undefined, baseUrl }
+    if (key === undefined) refuseOtherServer(row, connection)
+    const apiKey = key === undefined ? undefined : encryptKey(deps, organizationId, id, key)
+    await tx.llmProvider.update({ where, data: { ...changesOf(input), ...connection, apiKey } })
+  })
+}
+
+type Connection = { type?: LlmProviderType | undefined; baseUrl?: string | null | undefined }
+
+/** Throws `invalid` for a change that would send the stored key to another server, where its reader would see it. */
+function refuseOtherServer({ apiKey, type, baseUrl }: ProviderRow, changes: Connection): void {
+  if (apiKey === null || type === null) return
+  const after = { type: changes.type ?? type, baseUrl: changes.baseUrl === undefined ? baseUrl : changes.baseUrl }
+  if (serverOf(after) === serverOf({ type, baseUrl })) return
+  throw invalid('api_key: is needed with a change of the server, because the stored key is for the one before')
+}
+
+function serverOf({ type, baseUrl }: { type: LlmProviderType; baseUrl: string | null }): string | undefined {
+  const url = baseUrl ?? (type === 'llmsim' ? undefined : PUBLIC_URLS[type])
+  return url === undefined ? undefined : new URL(url).origin
 }
 
 /** Throws `invalid` for fields that come from the environment. Otherwise its key could be sent to another address. */

@@ -37,8 +37,8 @@ export type ModelPart =
   | { type: 'thinking'; delta: string }
   | { type: 'thinking_signature'; signature: string }
   | { type: 'tool_call'; call: ModelToolCall }
-  /** A sign that the model is writing something which only comes when it is whole, such as a tool call. */
-  | { type: 'progress' }
+  /** Characters of something that only comes when it is whole, such as a tool call. */
+  | { type: 'progress'; length: number }
   | {
       type: 'finish'
       usage: TokenUsage

@@ -1,5 +1,6 @@
 import type { Deps } from '../../domain/deps.ts'
 import { predefinedProviders } from '../../domain/llm/predefined.ts'
+import { boundLines } from '../../domain/llm/providers/bounded-fetch.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import type { Config } from '../config.ts'
 
@@ -15,6 +16,8 @@ export function createModels(config: Config): { models: Deps['models']; close: (
   // Whoever starts the service may use a provider on a private network. Two agents share no connection.
   const trusted = createGuardedFetch({ ...limits, allowPrivateNetwork: true })
   const checked = createGuardedFetch({ ...limits, allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
+  const ofEnvironment = boundLines(trusted.fetch)
+  const ofOrganizations = boundLines(checked.fetch)
   return {
     models: {
       predefined: predefinedProviders({
@@ -26,7 +29,7 @@ export function createModels(config: Config): { models: Deps['models']; close: (
         geminiApiKey: config.DEFAULT_GEMINI_API_KEY,
         geminiModel: config.DEFAULT_GEMINI_MODEL,
       }),
-      fetchOf: ({ isPredefined }) => (isPredefined ? trusted.fetch : checked.fetch),
+      fetchOf: ({ isPredefined }) => (isPredefined ? ofEnvironment : ofOrganizations),
     },
     close: async () => {
       await Promise.allSettled([trusted.close(), checked.close()])

@@ -4,7 +4,7 @@
 --
 -- Records events of a turn, with the state that follows from their types, under the session's row lock.
 -- Parameters and result are those of record_events, except that p_events has no `announces`: this function derives the
--- state from the types.
+-- state from the types. Its callers know no costs, so those of what they use are unknown.
 
 CREATE OR REPLACE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -148,7 +148,8 @@ BEGIN
       input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
       output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
       cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
-      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0),
+      cost_usd = CASE WHEN coalesce(v_usage, 'null') = 'null' THEN cost_usd END
     WHERE id = p_turn_id;
   END IF;
   IF v_sequence > v_session.last_sequence THEN
@@ -162,7 +163,8 @@ BEGIN
       input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
       output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
       cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
-      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0),
+      cost_usd = CASE WHEN coalesce(v_usage, 'null') = 'null' THEN cost_usd END
     WHERE id = p_session_id;
   END IF;
   IF v_usage IS NOT NULL AND v_session.agent_id IS NOT NULL THEN
@@ -170,7 +172,8 @@ BEGIN
       input_tokens = input_tokens + coalesce((v_usage ->> 'input_tokens')::bigint, 0),
       output_tokens = output_tokens + coalesce((v_usage ->> 'output_tokens')::bigint, 0),
       cache_read_tokens = cache_read_tokens + coalesce((v_usage ->> 'cache_read_tokens')::bigint, 0),
-      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0)
+      cache_creation_tokens = cache_creation_tokens + coalesce((v_usage ->> 'cache_creation_tokens')::bigint, 0),
+      cost_usd = CASE WHEN coalesce(v_usage, 'null') = 'null' THEN cost_usd END
     WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
   END IF;
 

@@ -136,6 +136,11 @@ BEGIN
     END IF;
   END LOOP;
 
+  -- A worker of the release before announces no costs.
+  IF v_announced ? 'usage' AND NOT v_announced ? 'cost_usd' THEN
+    v_cost_usd := NULL;
+  END IF;
+
   v_session_status := v_announced ->> 'session_status';
   v_turn_status := v_announced ->> 'turn_status';
   v_has_ended := coalesce(v_turn_status IN ('completed', 'failed', 'cancelled'), false);

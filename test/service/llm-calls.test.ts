@@ -1,5 +1,6 @@
 import { addCosts } from '../../domain/llm/cost.ts'
 import { type Answer, call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { type ListServer, openaiList, startListServer } from '../support/list-server.ts'
 import { anthropicMessages } from '../support/providers/anthropic-messages.ts'
 import { chatCompletions } from '../support/providers/chat-completions.ts'
@@ -59,6 +60,8 @@ const protocols: Protocol[] = [
     start: (answers) => startProvider(geminiStream, answers),
   },
 ]
+
+const HUGE = { input_tokens: 5_000_000_000, output_tokens: 3 }
 
 const ANSWERS: Content[] = [
   {
@@ -181,6 +184,45 @@ describe('the cost of a session', () => {
   })
 })
 
+describe('what a provider says', () => {
+  it('is recorded, whatever its characters and however much it counts', async () => {
+    const fake = await startProvider(responses, [
+      { blocks: [{ type: 'text', deltas: ['Hi.'] }], finishReason: `nul \0 half \ud83d ${KEY}`, usage: HUGE },
+    ])
+    const model_id = await addModel(await addProvider('openai', fake.baseUrl), 'm')
+    const session = await createSession(service.url, undefined, { model_id })
+    const { body } = await ask(session, textMessage('Hi'))
+    expect(body.turn).toMatchObject({ status: 'completed', usage: { input_tokens: 1_000_000_000 } })
+    const { data } = await get(`/v1/sessions/${session}/events`)
+    const { metadata } = data.find(({ type }: Json) => type === 'llm.generation').data
+    expect(metadata.finish_reasons[0]).not.toContain(KEY)
+    await fake.close()
+  })
+
+  it('may be more than 2,147,483,647 tokens in a turn', async () => {
+    const call_ = { id: 'c', name: 'multiply', arguments: '{"a":1,"b":1}' }
+    const fake = await startProvider(responses, (_, index) =>
+      index < 3 ? { toolCalls: [call_], usage: HUGE } : { text: ['Done.'], usage: HUGE },
+    )
+    const model_id = await addModel(await addProvider('openai', fake.baseUrl), 'm')
+    const agent = { name: 'A', system_prompt: 'B', capabilities: [{ ref: 'test_math' }], default_model_id: model_id }
+    const { body } = await ask(await createSession(service.url, agent), textMessage('Hi'))
+    expect(body.turn).toMatchObject({ status: 'completed', usage: { input_tokens: 4_000_000_000 } })
+    await fake.close()
+  })
+
+  it('is not asked for with a key that is damaged', async () => {
+    const provider = await addProvider('openai', list.baseUrl)
+    const session = await createSession(service.url, undefined, { model_id: await addModel(provider, 'm') })
+    const { db } = service.platform.deps
+    await db.$executeRaw`UPDATE llm_providers SET api_key = set_byte(api_key, 40, 255 - get_byte(api_key, 40))
+      WHERE id = ${toUuid(provider.slice(provider.lastIndexOf('/') + 1))}::uuid`
+    const { body } = await ask(session, textMessage('Hi'))
+    expect(body.turn).toMatchObject({ status: 'failed', error: expect.stringContaining('key of Fake is damaged') })
+    expectError(await post(`${provider}/sync-models`, undefined), 409, /key of Fake is damaged/)
+  })
+})
+
 describe('a change of a provider', () => {
   it('is used by the next call: key, address, and a key that is removed', async () => {
     const fakes = await Promise.all([1, 2].map(() => startProvider(chatCompletions, () => ({ text: ['Hi.'] }))))
@@ -224,15 +266,18 @@ describe('a sync of models', () => {
     expect(Date.parse((await get(provider)).last_synced_at)).toBeGreaterThan(Date.now() - 60_000)
   })
 
-  it('takes 5,000 models at once, and concurrent syncs add none twice', async () => {
+  it('takes 5,000 models, one sync of an organization at a time', async () => {
     const provider = await addProvider('openai', list.baseUrl)
     list.answer = openaiList(...Array.from({ length: 5000 }, (_, index) => `model-${index}`))
     const answers = await Promise.all([sync(provider), sync(provider)])
-    expect(answers.map(({ body }) => body.created).sort()).toEqual([0, 5000])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 429])
+    expect(answers.map(({ body }) => body.created ?? 0).sort()).toEqual([0, 5000])
     expect(await names(provider)).toHaveLength(5000)
-    list.answer = openaiList('one-more')
-    expectError(await sync(provider), 409, /has at most 5000 models/)
     expectError(await post(`${provider}/models`, { model_id: 'x', display_name: 'X' }), 409, /has 5000 models/)
+    list.answer = openaiList('one-more')
+    expect((await sync(provider)).body).toEqual({ status: 'success', created: 1, updated: 0, stale: 5000 })
+    // The longest stale model made room.
+    expect(await names(provider, '?include_stale=true')).toHaveLength(5000)
   })
 
   it.each<[what: string, answer: ListServer['answer'], sentence: RegExp]>([
@@ -254,6 +299,16 @@ describe('a sync of models', () => {
     expectError(refused, 502, sentence)
     expect(refused.body.error).not.toContain(KEY)
     expect(await names(provider)).toEqual(['a'])
+  })
+
+  it('is refused when the provider was changed meanwhile', async () => {
+    const provider = await addProvider('openai', list.baseUrl)
+    list.answer = async (response) => {
+      await call(service.url, 'PATCH', provider, { base_url: `${list.baseUrl}/elsewhere` })
+      openaiList('a')(response)
+    }
+    expectError(await sync(provider), 409, /was changed while its models were listed/)
+    expect(await names(provider)).toEqual([])
   })
 
   it('is not supported by the simulator, or by a provider without a list', async () => {

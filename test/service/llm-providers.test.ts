@@ -2,7 +2,7 @@ import { call, expectError, type Json, unknownId } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
-beforeAll(async () => {
+beforeEach(async () => {
   api = await newOrganization()
 })
 
@@ -24,7 +24,8 @@ describe('providers', () => {
     expect(second.body).toMatchObject({ api_key_set: false, last_synced_at: null, is_predefined: false })
     expect((await listAll()).map(({ name }) => name)).toEqual(['Second', 'First', 'LLM simulator'])
     const path = `${LLM_PROVIDERS}/${first.body.id}`
-    const changed = await call(api, 'PATCH', path, { name: 'Changed', status: 'disabled', provider_type: 'gemini' })
+    const change = { name: 'Changed', status: 'disabled', provider_type: 'gemini', api_key: KEY }
+    const changed = await call(api, 'PATCH', path, change)
     expect(changed).toMatchObject({
       status: 200,
       body: { name: 'Changed', status: 'disabled', provider_type: 'gemini' },
@@ -43,6 +44,7 @@ describe('providers', () => {
     ['an address that is none', { base_url: 'not a url' }, /^base_url: The address is no URL/],
     ['another protocol', { base_url: 'ftp://example.com' }, /^base_url: Only http and https/],
     ['credentials in the address', { base_url: 'https://me:secret@example.com/v1' }, /^base_url: .*password/],
+    ['an empty query', { base_url: 'https://example.com/v1?' }, /^base_url: must have no query/],
     ['a query', { base_url: 'https://example.com/v1?key=1' }, /^base_url: must have no query/],
     ['a loopback address', { base_url: 'http://127.0.0.1:11434/v1' }, /^base_url: 127\.0\.0\.1 is not on the public/],
     ['localhost', { base_url: 'http://localhost/v1' }, /^base_url: localhost is not on the public/],
@@ -112,6 +114,31 @@ describe("a provider's key", () => {
   })
 
   const uuidOf = (path: string) => path.slice(-32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+})
+
+describe('the server of a provider', () => {
+  const change = async (given: object, body: object) => {
+    const path = await addProvider({ provider_type: 'openai_completions', base_url: 'https://a.example/v1', ...given })
+    return call(api, 'PATCH', path, body)
+  }
+
+  it.each<[what: string, given: object, body: object]>([
+    ['another host', { api_key: KEY }, { base_url: 'https://b.example/v1' }],
+    ['another port', { api_key: KEY }, { base_url: 'https://a.example:444/v1' }],
+    ['another protocol', { api_key: KEY }, { base_url: 'http://a.example/v1', api_key: '***' }],
+    ["the provider's own address", { api_key: KEY }, { base_url: '' }],
+    ['the address of another vendor', { api_key: KEY, base_url: null }, { provider_type: 'anthropic' }],
+  ])('does not change to %s with the key for the one before', async (_, given, body) => {
+    expectError(await change(given, body), 400, /^api_key: is needed with a change of the server/)
+    expect((await change(given, { ...body, api_key: 'sk-for-the-new-server' })).status).toBe(200)
+    expect((await change({ ...given, api_key: '' }, body)).status).toBe(200)
+  })
+
+  it('may change its path and its protocol with the same key, and is stored normalized', async () => {
+    const body = { base_url: ' HTTPS://A.example:443/v2/// ', provider_type: 'anthropic' }
+    const changed = await change({ api_key: KEY }, body)
+    expect(changed).toMatchObject({ status: 200, body: { base_url: 'https://a.example/v2', api_key_set: true } })
+  })
 })
 
 describe('a provider of the installation', () => {

@@ -1,5 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ModelPart, ModelToolCall } from '../model.ts'
+import { clean } from '../provider-failure.ts'
 import { parseToolArguments } from '../tool-arguments.ts'
 import { cutOff, toStreamedError } from './call-failure.ts'
 import { type Collected, collectPart, lastSignature, nothingCollected } from './collect-blocks.ts'
@@ -20,7 +21,7 @@ export async function* readAnswer(
   let hasText = false
   for await (const part of stream) {
     if (part.type === 'error') throw toStreamedError(part.error, settings)
-    if (part.type === 'response-metadata') responseId = part.id
+    if (part.type === 'response-metadata') responseId = part.id && clean(part.id, settings.apiKey)
     if (part.type === 'text-delta' && part.delta !== '') hasText = true
     if (part.type === 'tool-call') calls.push(toToolCall(part))
     if (part.type === 'finish') {
@@ -28,7 +29,7 @@ export async function* readAnswer(
       const providerData = toProviderData(settings.source, collected.blocks)
       if (providerData !== undefined) yield* toSignature(collected, protocol)
       for (const call of calls) yield { type: 'tool_call', call }
-      yield { ...toFinish(part), responseId, providerData }
+      yield { ...toFinish(part, settings), responseId, providerData }
       return
     }
     yield* toDeltas(part, collected, protocol)
@@ -40,7 +41,7 @@ function* toDeltas(part: LanguageModelV4StreamPart, collected: Collected, protoc
   const raw = part.type === 'raw' ? protocol.readThinking?.(part.rawValue) : undefined
   const thinking = raw ?? collectPart(collected, part, protocol)
   if (thinking !== '') yield { type: 'thinking', delta: thinking }
-  if (part.type === 'tool-input-delta') yield { type: 'progress' }
+  if (part.type === 'tool-input-delta') yield { type: 'progress', length: part.delta.length }
   if (part.type === 'text-delta' && part.delta !== '') yield { type: 'text', delta: part.delta }
 }
 

@@ -44,8 +44,9 @@ const isUnreadable = (error: unknown): boolean =>
 /** Reports a 200 that is no event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
   const { providerName, baseUrl, apiKey } = provider
-  const [type = ''] = contentType.split(';')
-  const message = `${providerName} answered with ${clean(type)} and not with an event stream; is ${clean(baseUrl, apiKey)} its base URL?`
+  // A name alone: anything that follows it may quote the request.
+  const [type = ''] = /^\s*[\w.+-]+\/[\w.+-]+/.exec(contentType) ?? []
+  const message = `${providerName} answered with ${clean(type, apiKey)} and not with an event stream; is ${clean(baseUrl, apiKey)} its base URL?`
   return new ModelError(message, { retryable: false })
 }
 

@@ -1,24 +1,19 @@
 import type { Model } from '../model.ts'
 import { anthropic } from './anthropic.ts'
-import { boundedFetch } from './bounded-fetch.ts'
 import { gemini } from './gemini.ts'
 import { openaiCompletions } from './openai-completions.ts'
 import { openaiResponses } from './openai-responses.ts'
 import type { ExplicitSettings, ModelSettings, Protocol } from './protocol.ts'
+import { PUBLIC_URLS } from './public-urls.ts'
 import { streamModel } from './stream-model.ts'
 
 export type { ModelSettings }
 
-const OPENAI_URL = 'https://api.openai.com/v1'
-
-const PROTOCOLS: Record<
-  ModelSettings['type'],
-  { defaultUrl: string; create: (settings: ExplicitSettings) => Protocol }
-> = {
-  openai: { defaultUrl: OPENAI_URL, create: openaiResponses },
-  openai_completions: { defaultUrl: OPENAI_URL, create: openaiCompletions },
-  anthropic: { defaultUrl: 'https://api.anthropic.com/v1', create: anthropic },
-  gemini: { defaultUrl: 'https://generativelanguage.googleapis.com/v1beta', create: gemini },
+const PROTOCOLS: Record<ModelSettings['type'], (settings: ExplicitSettings) => Protocol> = {
+  openai: openaiResponses,
+  openai_completions: openaiCompletions,
+  anthropic,
+  gemini,
 }
 
 /**
@@ -26,15 +21,14 @@ const PROTOCOLS: Record<
  * the process.
  */
 export function createModel(settings: ModelSettings): Model {
-  const { defaultUrl, create } = PROTOCOLS[settings.type]
-  const { baseUrl = defaultUrl, apiKey = '' } = settings
+  const { baseUrl = PUBLIC_URLS[settings.type], apiKey = '' } = settings
   const explicit = {
     ...settings,
     baseUrl,
     apiKey,
-    fetch: boundedFetch(apiKey === '' ? fetchWithoutKey(settings.fetch) : settings.fetch),
+    fetch: apiKey === '' ? fetchWithoutKey(settings.fetch) : settings.fetch,
   }
-  return streamModel(create(explicit), explicit)
+  return streamModel(PROTOCOLS[settings.type](explicit), explicit)
 }
 
 /** Removes the empty credentials that the SDK sends without a key. */

@@ -17,7 +17,7 @@ const FINISH_REASONS: Partial<Record<LanguageModelV4FinishReason['unified'], str
   'content-filter': 'content_filter',
 }
 
-export function toFinish({ finishReason, usage }: SdkFinish): FinishPart {
+export function toFinish({ finishReason, usage }: SdkFinish, { apiKey }: Provider): FinishPart {
   const { inputTokens, outputTokens } = usage
   return {
     type: 'finish',
@@ -27,7 +27,7 @@ export function toFinish({ finishReason, usage }: SdkFinish): FinishPart {
       cache_read_tokens: toCount(inputTokens.cacheRead),
       cache_creation_tokens: toCount(inputTokens.cacheWrite),
     },
-    finishReason: FINISH_REASONS[finishReason.unified] ?? finishReason.raw ?? finishReason.unified,
+    finishReason: FINISH_REASONS[finishReason.unified] ?? clean(finishReason.raw ?? finishReason.unified, apiKey),
   }
 }
 
@@ -41,8 +41,8 @@ export function refuseFailedFinish(
   { isEmpty }: { isEmpty: boolean },
   provider: Provider,
 ): void {
-  const { providerName } = provider
-  const reason = raw === undefined ? '' : `: ${clean(raw)}`
+  const { providerName, apiKey } = provider
+  const reason = raw === undefined ? '' : `: ${clean(raw, apiKey)}`
   if (raw === undefined && FINISH_REASONS[unified] === undefined) throw cutOff(provider)
   if (unified === 'error') throw new ModelError(`${providerName} broke off its answer${reason}.`, { retryable: true })
   if (unified === 'content-filter' && isEmpty) {

@@ -1,9 +1,11 @@
+import type { LlmProviderType } from '../../../contract/llm-providers.ts'
 import { ModelError } from '../model.ts'
 import { type ListedModel, MODEL_LISTS, type ModelList } from './model-lists.ts'
 import { type ListSource, readPage } from './model-page.ts'
+import { PUBLIC_URLS } from './public-urls.ts'
 
 export type ListSettings = {
-  type: 'openai' | 'openai_completions' | 'anthropic' | 'gemini' | 'llmsim'
+  type: LlmProviderType
   baseUrl?: string | undefined
   apiKey?: string | undefined
   /** The provider's name in error messages. */
@@ -29,7 +31,8 @@ export async function listModels(settings: ListSettings): Promise<ListedModel[] 
   const timer = setTimeout(() => late.abort(), TIMEOUT_MS)
   const limited = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
   try {
-    return await readPages(MODEL_LISTS[type], { ...settings, signal: limited })
+    const source = { ...settings, baseUrl: settings.baseUrl ?? PUBLIC_URLS[type], signal: limited }
+    return await readPages(MODEL_LISTS[type], source)
   } catch (error) {
     signal?.throwIfAborted()
     if (!late.signal.aborted) throw error

@@ -5,7 +5,6 @@ export type ModelPage = { models: ListedModel[]; next?: string | undefined }
 
 /** The form of a provider's list of models. */
 export type ModelList = {
-  baseUrl: string
   headers: Record<string, string>
   keyHeader: (apiKey: string) => Record<string, string>
   query: Record<string, string>
@@ -18,7 +17,6 @@ export type ModelList = {
 type Fields = { [name: string]: unknown }
 
 const OPENAI: ModelList = {
-  baseUrl: 'https://api.openai.com/v1',
   headers: {},
   keyHeader: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   query: {},
@@ -27,7 +25,6 @@ const OPENAI: ModelList = {
 }
 
 const ANTHROPIC: ModelList = {
-  baseUrl: 'https://api.anthropic.com/v1',
   headers: { 'anthropic-version': '2023-06-01' },
   keyHeader: (apiKey) => ({ 'x-api-key': apiKey }),
   query: { limit: '1000' },
@@ -42,7 +39,6 @@ const ANTHROPIC: ModelList = {
 }
 
 const GEMINI: ModelList = {
-  baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
   headers: {},
   keyHeader: (apiKey) => ({ 'x-goog-api-key': apiKey }),
   query: { pageSize: '1000' },

@@ -6,7 +6,7 @@ import { connectionError } from './connection-failure.ts'
 import { isObject, type ModelList, type ModelPage } from './model-lists.ts'
 
 export type ListSource = {
-  baseUrl?: string | undefined
+  baseUrl: string
   apiKey?: string | undefined
   providerName: string
   fetch: typeof globalThis.fetch
@@ -57,7 +57,7 @@ async function send(list: ModelList, source: ListSource, token: string | undefin
 }
 
 function addressOf(list: ModelList, { baseUrl, providerName }: ListSource, token: string | undefined): URL {
-  const url = URL.parse(baseUrl || list.baseUrl)
+  const url = URL.parse(baseUrl)
   if (url === null) throw new ModelError(`The base URL of ${providerName} is no URL.`, { retryable: false })
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/models`
   for (const [name, value] of Object.entries(list.query)) url.searchParams.set(name, value)

@@ -1,15 +1,10 @@
-import { ModelError } from '../model.ts'
-
-/** Longest line of a stream, in UTF-16 code units. Far above the longest answer that a turn accepts. */
-const MAX_LINE_LENGTH = 16 * 1024 * 1024
 /** Data lines whose chunk may need a repair, found without parsing each line. */
 const MAY_NEED_REPAIR = /"(?:tool_calls|usage)"/
 
 /**
  * Repairs the chunks of a Chat Completions event stream that the SDK's schema would refuse, although their meaning is
  * clear: tool calls without an `index` or with an object as `arguments`, and counts of tokens that are no numbers.
- * Everything else passes through unchanged. The returned stream fails with a `ModelError` when
- * a line is longer than 16 Mi characters.
+ * Everything else passes through unchanged. Lines are kept whole; `boundLines` limits them.
  */
 export function repairStream(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   // The types of Node's own streams allow more kinds of bytes than a body has.
@@ -25,18 +20,14 @@ function repairLines(): TransformStream<string, string> {
       return start + field + (MAY_NEED_REPAIR.test(data) ? repairData(data, calls) : data)
     })
   let pieces: string[] = []
-  let length = 0
   return new TransformStream({
     transform(text, controller) {
       const end = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) + 1
       if (end > 0) {
         controller.enqueue(repair(pieces.join('') + text.slice(0, end)))
         pieces = []
-        length = 0
       }
       pieces.push(text.slice(end))
-      length += text.length - end
-      if (length > MAX_LINE_LENGTH) throw new ModelError('The answer of the model is too long.', { retryable: false })
     },
     flush(controller) {
       controller.enqueue(repair(pieces.join('')))

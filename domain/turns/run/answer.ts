@@ -89,14 +89,14 @@ const emptyAnswer = (): Answer => ({
 function collect(answer: Answer, part: ModelPart): void {
   if (part.type === 'text') answer.text += part.delta
   if (part.type === 'thinking') answer.thinking += part.delta
-  if (part.type === 'thinking_signature') answer.thinkingSignature = part.signature
+  if (part.type === 'thinking_signature') answer.thinkingSignature = storableText(part.signature)
   if (part.type === 'tool_call' && answer.toolCalls.length < MAX_RECORDED_CALLS) {
     answer.toolCalls.push(recordable(part.call, answer.toolCalls))
   }
   if (part.type === 'finish') {
     answer.usage = part.usage
-    answer.finishReason = part.finishReason
-    answer.responseId = part.responseId
+    answer.finishReason = storableText(part.finishReason)
+    answer.responseId = part.responseId && storableText(part.responseId)
     answer.providerData = part.providerData && storableJson(part.providerData)
   }
 }
@@ -178,6 +178,7 @@ function createLimits(idleMs: number) {
 
 function sizeOf(part: ModelPart): number {
   if (part.type === 'text' || part.type === 'thinking') return part.delta.length
+  if (part.type === 'progress') return part.length
   if (part.type === 'finish') return part.providerData === undefined ? 0 : JSON.stringify(part.providerData).length
   return part.type === 'tool_call' ? JSON.stringify(part.call.arguments).length : 0
 }

@@ -160,9 +160,9 @@ const readTurn = (
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`
   SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
-    t.input_tokens::int AS "inputTokens", t.output_tokens::int AS "outputTokens",
+    t.input_tokens::float8 AS "inputTokens", t.output_tokens::float8 AS "outputTokens",
     t.cost_usd::text AS "costUsd",
-    t.cache_read_tokens::int AS "cacheReadTokens", t.cache_creation_tokens::int AS "cacheCreationTokens",
+    t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
     ${configurationSql}, a.default_model_id AS "agentModelId",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)

@@ -123,7 +123,7 @@ describe('an answer that breaks', () => {
   })
 
   it('by an error object of megabytes', async () => {
-    const error = { message: `sk-${'a'.repeat(12_000_000)}` }
+    const error = { message: `sk-${'a'.repeat(7_000_000)}` }
     const { failure } = await askFor({ text: ['half '], chunks: [{ error }] })
     expect(failure.message).toBe('OpenAI broke off its answer: [key]')
   })

@@ -1,11 +1,19 @@
 import type { Model } from '../../../domain/llm/model.ts'
+import { boundLines } from '../../../domain/llm/providers/bounded-fetch.ts'
 import { createModel, type ModelSettings } from '../../../domain/llm/providers/create-model.ts'
 
 export const API_KEY = 'sk-secret-0123456789'
 
 /** Creates a model with the settings that most tests want. */
 export const modelOf = (settings: Pick<ModelSettings, 'type' | 'baseUrl'> & Partial<ModelSettings>): Model =>
-  createModel({ apiKey: API_KEY, model: 'some-model', providerName: 'Acme', source: 'acme/some', fetch, ...settings })
+  createModel({
+    apiKey: API_KEY,
+    model: 'some-model',
+    providerName: 'Acme',
+    source: 'acme/some',
+    fetch: boundLines(fetch),
+    ...settings,
+  })
 
 /** Creates a model for Chat Completions. */
 export const chatModel = (settings: Pick<ModelSettings, 'baseUrl'> & Partial<ModelSettings>): Model =>
