@@ -53,10 +53,7 @@ const ARRIVED: Arrival = { signal: new AbortController().signal, allowUpload() {
 
 function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
   const late = new AbortController()
-  const close = () => {
-    if (!req.complete) req.destroy()
-  }
-  const closeSoon = () => setTimeout(close, limits.lingerMs).unref()
+  const closeSoon = () => closeWhenSilent(req, limits.lingerMs)
   const expire = () => {
     clearInterval(timer)
     if (req.complete) return
@@ -82,6 +79,23 @@ function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
       closeSoon()
     },
   }
+}
+
+/** Number of the periods for which a sender may go on sending. */
+const LINGER_PERIODS = 4
+
+/** Closes the connection of a body that is discarded when nothing of it came in a period, or after four of them. */
+function closeWhenSilent(req: IncomingMessage, periodMs: number): void {
+  let seen = req.socket.bytesRead
+  let periods = 0
+  const look = () => {
+    if (req.complete || req.destroyed) return clearInterval(timer)
+    const { bytesRead } = req.socket
+    // After a pause of the process, what a sender has sent meanwhile is not read yet.
+    if (bytesRead > seen && ++periods < LINGER_PERIODS) seen = bytesRead
+    else req.destroy()
+  }
+  const timer = setInterval(look, periodMs).unref()
 }
 
 function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () => void): NodeJS.Timeout {
