@@ -36,7 +36,8 @@ export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome
   const outcome = await runTurn(input, iteration)
   if (outcome === 'ended') {
     // A workflow that nobody asked to cancel would be shown as failed.
-    if (patched(ENDED_TURN_WAITS)) await sleep(CANCEL_REQUEST_MS)
+    const isAsked = CancellationScope.current().consideredCancelled
+    if (!isAsked && patched(ENDED_TURN_WAITS)) await sleep(CANCEL_REQUEST_MS)
     throw new CancelledFailure('the turn was cancelled, or its session deleted')
   }
   return outcome

@@ -60,11 +60,14 @@ const definition = (name: string, more: object) => ({
   ...more,
 })
 
-/** Limits on the events and characters: of the turn with a failure, with tools, cancelled, and failed. */
+/**
+ * Limits on the events and characters: of the turn with a failure, with tools, cancelled, and failed. A cancelled one may
+ * wait for the request to cancel it, which takes four events.
+ */
 const LIMITS = [
   { events: 24, characters: 20_000 },
   { events: 60, characters: 60_000 },
-  { events: 16, characters: 20_000 },
+  { events: 20, characters: 20_000 },
   { events: 60, characters: 40_000 },
 ]
 
