@@ -21,6 +21,7 @@ import { capabilityRoutes } from './routes/capabilities.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
+import { imageRoutes } from './routes/images.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { llmModelRoutes } from './routes/llm-models.ts'
 import { llmProviderRoutes } from './routes/llm-providers.ts'
@@ -67,6 +68,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   turnRoutes(handle, deps)
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
+  imageRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix)

@@ -6,12 +6,13 @@ import { spawnApp } from './app.ts'
 import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
 import { benchHostile } from './hostile.ts'
+import { benchImages } from './images.ts'
 import { benchLists } from './lists.ts'
 import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
 /**
- * `npm run bench [-- turns | sse | lists | auth | append | hostile]`: starts its own services and the service, measures, prints,
+ * `npm run bench [-- turns | sse | lists | auth | append | hostile | images]`: starts its own services and the service, measures, prints,
  * and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
@@ -35,6 +36,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'append') return benchAppend(services)
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
   if (subject === 'hostile') return benchHostile(services, port)
+  if (subject === 'images') return benchImages(services, port)
   if (subject === 'lists') return benchLists(services, [port, otherPort])
   const app = await spawnApp(services, port)
   try {

@@ -9,7 +9,9 @@ export type FileBody = RawBody & { file: true }
 export type ResponseBody = z.ZodType | RawBody | FileBody | null
 
 /** Body of type multipart/form-data: one file, after the fields that belong to it. */
-export type MultipartBody = { file: { field: string; maxBytes: number }; fields?: z.ZodObject }
+export type MultipartBody = { file: FilePart; fields?: z.ZodObject }
+/** A file that is larger than `maxBytes` is refused with `tooLargeStatus`, by default 413. */
+export type FilePart = { field: string; maxBytes: number; tooLargeStatus?: 400 }
 
 /**
  * Callers of an endpoint. `public`: anyone. `login`: any token of a login, even an expired one, so that the login can

@@ -72,6 +72,15 @@ export type UserId = Uuid<'user'>
 export const InvitationId = wireUuid.brand<'invitation'>()
 export type InvitationId = Uuid<'invitation'>
 
+/** Id of a session that is noted and never looked up, given as its UUID or in either form of a session's id. */
+export const NotedSessionId = z.codec(
+  z.string().regex(/^(?:(?:session|sess)_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
+    error: 'must be a UUID in lower case, or session_ followed by its 32 hex digits',
+  }),
+  z.custom<SessionId>(),
+  { decode: (id) => toUuid<'session'>(id), encode: (uuid) => toId('session', uuid) },
+)
+
 /** Id of an image, given as its UUID or as `img_<hex>`; answers always have the UUID. */
 export const ImageId = z.codec(
   z.string().regex(/^(?:img_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
@@ -80,3 +89,4 @@ export const ImageId = z.codec(
   z.custom<Uuid<'image'>>(),
   { decode: (id) => toUuid<'image'>(id), encode: (uuid) => uuid },
 )
+export type ImageId = Uuid<'image'>

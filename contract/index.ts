@@ -5,6 +5,7 @@ import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { eventEndpoints } from './events.ts'
 import { healthEndpoints } from './health.ts'
+import { imageEndpoints } from './images.ts'
 import { invitationEndpoints } from './invitations.ts'
 import { llmModelEndpoints } from './llm-models.ts'
 import { llmProviderEndpoints } from './llm-providers.ts'
@@ -30,6 +31,7 @@ export const endpoints: Endpoint[] = [
   turnEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,
+  imageEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

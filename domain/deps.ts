@@ -57,8 +57,11 @@ export type TurnLimits = {
   modelIdleTimeoutMs: number
 }
 
-/** Maximum numbers: providers of an organization, and models of each provider. */
-export type Quotas = { llmProviders: number; llmModels: number }
+/** Maximum numbers: providers of an organization, models of each provider, images of an organization. */
+export type Quotas = { llmProviders: number; llmModels: number; images: ImageQuotas }
+
+/** Maximum size of an image; maximum number and size of an organization's images together. */
+export type ImageQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }
 
 /** Retention times. Those of deltas count from the moment at which their message is complete. */
 export type Retention = { deltasMs: number; idempotencyKeysMs: number }

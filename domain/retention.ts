@@ -3,6 +3,7 @@ import { forgetSeeds } from './auth/api-keys.ts'
 import { deleteOldLogins } from './auth/log-in.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldKeys } from './idempotency-keys.ts'
+import { deleteAbandonedUploads } from './images/retention.ts'
 import { deleteOldInvitations, forgetInvitationSeeds } from './invitations/retention.ts'
 
 /** Number of turns that are processed together. */
@@ -19,6 +20,7 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
   await forgetSeeds(deps, deps.retention.idempotencyKeysMs)
   await forgetInvitationSeeds(deps, deps.retention.idempotencyKeysMs)
+  await deleteAbandonedUploads(deps, signal)
   return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
 }
 

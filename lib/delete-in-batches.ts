@@ -7,11 +7,12 @@ const BATCH = 1000
 export async function deleteInBatches(
   signal: AbortSignal,
   deleteSome: (limit: number) => Promise<number>,
+  limit = BATCH,
 ): Promise<number> {
   for (let deleted = 0; ; ) {
     signal.throwIfAborted()
-    const count = await deleteSome(BATCH)
+    const count = await deleteSome(limit)
     deleted += count
-    if (count < BATCH) return deleted
+    if (count < limit) return deleted
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AuthMode, Password } from '../contract/auth.ts'
+import { MAX_IMAGE_BYTES } from '../contract/images.ts'
 import { normalizeEmail } from '../lib/email.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { isKeyText } from './encryption-key.ts'
@@ -115,6 +116,20 @@ const Variables = z.object({
   DEFAULT_GEMINI_MODEL: optionalText,
   LLM_MAX_PROVIDERS: z.coerce.number().int().min(0).max(1000).default(50),
   LLM_MAX_MODELS_PER_PROVIDER: z.coerce.number().int().min(0).max(100_000).default(5000),
+  /** An image is decoded from memory, one at a time. */
+  IMAGE_MAX_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(100 * 1024 * 1024)
+    .default(MAX_IMAGE_BYTES),
+  /** Counted with each upload. */
+  IMAGE_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(10_000),
+  IMAGE_MAX_TOTAL_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(10 * 1024 ** 3),
 })
 
 /** Names of all variables that can be configured. */

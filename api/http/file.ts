@@ -35,7 +35,7 @@ export async function sendFile(
   ctx.status = 200
   ctx.set({ ...headers, ETag: `"${file.etag}"`, 'Accept-Ranges': 'bytes' })
   // RFC 9110, 13.2.2: a client that has the bytes already is told so, whatever range it asks for.
-  if (ctx.fresh) {
+  if (hasAlready(ctx, file)) {
     ctx.status = 304
     return
   }
@@ -55,6 +55,13 @@ export async function sendFile(
     await chunks.return(undefined)
   }
 }
+
+/** Reads If-None-Match itself: Koa does not, next to the `Cache-Control: no-cache` that fetch adds to it. */
+const hasAlready = (ctx: Context, { etag }: ServedFile): boolean =>
+  ctx
+    .get('If-None-Match')
+    .split(',')
+    .some((version) => ['*', `"${etag}"`, `W/"${etag}"`].includes(version.trim()))
 
 function describe(ctx: Context, file: ServedFile, part: Part | undefined): void {
   const { sizeBytes, contentType, name, disposition = 'attachment' } = file

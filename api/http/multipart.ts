@@ -102,7 +102,7 @@ const bodyLimit = ({ file, fields }: MultipartBody): number =>
   file.maxBytes + (Object.keys(fields?.shape ?? {}).length + 1) * FIELD_BYTES + MORE_PARTS * HEADER_BYTES
 
 const tooLarge = ({ file }: MultipartBody) =>
-  new RequestError(413, `${file.field}: must be at most ${file.maxBytes} bytes`)
+  new RequestError(file.tooLargeStatus ?? 413, `${file.field}: must be at most ${file.maxBytes} bytes`)
 
 /** The claimed type without parameters, unless it is none that could be stored and sent again. */
 const mediaType = (claimed: string): string =>

@@ -113,7 +113,15 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
   },
-  quotas: { llmProviders: config.LLM_MAX_PROVIDERS, llmModels: config.LLM_MAX_MODELS_PER_PROVIDER },
+  quotas: {
+    llmProviders: config.LLM_MAX_PROVIDERS,
+    llmModels: config.LLM_MAX_MODELS_PER_PROVIDER,
+    images: {
+      maxBytes: config.IMAGE_MAX_BYTES,
+      maxCount: config.IMAGE_MAX_COUNT,
+      maxTotalBytes: config.IMAGE_MAX_TOTAL_BYTES,
+    },
+  },
   retention: {
     deltasMs: config.DELTA_RETENTION_SECS * 1000,
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,

@@ -15,6 +15,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { addOrganization, addUser } from '../support/organizations.ts'
+import { formOf, PIXEL } from '../support/pictures.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
@@ -36,6 +37,7 @@ const countAll = async () => [
   await db().invitation.count(),
   await db().llmProvider.count(),
   await db().llmModel.count(),
+  await db().image.count(),
 ]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
@@ -70,6 +72,7 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
       return [`/v1/llm-providers/${body.id}/models`, { model_id: 'gpt-x', display_name: 'X' }]
     },
   ],
+  ['an image', async () => ['/v1/images', formOf(PIXEL)]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],
   ['a message', async () => [`/v1/sessions/${await createSession(service.url)}/messages`, textMessage('Hi')]],

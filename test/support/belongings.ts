@@ -1,6 +1,7 @@
 import { newUuid, toId } from '../../domain/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
+import { formOf, PIXEL } from './pictures.ts'
 import { callsOf, clientTool } from './turns.ts'
 
 /** Ids and values of an organization that a request may contain. */
@@ -29,7 +30,6 @@ export type Ids = {
   llmModel: string
   invitation: string
   idempotencyKey: string
-  /** Random UUID, because nothing creates images yet. */
   image: string
 }
 
@@ -69,7 +69,7 @@ type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Pro
 /** Creates a user who owns an organization with one resource of each kind. */
 export async function createOwner(url: string): Promise<Owner> {
   const user = await registerUser(url)
-  const { mark, toolCall, idempotencyKey, image } = unknownIds()
+  const { mark, toolCall, idempotencyKey } = unknownIds()
   const { id: organization, headers } = await addOwnOrganization(url, user, `Own ${mark}`)
   const ask: Ask = async (method, path, body, more) =>
     expectDone(await call(url, method, path, body, { ...headers, ...more }))
@@ -81,6 +81,7 @@ export async function createOwner(url: string): Promise<Owner> {
   await ask('DELETE', `/v1/sessions/${deletedSession}`)
   const apiKey = await createApiKey(url, headers, { name: mark })
   const { id: invitation } = await ask('POST', `/v1/orgs/${organization}/invitations`, { role: 'member' })
+  const { id: image } = await ask('POST', '/v1/images', formOf(PIXEL, `${mark}.png`))
   const models = await addModel(ask, mark)
   return {
     ids: {

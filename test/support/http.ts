@@ -12,7 +12,7 @@ export type Target = string | { url: string; headers: Record<string, string> }
 export const addressOf = (target: Target): string => (typeof target === 'string' ? target : target.url)
 export const headersOf = (target: Target): Record<string, string> => (typeof target === 'string' ? {} : target.headers)
 
-/** Sends a request. A string body is sent unchanged, anything else as JSON. */
+/** Sends a request. A string body is sent unchanged, a form as multipart/form-data, anything else as JSON. */
 export async function call(
   target: Target,
   method: string,
@@ -23,16 +23,18 @@ export async function call(
   const answer = await fetch(addressOf(target) + path, {
     method,
     headers: {
-      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(body === undefined || body instanceof FormData ? {} : { 'Content-Type': 'application/json' }),
       ...headersOf(target),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: isSent(body) ? body : JSON.stringify(body) }),
   })
   const text = await answer.text()
   const isJson = answer.headers.get('content-type')?.includes('json') ?? false
   return { status: answer.status, body: isJson ? JSON.parse(text) : text, headers: answer.headers }
 }
+
+const isSent = (body: unknown): body is string | FormData => typeof body === 'string' || body instanceof FormData
 
 export const textMessage = (text: string, more: Record<string, unknown> = {}) => ({
   message: { content: [{ type: 'text', text }] },

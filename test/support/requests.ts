@@ -1,4 +1,5 @@
 import type { Ids } from './belongings.ts'
+import { formOf, PIXEL } from './pictures.ts'
 import type { Sent } from './walk.ts'
 
 /** One way to call an operation. The path is filled in from the ids in `path`. */
@@ -112,7 +113,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/sessions/{session_id}/messages': (own, other) => [
     ...waysToPost(other).map((request) => ({ path: other, ...request })),
     { path: own, body: { message, controls: { model_id: other.llmModel } } },
-    // There are no images yet, so a message may name any image id.
+    // A message may name any image: one that is missing becomes a text.
     { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}/events': (own, other) => [
@@ -172,11 +173,35 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { is_default: false } },
   ],
   'DELETE /v1/llm-models/{id}': (_, other) => [{ path: other }],
+  'GET /v1/images': () => [list(), list({ offset: '0', limit: '1000' })],
+  'POST /v1/images': (_, other) => [
+    {
+      body: formOf(PIXEL),
+      query: { session_id: other.session },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'GET /v1/images/{image_id}': (_, other) => [
+    { path: other },
+    { path: { ...other, image: prefixed(other.image) } },
+    ...conditional(other),
+    ...conditional({ ...other, image: prefixed(other.image) }),
+  ],
+  'GET /v1/images/{image_id}/thumbnail': (_, other) => [{ path: other }, ...conditional(other)],
+  'DELETE /v1/images/{image_id}': (_, other) => [{ path: other }, { path: { ...other, image: prefixed(other.image) } }],
   'GET /v1/capabilities': () => [list()],
   'GET /v1/capabilities/{capability_id}': () => [list()],
   'GET /v1/durable/sse': () => [{}],
 }
 
+/** Requests that are answered without the image's bytes, or with some of them. */
+const conditional = (path: Ids): Request[] => [
+  { path, headers: { 'If-None-Match': `"${path.image}"` } },
+  { path, headers: { Range: 'bytes=0-3' } },
+]
+const prefixed = (image: string) => `img_${image.replaceAll('-', '')}`
 const imageOf = ({ image }: Ids) => ({ content: [{ type: 'image_file', image_id: image }] })
 const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
   { body: { message } },
@@ -208,6 +233,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   invitation_id: ids.invitation,
   id: ids.llmModel,
   provider_id: ids.llmProvider,
+  image_id: ids.image,
   capability_id: NOWHERE.capability,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),

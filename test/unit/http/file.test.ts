@@ -139,6 +139,11 @@ describe('a file', () => {
     expect(answer.headers['cache-control']).toBe('private, max-age=60')
   })
 
+  it('is not sent again to a client that has it and uses fetch, which always asks for no cached answer', async () => {
+    const headers = { 'If-None-Match': '"v1"', 'Cache-Control': 'no-cache', Pragma: 'no-cache' }
+    expect((await get('whole', headers)).status).toBe(304)
+  })
+
   it.each([
     ['bytes=0-9', 0, 10],
     ['bytes=95-', 95, 100],

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { fileResponses, group } from './endpoint.ts'
+import { ImageId, NotedSessionId, wireId, wireUuid } from './ids.ts'
+import { limitUpTo, offset } from './query.ts'
+
+const UploadedImage = z.object({
+  id: wireUuid,
+  filename: z.string(),
+  content_type: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+  size_bytes: z.int().min(1),
+  created_at: DateTime,
+})
+
+export const ImageUploadResponse = UploadedImage.meta({ id: 'ImageUploadResponse' })
+export type ImageUploadResponse = z.infer<typeof ImageUploadResponse>
+
+const ImageMetadata = z
+  .object({
+    width: z.int().min(1).meta({ description: 'In pixels, as displayed: after the orientation has been applied.' }),
+    height: z.int().min(1),
+    session_id: wireId('session').optional().meta({ description: 'The session_id of the upload.' }),
+  })
+  .meta({ id: 'ImageMetadata' })
+
+export const ImageInfo = UploadedImage.extend({ metadata: ImageMetadata }).meta({ id: 'ImageInfo' })
+export type ImageInfo = z.infer<typeof ImageInfo>
+
+/** Default of IMAGE_MAX_BYTES. */
+export const MAX_IMAGE_BYTES = 20 * 1024 * 1024
+
+const ofImage = z.object({ image_id: ImageId })
+
+export const imageEndpoints = group(
+  { tag: 'images', path: '/v1/images', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists images, newest first',
+      query: z.object({ limit: limitUpTo(100, 50), offset }),
+      responses: { 200: listOf(ImageInfo) },
+    },
+    upload: {
+      method: 'POST',
+      summary: 'Uploads an image',
+      description:
+        'PNG, JPEG, GIF or WebP, told by its content, of at most 50 megapixels and 1,000 frames. Sizes are limited by IMAGE_MAX_BYTES.',
+      query: z.object({ session_id: NotedSessionId.optional().meta({ description: 'Is noted, and not looked up.' }) }),
+      multipart: { file: { field: 'file', maxBytes: MAX_IMAGE_BYTES, tooLargeStatus: 400 } },
+      creates: true,
+      responses: { 201: ImageUploadResponse },
+      errors: [429],
+    },
+    get: {
+      method: 'GET',
+      at: '/{image_id}',
+      summary: 'Gets the image itself',
+      params: ofImage,
+      responses: fileResponses('image/*', 'The image as it was uploaded.'),
+    },
+    thumbnail: {
+      method: 'GET',
+      at: '/{image_id}/thumbnail',
+      summary: 'Gets a small image of it',
+      params: ofImage,
+      responses: fileResponses('image/jpeg', 'A JPEG within 200×200 pixels; of an animation its first frame.'),
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{image_id}',
+      summary: 'Deletes an image',
+      description: 'Messages that use it keep a placeholder.',
+      params: ofImage,
+      responses: { 204: null },
+    },
+  },
+)

@@ -1,0 +1,33 @@
+import { hasMoreFramesThan } from '../../lib/image-frames.ts'
+import type { ImageType } from '../../lib/image-type.ts'
+import { invalid } from '../errors.ts'
+import { MAX_PIXELS, openImage, readSize, type Size } from './decoder.ts'
+
+const MAX_FRAMES = 1000
+const THUMBNAIL_PIXELS = 200
+const WHITE = '#fff'
+
+export type Examined = Size & { thumbnail: Buffer }
+
+/** Decodes an image and makes its thumbnail. Throws `invalid` for an image that is damaged, or costs too much. */
+export async function examineImage(bytes: Buffer, type: ImageType): Promise<Examined> {
+  if (hasMoreFramesThan(MAX_FRAMES, bytes, type)) throw invalid(`file: must have at most ${MAX_FRAMES} frames`)
+  const { width, height } = await readSize(bytes).catch(throwUnreadable)
+  if (width * height > MAX_PIXELS) {
+    throw invalid(`file: has ${width} × ${height} pixels; must have at most ${MAX_PIXELS / 1e6} megapixels`)
+  }
+  return { width, height, thumbnail: await makeThumbnail(bytes).catch(throwUnreadable) }
+}
+
+const makeThumbnail = (bytes: Buffer): Promise<Buffer> =>
+  openImage(bytes)
+    .autoOrient()
+    .resize(THUMBNAIL_PIXELS, THUMBNAIL_PIXELS, { fit: 'inside', withoutEnlargement: true })
+    .flatten({ background: WHITE })
+    .jpeg()
+    .toBuffer()
+
+/** The decoder reports everything as an error of the same kind, so its words are not passed on. */
+function throwUnreadable(): never {
+  throw invalid('file: is damaged or incomplete; no image can be read from it')
+}

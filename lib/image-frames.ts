@@ -1,0 +1,51 @@
+import type { ImageType } from './image-type.ts'
+
+/**
+ * Tells whether an image has more frames than that. Only reads the lengths of its parts: decoders take a time that
+ * grows with the square of the number of frames, before they say how many there are.
+ */
+export function hasMoreFramesThan(most: number, bytes: Buffer, type: ImageType): boolean {
+  let count = 0
+  for (const _ of framesOf(bytes, type)) {
+    if (++count > most) return true
+  }
+  return false
+}
+
+function framesOf(bytes: Buffer, type: ImageType): Iterable<number> {
+  if (type === 'image/webp') return webpFrames(bytes)
+  return type === 'image/gif' ? gifFrames(bytes) : []
+}
+
+/** Yields the places of a WebP's frames: chunks ANMF, each with its length behind its name. */
+function* webpFrames(bytes: Buffer): Generator<number> {
+  for (let at = 12; at + 8 <= bytes.length; ) {
+    if (bytes.toString('latin1', at, at + 4) === 'ANMF') yield at
+    const length = bytes.readUInt32LE(at + 4)
+    at += 8 + length + (length % 2)
+  }
+}
+
+const EXTENSION = 0x21
+const FRAME = 0x2c
+
+/** Yields the places of a GIF's frames. After the header come frames and extensions, each followed by sub-blocks. */
+function* gifFrames(bytes: Buffer): Generator<number> {
+  for (let at = 13 + colourTableBytes(bytes[10]); at < bytes.length; ) {
+    if (bytes[at] === FRAME) {
+      yield at
+      at = afterSubBlocks(bytes, at + 11 + colourTableBytes(bytes[at + 9]))
+    } else if (bytes[at] === EXTENSION) at = afterSubBlocks(bytes, at + 2)
+    else return
+  }
+}
+
+/** Size of the colour table that the flags announce: a bit whether there is one, and three for its size. */
+const colourTableBytes = (flags = 0): number => ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
+
+/** Sub-blocks begin with their length, and end with an empty one. */
+function afterSubBlocks(bytes: Buffer, start: number): number {
+  let at = start
+  for (let length = bytes[at] ?? 0; length > 0; length = bytes[at] ?? 0) at += length + 1
+  return at + 1
+}
