@@ -1,4 +1,5 @@
-import type { Message } from '../../../contract/messages.ts'
+import type { ContentPart, Message } from '../../../contract/messages.ts'
+import { imageSizeOf } from '../../../lib/image-size.ts'
 import type { Model, ModelPart, ModelRequest } from '../model.ts'
 import { delay, paced, splitIntoTokens } from '../pacing.ts'
 import { estimateInputTokens, estimateTokens } from '../token-estimate.ts'
@@ -62,8 +63,15 @@ function echo(request: ModelRequest): Answer {
 }
 
 function textOf(message: Message | undefined): string {
-  const parts = (message?.content ?? []).map((part) => (part.type === 'text' ? part.text : '[image]'))
+  const parts = (message?.content ?? []).map((part) => (part.type === 'text' ? part.text : nameImage(part)))
   return parts.join('\n')
+}
+
+/** Names an image by its type and size, so that a client can see that it was given to the model. */
+function nameImage(part: ContentPart): string {
+  if (part.type !== 'image' || !part.base64) return '[image]'
+  const size = imageSizeOf(Buffer.from(part.base64, 'base64'))
+  return size === undefined ? '[image]' : `[image ${part.media_type} ${size.width}x${size.height}]`
 }
 
 function modelOf(answer: (request: ModelRequest) => Answer): Model {

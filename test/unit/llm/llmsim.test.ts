@@ -51,15 +51,16 @@ describe('llmsim-echo', () => {
     expect(asked.text).toBe('😀'.repeat(50))
   })
 
-  it('names images instead of sending them back', async () => {
-    const url = 'https://example.com/cat.png'
+  it('names images by type and size instead of sending them back', async () => {
+    const gif = Buffer.from('GIF89a\x03\0\x02\0', 'latin1').toString('base64')
     const message = messageOf(
       'user',
       { type: 'text', text: 'see' },
-      { type: 'image', url },
-      { type: 'image_file', image_id: 'i' },
+      { type: 'image', base64: gif, media_type: 'image/gif' },
+      { type: 'image', base64: 'aGk=', media_type: 'image/png' },
+      { type: 'image', url: 'https://example.com/cat.png' },
     )
-    expect((await ask(echo, { messages: [message] })).text).toBe('see\n[image]\n[image]')
+    expect((await ask(echo, { messages: [message] })).text).toBe('see\n[image image/gif 3x2]\n[image]\n[image]')
   })
 
   it('answers nothing when no user has said anything', async () => {
