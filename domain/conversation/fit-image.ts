@@ -1,0 +1,87 @@
+import type { Sharp } from 'sharp'
+import { hasMoreFramesThan } from '../../lib/image-frames.ts'
+import { imageSizeOf } from '../../lib/image-size.ts'
+import { type ImageType, imageTypeOf } from '../../lib/image-type.ts'
+import { DomainError } from '../errors.ts'
+import { decoding, MAX_PIXELS, openImage } from '../images/decoder.ts'
+import { MAX_IMAGE_BASE64 } from '../llm/image-limits.ts'
+
+/** An image as a model is given it. `sizeBytes` is that of the image, not of its base64. */
+export type FittedImage = { base64: string; mediaType: ImageType; sizeBytes: number }
+
+/** An image, or the reason why there is none: a sentence for the model. */
+export type ImageResult = FittedImage | { problem: string }
+
+/** Number of bytes that make at most MAX_IMAGE_BASE64 characters. */
+const MAX_BYTES = (MAX_IMAGE_BASE64 / 4) * 3
+const MAX_FRAMES = 1000
+
+/**
+ * Scales an image down to what a model takes, upright, in a type that every provider takes. One that fits already keeps
+ * its bytes. An animation becomes its first frame.
+ */
+export async function fitImage(bytes: Buffer, maxEdge: number, signal: AbortSignal): Promise<ImageResult> {
+  const type = imageTypeOf(bytes)
+  if (type === undefined) return { problem: 'It is no PNG, JPEG, GIF or WebP image.' }
+  const problem = findProblem(bytes, type)
+  if (problem !== undefined) return { problem }
+  try {
+    const { data, mediaType } = await decoding(() => {
+      signal.throwIfAborted()
+      return scale(bytes, type, maxEdge)
+    })
+    return { base64: data.toString('base64'), mediaType, sizeBytes: data.length }
+  } catch (error) {
+    signal.throwIfAborted()
+    const isBusy = error instanceof DomainError
+    return { problem: isBusy ? 'Too many images are being decoded at the moment.' : 'It could not be decoded.' }
+  }
+}
+
+/** Finds what would make decoding too costly. */
+function findProblem(bytes: Buffer, type: ImageType): string | undefined {
+  const { width, height } = imageSizeOf(bytes) ?? { width: 0, height: 0 }
+  if (width * height > MAX_PIXELS) return `It has more than ${MAX_PIXELS / 1e6} megapixels.`
+  return hasMoreFramesThan(MAX_FRAMES, bytes, type) ? `It has more than ${MAX_FRAMES} frames.` : undefined
+}
+
+/** Number of characters of base64 in which the size is looked for. */
+const HEAD = 256 * 1024
+
+/** Whether an image in base64 is given to the model as it is. One whose size is not found is the provider's affair. */
+export function fitsAsItIs(base64: string, maxEdge: number): boolean {
+  if (base64.length > MAX_IMAGE_BASE64) return false
+  const bytes = Buffer.from(base64.slice(0, HEAD), 'base64')
+  const size = imageSizeOf(bytes)
+  return size === undefined || (Math.max(size.width, size.height) <= maxEdge && imageTypeOf(bytes) !== 'image/gif')
+}
+
+type Encoded = { data: Buffer; mediaType: ImageType }
+
+async function scale(bytes: Buffer, mediaType: ImageType, maxEdge: number): Promise<Encoded> {
+  const { width, height, pages = 1, orientation = 1 } = await openImage(bytes).metadata()
+  const isSmall = Math.max(width, height) <= maxEdge && bytes.length <= MAX_BYTES
+  if (isSmall && pages === 1 && orientation === 1 && mediaType !== 'image/gif') {
+    await decode(bytes)
+    return { data: bytes, mediaType }
+  }
+  const scaled = openImage(bytes)
+    .autoOrient()
+    .resize({ width: maxEdge, height: maxEdge, fit: 'inside', withoutEnlargement: true })
+  const encoded = await encode(scaled, mediaType)
+  if (encoded.data.length <= MAX_BYTES) return encoded
+  return {
+    data: await scaled.clone().flatten({ background: '#fff' }).jpeg({ quality: 70 }).toBuffer(),
+    mediaType: 'image/jpeg',
+  }
+}
+
+/** Decodes the whole image, so that one whose data is broken is noticed here and not by the provider. */
+const decode = (bytes: Buffer): Promise<Buffer> => openImage(bytes).resize(16, 16, { fit: 'inside' }).raw().toBuffer()
+
+async function encode(image: Sharp, mediaType: ImageType): Promise<Encoded> {
+  const copy = image.clone()
+  if (mediaType === 'image/jpeg') return { data: await copy.jpeg({ quality: 85 }).toBuffer(), mediaType }
+  if (mediaType === 'image/webp') return { data: await copy.webp({ quality: 85 }).toBuffer(), mediaType }
+  return { data: await copy.png().toBuffer(), mediaType: 'image/png' }
+}
