@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { Slots } from '../lib/threads/slots.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
 import type { DocumentThreads } from './agents/document/threads.ts'
 import type { AuthSettings } from './auth/settings.ts'
@@ -37,8 +38,10 @@ export type Deps = {
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
-  /** Images of messages that were fetched lately. */
+  /** Images as models were lately given them. */
   images: ImageCache
+  /** Slots of the process for loading and scaling images of messages. */
+  imageLoads: Slots
   /** Threads for work that untrusted input can make long, started when needed. */
   threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads }
   /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */

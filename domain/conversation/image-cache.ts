@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { ImageResult } from './fetch-image.ts'
+import type { ImageResult } from './fit-image.ts'
 
-/** Images that were fetched lately: each model call of a session would fetch the same ones again. */
+/** Images as models were lately given them: each model call of a session would load and scale the same ones again. */
 export type ImageCache = {
-  get(organizationId: string, url: string): ImageResult | undefined
-  set(organizationId: string, url: string, result: ImageResult): void
+  get(organizationId: string, source: string): ImageResult | undefined
+  set(organizationId: string, source: string, result: ImageResult): void
 }
 
 const MAX_BYTES = 64 * 1024 * 1024
@@ -33,8 +33,8 @@ export function createImageCache(): ImageCache {
     }
   }
   return {
-    get(organizationId, url) {
-      const key = keyOf(organizationId, url)
+    get(organizationId, source) {
+      const key = keyOf(organizationId, source)
       const entry = entries.get(key)
       if (entry === undefined) return undefined
       remove(key)
@@ -42,9 +42,9 @@ export function createImageCache(): ImageCache {
       add(key, entry)
       return entry.result
     },
-    set(organizationId, url, result) {
+    set(organizationId, source, result) {
       const isImage = 'base64' in result
-      add(keyOf(organizationId, url), {
+      add(keyOf(organizationId, source), {
         result,
         endsAt: performance.now() + (isImage ? IMAGE_TTL_MS : PROBLEM_TTL_MS),
         sizeBytes: ENTRY_BYTES + (isImage ? result.base64.length : 0),
@@ -54,5 +54,5 @@ export function createImageCache(): ImageCache {
 }
 
 /** Hashed, because an address may be as long as a message. */
-const keyOf = (organizationId: string, url: string): string =>
-  createHash('sha256').update(`${organizationId} ${url}`).digest('base64')
+const keyOf = (organizationId: string, source: string): string =>
+  createHash('sha256').update(`${organizationId} ${source}`).digest('base64')

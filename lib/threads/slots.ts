@@ -15,14 +15,13 @@ export type Slots = {
 type Waiting = { isUrgent: boolean; begin(): void }
 
 /** Number of jobs that may wait in memory before further ones are refused, and of those of one owner. */
-const MAX_WAITING = 500
-const MAX_WAITING_OF_OWNER = 100
+const WAITING = { maxWaiting: 500, maxWaitingOfOwner: 100 }
 
 /**
  * Limits the jobs that run at once. An owner never has all slots, and those who wait are served in turn, so that the
  * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order.
  */
-export function createSlots(maxSlots: number, waitMs: number): Slots {
+export function createSlots(maxSlots: number, waitMs: number, { maxWaiting, maxWaitingOfOwner } = WAITING): Slots {
   let taken = 0
   const takenBy = new Map<string, number>()
   /** The owner who was served last is the last one. */
@@ -38,7 +37,7 @@ export function createSlots(maxSlots: number, waitMs: number): Slots {
   }
   const isFull = (owner: string): boolean => {
     const all = [...queues.values()].reduce((sum, queue) => sum + queue.size, 0)
-    return all >= MAX_WAITING || (owner !== '' && (queues.get(owner)?.size ?? 0) >= MAX_WAITING_OF_OWNER)
+    return all >= maxWaiting || (owner !== '' && (queues.get(owner)?.size ?? 0) >= maxWaitingOfOwner)
   }
   const findNext = (isUrgent: boolean): [owner: string, waiting: Waiting] | undefined => {
     for (const [owner, queue] of queues) {

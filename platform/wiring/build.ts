@@ -4,6 +4,7 @@ import { createSchemaThreads } from '../../domain/capabilities/arguments/threads
 import { builtinCapabilities } from '../../domain/capabilities/builtin/registry.ts'
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
+import { createImageLoads } from '../../domain/conversation/load-image.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
@@ -65,6 +66,7 @@ export async function buildPlatform(
     models,
     capabilities: builtinCapabilities,
     images: createImageCache(),
+    imageLoads: createImageLoads(),
     unavailability,
     ...settingsOf(config),
   }

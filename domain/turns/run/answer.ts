@@ -1,8 +1,12 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { loadImages } from '../../conversation/images.ts'
+import type { ImageReader } from '../../conversation/load-image.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { newUuid, toId } from '../../ids.ts'
+import { existingImages } from '../../images/existing.ts'
+import { readImage } from '../../images/read.ts'
+import { longestEdgeFor } from '../../llm/image-limits.ts'
 import { ModelError, type ModelPart, type ModelToolCall, type ProviderData } from '../../llm/model.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
@@ -130,7 +134,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     const signal = AbortSignal.any([attempt.signal, broken, limits.signal])
     const parts = call.ask({
       systemPrompt: context.systemPrompt,
-      messages: await loadImages(deps, context.organizationId, call.given.messages, signal),
+      messages: await loadImages(deps, imageReader(call), call.given.messages, signal),
       providerData: context.providerData,
       tools: call.given.tools,
       reasoningEffort: context.reasoningEffort,
@@ -146,6 +150,13 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     limits.clear()
   }
 }
+
+const imageReader = ({ deps, model, context: { organizationId } }: ModelCall): ImageReader => ({
+  organizationId,
+  maxEdge: longestEdgeFor(model.provider.type),
+  existing: (ids) => existingImages(deps, organizationId, ids),
+  read: async (id) => (await readImage(deps, organizationId, id))?.bytes,
+})
 
 /** Time limit of one model call. Shorter than the activity's own, so that the failure is counted and reported. */
 const MAX_CALL_MS = 25 * 60_000

@@ -1,15 +1,22 @@
 import type { RequestListener } from 'node:http'
 import { pino } from 'pino'
+import sharp from 'sharp'
 import type { ContentPart, Message } from '../../../contract/messages.ts'
 import { createImageCache } from '../../../domain/conversation/image-cache.ts'
 import { loadImages } from '../../../domain/conversation/images.ts'
+import { createImageLoads, type ImageReader } from '../../../domain/conversation/load-image.ts'
 import { startWebServer, type WebServer } from '../lib/outgoing/web-server.ts'
 import { messageOf } from '../llm/ask.ts'
 
 const MiB = 1024 * 1024
-const PNG = '\x89PNG\r\n\x1a\n'
-const image = (sizeBytes = 20, start = PNG) =>
-  Buffer.concat([Buffer.from(start, 'latin1'), Buffer.alloc(sizeBytes)], sizeBytes)
+/** One red pixel. What follows the end of a PNG is ignored, so it can be made as large as is needed. */
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+const image = (sizeBytes = 100) => Buffer.concat([PIXEL, Buffer.alloc(sizeBytes)], sizeBytes)
+/** Size of an image that is sent unchanged, and of which eight fit into a call. */
+const LARGE = 3.9 * 1000 * 1000
 const link = (url: string): ContentPart => ({ type: 'image', url })
 const text = (words: string): ContentPart => ({ type: 'text', text: words })
 const data = (bytes: Buffer, mediaType = 'image/png'): ContentPart => ({
@@ -22,8 +29,10 @@ const missing = (reason: string) => text(`[image not available: ${reason}]`)
 let routes: Record<string, RequestListener> = {}
 let server: WebServer
 let now = 0
+let jpeg: Buffer
 
 beforeAll(async () => {
+  jpeg = await sharp(PIXEL).jpeg().toBuffer()
   server = await startWebServer((request, response) => routes[request.url ?? '']?.(request, response))
 })
 afterAll(() => server.stop())
@@ -40,10 +49,18 @@ const depsOf = (allowPrivateNetwork = true) => ({
   outgoing: { allowPrivateNetwork },
   log: pino({ enabled: false }),
   images: createImageCache(),
+  imageLoads: createImageLoads(),
 })
 
 const never = new AbortController().signal
-const load = (messages: Message[], deps = depsOf()) => loadImages(deps, 'org', messages, never)
+const unused = () => Promise.reject(new Error('No uploaded image was named.'))
+const readerOf = (organizationId = 'org'): ImageReader => ({
+  organizationId,
+  maxEdge: 2048,
+  existing: unused,
+  read: unused,
+})
+const load = (messages: Message[], deps = depsOf()) => loadImages(deps, readerOf(), messages, never)
 
 /** Loads the images of one user message, and returns its content. */
 async function contentOf(parts: ContentPart[], deps = depsOf()): Promise<ContentPart[] | undefined> {
@@ -53,7 +70,7 @@ async function contentOf(parts: ContentPart[], deps = depsOf()): Promise<Content
 
 describe('images by address', () => {
   it('become data, in user messages and tool results, whatever type is declared', async () => {
-    routes['/b'] = (_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(image(30, 'GIF89a'))
+    routes['/b'] = (_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(jpeg)
     const messages = [
       messageOf('user', text('Look'), link(`${server.url}/a.png`), text('!')),
       messageOf('agent', link(`${server.url}/a.png`)),
@@ -64,14 +81,13 @@ describe('images by address', () => {
     expect(loaded.map(({ content }) => content)).toEqual([
       [text('Look'), data(image()), text('!')],
       [link(`${server.url}/a.png`)],
-      [{ type: 'tool_result', tool_call_id: 'c', result: 1 }, data(image(30, 'GIF89a'), 'image/gif')],
+      [{ type: 'tool_result', tool_call_id: 'c', result: 1 }, data(jpeg, 'image/jpeg')],
     ])
     expect(loaded[1]).toBe(messages[1])
     expect(messages).toEqual(before)
   })
 
   it('may be data URLs, which are read without a request', async () => {
-    const jpeg = image(40, '\xff\xd8\xff')
     expect(
       await contentOf(
         [
@@ -142,10 +158,11 @@ describe('an image that cannot be had', () => {
       'It is no PNG, JPEG, GIF or WebP image.',
     ],
     ['is empty', (_, response) => response.end(), 'It is no PNG, JPEG, GIF or WebP image.'],
+    ['is cut off', (_, response) => response.end(PIXEL.subarray(0, 50)), 'It could not be decoded.'],
     ['is too large', (_, response) => response.end(image(20 * MiB + 1)), 'It is larger than 20 MiB.'],
     [
       'breaks off',
-      (_, response) => response.writeHead(200, { 'content-length': '100' }).write(PNG, () => response.destroy()),
+      (_, response) => response.writeHead(200, { 'content-length': '100' }).write(PIXEL, () => response.destroy()),
       'The answer broke off or could not be unpacked.',
     ],
     [
@@ -176,23 +193,31 @@ describe('an image that cannot be had', () => {
     const deps = depsOf()
     routes['/slow'] = () => caller.abort(new Error('cancelled'))
     const messages = [messageOf('user', link(`${server.url}/slow`))]
-    await expect(loadImages(deps, 'org', messages, caller.signal)).rejects.toThrow('cancelled')
-    expect(deps.images.get('org', `${server.url}/slow`)).toBeUndefined()
+    await expect(loadImages(deps, readerOf(), messages, caller.signal)).rejects.toThrow('cancelled')
+    expect(deps.images.get('org', `2048 url ${server.url}/slow`)).toBeUndefined()
   })
 })
 
 it('lets in the newest images that fit together, and names the others', async () => {
-  const urls = Array.from({ length: 12 }, (_, index) => `/${index}.png`)
-  for (const url of urls) routes[url] = (_, response) => response.end(image(url === '/6.png' ? 20 : 15 * MiB))
+  const urls = Array.from({ length: 24 }, (_, index) => `/${index}.png`)
+  for (const url of urls) routes[url] = (_, response) => response.end(image(url === '/12.png' ? 100 : LARGE))
   const loaded = await load([
-    messageOf('user', ...urls.slice(0, 6).map((url) => link(server.url + url))),
-    messageOf('user', ...urls.slice(6).map((url) => link(server.url + url))),
+    messageOf('user', ...urls.slice(0, 12).map((url) => link(server.url + url))),
+    messageOf('user', ...urls.slice(12).map((url) => link(server.url + url))),
   ])
   const parts = loaded.flatMap(({ content }) => content)
-  expect(parts.map(({ type }) => type)).toEqual([...Array(10).fill('text'), ...Array(2).fill('image')])
+  expect(parts.map(({ type }) => type)).toEqual([...Array(16).fill('text'), ...Array(8).fill('image')])
   expect(parts[0]).toEqual(missing('The images of this conversation are too many or too large together.'))
-  // Three large images reach the limit; three more and the small one may have been begun by then.
-  expect(server.requests.length).toBeLessThanOrEqual(7)
+  // Nine large images and the small one reach the limit; three more may have been begun by then.
+  expect(server.requests.length).toBeLessThanOrEqual(13)
+})
+
+it('counts the images that have data already', async () => {
+  const kept = Array.from({ length: 6 }, () => data(image(LARGE)))
+  const links = Array.from({ length: 3 }, (_, index) => link(`${server.url}/large.png?${index}`))
+  for (const [index] of links.entries()) routes[`/large.png?${index}`] = (_, response) => response.end(image(LARGE))
+  const content = await contentOf([...links, ...kept])
+  expect(content?.map(({ type }) => type)).toEqual(['text', 'image', 'image', ...Array(6).fill('image')])
 })
 
 it('begins no image after a minute', async () => {
@@ -211,7 +236,7 @@ it('begins no image after a minute', async () => {
 describe('the cache', () => {
   const fetched = async (deps: ReturnType<typeof depsOf>, url: string, organizationId = 'org') => {
     const before = server.requests.length
-    await loadImages(deps, organizationId, [messageOf('user', link(server.url + url))], never)
+    await loadImages(deps, readerOf(organizationId), [messageOf('user', link(server.url + url))], never)
     return server.requests.length > before
   }
 

@@ -1,0 +1,36 @@
+import type { ContentPart, Message } from '../../contract/messages.ts'
+import { fitsAsItIs } from './fit-image.ts'
+
+/** Place of an image's data: an address, an uploaded image's id, or base64 that has to be scaled. */
+export type ImageSource = { type: 'url' | 'image_file' | 'base64'; value: string }
+
+/** Images of a conversation. */
+export type FoundImages = {
+  /** Sources of the images that have to be loaded, newest first. */
+  sources: Map<ContentPart, ImageSource>
+  /** Number of bytes of the images that are given to the model as they are. */
+  keptBytes: number
+}
+
+/** Finds the images of user messages and tool results. */
+export function findImages(messages: Message[], maxEdge: number): FoundImages {
+  const sources = new Map<ContentPart, ImageSource>()
+  let keptBytes = 0
+  for (const { role, content } of messages.toReversed()) {
+    if (role !== 'user' && role !== 'tool_result') continue
+    for (const part of content.toReversed()) {
+      const source = sourceOf(part)
+      if (source === undefined) continue
+      if (source.type === 'base64' && fitsAsItIs(source.value, maxEdge)) keptBytes += (source.value.length / 4) * 3
+      else sources.set(part, source)
+    }
+  }
+  return { sources, keptBytes }
+}
+
+function sourceOf(part: ContentPart): ImageSource | undefined {
+  if (part.type === 'image_file') return { type: 'image_file', value: part.image_id }
+  if (part.type !== 'image') return undefined
+  if (part.base64) return { type: 'base64', value: part.base64 }
+  return part.url ? { type: 'url', value: part.url } : undefined
+}

@@ -1,0 +1,78 @@
+import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
+import { createSlots, type Slots } from '../../lib/threads/slots.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
+import type { Deps } from '../deps.ts'
+import { fetchImage, type ImageBytes, isDataUrl, readDataUrl } from './fetch-image.ts'
+import { fitImage, type ImageResult } from './fit-image.ts'
+import type { ImageSource } from './image-sources.ts'
+
+export type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'images' | 'imageLoads'>
+
+/** The caller of a model: the organization whose images may be read, and what the model takes. */
+export type ImageReader = {
+  organizationId: string
+  /** Longest edge in pixels. */
+  maxEdge: number
+  /** Returns those of the ids that are images of the organization. */
+  existing(ids: string[]): Promise<Set<string>>
+  /** Returns an uploaded image's bytes; undefined when the organization has none with this id. */
+  read(id: string): Promise<Buffer | undefined>
+}
+
+/** An image's data, or why there is none. */
+export type Loaded = ImageResult | 'not_found'
+
+/** Images loaded and scaled at once in a process. Each is in memory as a whole meanwhile. */
+const LOADS_AT_ONCE = 8
+const WAIT_MS = 30_000
+/** Above what the model calls that a worker makes at once can have waiting. */
+const MAX_WAITING = 1000
+const BUSY = { problem: 'The service is loading too many images at the moment.' }
+
+export const createImageLoads = (): Slots =>
+  createSlots(LOADS_AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING })
+
+/** Loads an image as the model takes it. Throws errors of the record, and the signal's reason. */
+export async function loadImage(
+  deps: ImageDeps,
+  reader: ImageReader,
+  source: ImageSource,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  signal.throwIfAborted()
+  const { organizationId, maxEdge } = reader
+  const key = `${maxEdge} ${source.type} ${source.value}`
+  const cached = deps.images.get(organizationId, key)
+  if (cached !== undefined) return cached
+  const claim = { owner: organizationId }
+  if (!(await deps.imageLoads.enter(claim, signal))) return BUSY
+  try {
+    const read = await readBytes(deps, reader, source, signal)
+    if (read === 'not_found') return read
+    const result = 'problem' in read ? read : await fitImage(read.bytes, maxEdge, signal)
+    deps.images.set(organizationId, key, result)
+    return result
+  } finally {
+    deps.imageLoads.leave(claim)
+  }
+}
+
+async function readBytes(
+  deps: ImageDeps,
+  reader: ImageReader,
+  { type, value }: ImageSource,
+  signal: AbortSignal,
+): Promise<ImageBytes | 'not_found'> {
+  if (type === 'base64') return { bytes: Buffer.from(value, 'base64') }
+  if (type === 'url') return isDataUrl(value) ? readDataUrl(value) : fetchBytes(deps, value, signal)
+  const bytes = await reader.read(value)
+  return bytes === undefined ? 'not_found' : { bytes }
+}
+
+const fetchBytes = ({ outgoing, log }: ImageDeps, url: string, signal: AbortSignal): Promise<ImageBytes> =>
+  fetchImage(outgoing, url, signal).catch((error) => {
+    signal.throwIfAborted()
+    if (error instanceof OutgoingError) return { problem: error.message }
+    warnRarely(log, { err: error }, 'an image of a message could not be fetched')
+    return { problem: 'It could not be fetched.' }
+  })

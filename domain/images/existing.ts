@@ -1,0 +1,10 @@
+import type { Deps } from '../deps.ts'
+
+/** Returns those of the ids that are images of the organization, uploaded completely. */
+export async function existingImages(deps: Deps, organizationId: string, ids: string[]): Promise<Set<string>> {
+  const rows = await deps.db.image.findMany({
+    where: { id: { in: ids }, organizationId, completedAt: { not: null } },
+    select: { id: true },
+  })
+  return new Set(rows.map(({ id }) => id))
+}
