@@ -1,6 +1,6 @@
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
 import { createOwner, type Ids, type Owner, unknownIds } from '../support/belongings.ts'
-import type { Json } from '../support/http.ts'
+import { call, createSession, type Json, modelId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { expectNothingOf, namesIn, withoutEcho } from '../support/isolation.ts'
 import { type Planned, plan, requests } from '../support/requests.ts'
@@ -107,6 +107,21 @@ describe('the data of another organization', () => {
     const named = await walk(ids, victim.ids, headers)
     expect(named).toBeGreaterThan(40)
     report('by login', named)
+  })
+
+  it('looks to a model as if it did not exist when a message names it', async () => {
+    const { ids, headers } = await createOwner(service.url)
+    const default_model_id = await modelId(service.url, 'llmsim-echo', headers)
+    const session = await createSession(service.url, { default_model_id }, {}, headers)
+    const seen = async (image: string): Promise<string> => {
+      const message = { content: [{ type: 'image_file', image_id: image }] }
+      const path = `/v1/sessions/${session}/messages?wait=60`
+      const { body } = await call(service.url, 'POST', path, { message }, headers)
+      return body.output.content[0].text.replaceAll(image, '<id>')
+    }
+    expect(await seen(ids.image)).toBe('[image image/png 1x1]')
+    expect(await seen(victim.ids.image)).toBe('[image not found: <id>]')
+    expect(await seen(unknownIds().image)).toBe('[image not found: <id>]')
   })
 
   it('looks to an API key as if it did not exist', async () => {
