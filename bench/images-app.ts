@@ -3,14 +3,12 @@ import { apiRole } from '../api/main.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
 import { buildPlatform } from '../platform/wiring/build.ts'
-import { workerRole } from '../worker/main.ts'
 import { serveParent } from './child.ts'
 
-/** The service as `npm start` runs it. Answers each message with the delay of its event loop since the last one, in ms. */
+/** The API as its own process. Answers each message with the delay of its event loop since the last one, in ms. */
 const config = readConfig()
 const log = createLog('error', 'bench')
 const platform = await buildPlatform(config, log)
-const worker = await workerRole(platform, config, log)
 const api = await apiRole(platform, config, log)
 
 const RESOLUTION_MS = 5
@@ -29,7 +27,6 @@ serveParent(
   async () => {
     delay.disable()
     await api.stop()
-    await worker.stop()
     await platform.close()
   },
 )

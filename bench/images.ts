@@ -17,7 +17,7 @@ const MIB = 1024 * 1024
 type Loop = { p50: number; p99: number; worst: number }
 
 /**
- * Sends 50 uploads of 10 MiB at once to a process with both roles, then a hundred photographs one after another from
+ * Sends 50 uploads of 10 MiB at once to a process of the API, then a hundred photographs one after another from
  * two clients. Prints memory, thumbnails per second and the delay of the event loop.
  */
 export async function benchImages(services: RunningServices, port: number): Promise<boolean> {

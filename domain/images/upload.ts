@@ -40,8 +40,11 @@ export async function uploadImage(
 async function examine(deps: Deps, id: string, { contentType, sizeBytes }: Received): Promise<Examined> {
   const bytes = await readWhole(deps, id, sizeBytes)
   if (bytes === undefined) throw new Error('The bytes of an upload are gone.')
-  return examineImage(bytes, contentType)
+  return await examineImage(bytes, contentType).finally(() => free(bytes))
 }
+
+/** Gives a large buffer's memory back at once. The garbage collector would leave some of the last ones, too. */
+const free = ({ buffer }: Buffer<ArrayBuffer>): void => void buffer.transfer(0)
 
 type Completed = Received & Examined
 
