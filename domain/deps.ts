@@ -13,6 +13,7 @@ import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { ContextMemo } from './events/present.ts'
 import type { SessionLines } from './events/session-lines.ts'
+import type { ImageChunks } from './images/chunk-store.ts'
 import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
 import type { Secrets } from './secrets.ts'
@@ -38,6 +39,8 @@ export type Deps = {
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
+  /** Bytes of uploaded images. */
+  imageChunks: ImageChunks
   /** Images as models were lately given them. */
   images: ImageCache
   /** Slots of the process for loading and scaling images of messages. */

@@ -11,17 +11,9 @@ export const CHUNK_BYTES = 48 * 1024
 const WRITTEN_AT_ONCE = 4
 const limit = pLimit(WRITTEN_AT_ONCE)
 
-/**
- * Stores the bytes of an image from the byte `start` on. Does not wait for the disk: the commit that completes the image
- * writes everything before it, too.
- */
-export async function insertChunk(deps: Deps, imageId: string, start: number, bytes: Buffer): Promise<void> {
-  await limit(
-    () => deps.db.$executeRaw`
-      INSERT INTO image_chunks (image_id, start, bytes)
-      SELECT ${imageId}::uuid, ${start}::integer, ${bytes}::bytea FROM set_config('synchronous_commit', 'off', true)`,
-  )
-}
+/** Stores the bytes of an image from the byte `start` on, once it is their turn. */
+export const insertChunk = (deps: Deps, imageId: string, start: number, bytes: Buffer): Promise<void> =>
+  limit(() => deps.imageChunks.insert(imageId, start, bytes))
 
 /** Reads an image's bytes from `start` up to but excluding `end`, one chunk at a time. Ends early when they are gone. */
 export async function* readChunks(
@@ -31,10 +23,7 @@ export async function* readChunks(
   end: number,
 ): AsyncGenerator<Uint8Array, undefined> {
   for (let at = start; at < end; ) {
-    const chunk = await deps.db.imageChunk.findFirst({
-      where: { imageId, start: { lte: at } },
-      orderBy: { start: 'desc' },
-    })
+    const chunk = await deps.imageChunks.find(imageId, at)
     const bytes = chunk?.bytes.subarray(at - chunk.start, end - chunk.start)
     if (bytes === undefined || bytes.length === 0) return undefined
     yield bytes

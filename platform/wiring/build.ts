@@ -40,7 +40,7 @@ export async function buildPlatform(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
   await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
-  const { db, close: closePostgres } = connectPostgres(config, log)
+  const { db, imageChunks, close: closePostgres } = connectPostgres(config, log)
   const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
     await closePostgres()
     throw error
@@ -67,6 +67,7 @@ export async function buildPlatform(
     capabilities: builtinCapabilities,
     images: createImageCache(),
     imageLoads: createImageLoads(),
+    imageChunks,
     unavailability,
     ...settingsOf(config),
   }
