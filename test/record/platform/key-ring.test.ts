@@ -123,6 +123,8 @@ describe('a start without the key of some secrets', () => {
 const OTHERS: Record<string, string> = {
   'api_keys.hash': 'a hash',
   'idempotency_keys.fingerprint': 'a hash',
+  'image_chunks.bytes': 'a picture, which members of the organization may read',
+  'images.thumbnail': 'a picture, which members of the organization may read',
   'invitations.hash': 'a hash',
   'service_keys.value': 'keys of the installation, among them the one that encrypts where none is given',
 }
