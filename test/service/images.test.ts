@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
 import sharp from 'sharp'
 import { newUuid } from '../../domain/ids.ts'
 import { type Answer, call, expectError, waitFor } from '../support/http.ts'
@@ -276,6 +278,28 @@ describe('an upload', () => {
     await expect(fetch(`${api.url}/v1/images`, request as RequestInit)).rejects.toThrow()
     const select = 'SELECT id FROM images WHERE organization_id = $1 AND completed_at IS NULL'
     await waitFor(async () => (await api.query(select, [api.uuid])).length === 0, 'the upload to be removed')
+  })
+
+  it('without an end is refused at its limit', async () => {
+    const headers = { ...api.headers, 'Content-Type': 'multipart/form-data; boundary=b' }
+    const request = httpRequest(`${api.url}/v1/images`, { method: 'POST', headers })
+    const answered = once(request, 'response')
+    // The connection may be closed while it is still written to.
+    request.on('error', () => {})
+    request.write('--b\r\nContent-Disposition: form-data; name="file"; filename="endless.png"\r\n\r\n')
+    request.write(PIXEL)
+    let sentBytes = 0
+    const isOver = answered.then(() => 'answered')
+    while (sentBytes < 200 * MIB) {
+      sentBytes += MIB
+      const isReady = request.write(Buffer.alloc(MIB)) || once(request, 'drain')
+      if ((await Promise.race([isOver, isReady])) === 'answered') break
+    }
+    const [answer] = await answered
+    expect(answer.statusCode).toBe(400)
+    expect(sentBytes).toBeLessThan(100 * MIB)
+    request.destroy()
+    await expectNothingLeft()
   })
 
   it('that is repeated with its Idempotency-Key keeps the bytes of one', async () => {
