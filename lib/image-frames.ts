@@ -49,3 +49,37 @@ function afterSubBlocks(bytes: Buffer, start: number): number {
   for (let length = bytes[at] ?? 0; length > 0; length = bytes[at] ?? 0) at += length + 1
   return at + 1
 }
+
+const MARKER = 0xff
+const SCAN = 0xda
+
+/**
+ * Tells whether a JPEG has more scans than that. Each scan of a progressive one is decoded over the whole picture before
+ * anything of it can be seen, and a scan may be a hundred bytes long.
+ */
+export function hasMoreScansThan(most: number, bytes: Buffer): boolean {
+  let count = 0
+  for (const _ of jpegScans(bytes)) {
+    if (++count > most) return true
+  }
+  return false
+}
+
+/** Yields the places of a JPEG's scans: segments with a length, and behind a scan's its data, up to the next marker. */
+function* jpegScans(bytes: Buffer): Generator<number> {
+  for (let at = nextMarker(bytes, 2); at + 4 <= bytes.length; ) {
+    const isScan = bytes[at + 1] === SCAN
+    if (isScan) yield at
+    at = nextMarker(bytes, at + 2 + bytes.readUInt16BE(at + 2))
+  }
+}
+
+/** Finds the next marker that begins a segment: not a byte of data, a restart, or the filling before a marker. */
+function nextMarker(bytes: Buffer, start: number): number {
+  for (let at = bytes.indexOf(MARKER, start); at >= 0; at = bytes.indexOf(MARKER, at + 1)) {
+    const code = bytes[at + 1] ?? 0
+    const isAlone = code <= 0x01 || code === MARKER || (code >= 0xd0 && code <= 0xd9)
+    if (!isAlone) return at
+  }
+  return bytes.length
+}

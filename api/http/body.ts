@@ -126,7 +126,7 @@ async function readUtf8(
       bytesRead += chunk.length
       pieces++
       if (bytesRead > bounds.limitBytes) throw tooLarge(bounds.limitBytes)
-      if (pieces > FREE_PIECES && bytesRead < pieces * LEAST_PIECE_BYTES) throw tooManyPieces()
+      refuseTinyPieces(pieces, bytesRead)
       costOfRound += chunk.length + PIECE_COST
       if (costOfRound > ROUND_BYTES) pauseForARound()
     } catch (error) {
@@ -172,8 +172,14 @@ async function readUtf8(
   return bytes.toString().replace(/^\ufeff/, '')
 }
 
-const tooManyPieces = () =>
-  new RequestError(400, `The request body comes in chunks of less than ${LEAST_PIECE_BYTES} bytes; send larger ones`)
+/** Throws RequestError for a body that comes in very many pieces of a few bytes: each costs as much as a large one. */
+export function refuseTinyPieces(pieces: number, bytes: number): void {
+  if (pieces <= FREE_PIECES || bytes >= pieces * LEAST_PIECE_BYTES) return
+  throw new RequestError(
+    400,
+    `The request body comes in chunks of less than ${LEAST_PIECE_BYTES} bytes; send larger ones`,
+  )
+}
 
 const tooLarge = (limitBytes: number) => new RequestError(413, `The request body must be at most ${limitBytes} bytes`)
 

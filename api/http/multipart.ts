@@ -4,6 +4,7 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/bus
 import type { Context } from 'koa'
 import type { MultipartBody } from '../../contract/endpoint.ts'
 import { arrivalOf } from './arrival.ts'
+import { refuseTinyPieces } from './body.ts'
 import { RequestError } from './errors.ts'
 import { parse } from './parse.ts'
 import { checkText } from './text.ts'
@@ -182,9 +183,15 @@ type Feeding = { limitBytes: number; stop: AbortController; signal: AbortSignal 
 /** Passes arriving data to the parser as fast as it takes it, and discards it once the signal has aborted. */
 function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, signal }: Feeding): void {
   let bytes = 0
+  let pieces = 0
   req.on('data', (chunk: Uint8Array) => {
     if (signal.aborted) return
     bytes += chunk.length
+    try {
+      refuseTinyPieces(++pieces, bytes)
+    } catch (error) {
+      return stop.abort(error)
+    }
     if (bytes > limitBytes)
       return stop.abort(new RequestError(413, `The request body must be at most ${limitBytes} bytes`))
     if (parser.write(chunk) || signal.aborted) return

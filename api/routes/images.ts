@@ -17,9 +17,10 @@ export function imageRoutes(handle: Handle, deps: Deps): void {
   handle(imageEndpoints.list, async ({ actor, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(listImages(deps, actor, query))),
   )
-  handle({ ...upload, multipart: { file } }, async ({ actor, query, body, once }) =>
-    reply(201, await uploadImage(deps, actor, { file: body.file, sessionId: query.session_id }, once)),
-  )
+  handle({ ...upload, multipart: { file } }, async ({ actor, query, body, once, ctx }) => {
+    const isKeyed = ctx.get('Idempotency-Key') !== ''
+    return reply(201, await uploadImage(deps, actor, { file: body.file, sessionId: query.session_id, isKeyed }, once))
+  })
   handle(imageEndpoints.get, async ({ actor, params }) =>
     reply(200, serve(params.image_id, await openImageFile(deps, actor, params.image_id)), FOREVER),
   )

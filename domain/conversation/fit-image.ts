@@ -1,10 +1,10 @@
 import type { Sharp } from 'sharp'
-import { hasMoreFramesThan } from '../../lib/image-frames.ts'
 import { imageSizeOf } from '../../lib/image-size.ts'
 import { type ImageType, imageTypeOf } from '../../lib/image-type.ts'
 import { DomainError } from '../errors.ts'
-import { decoding, MAX_PIXELS, openImage } from '../images/decoder.ts'
+import { decoding, exceededLimit, MAX_PIXELS, openImage } from '../images/decoder.ts'
 import { MAX_IMAGE_BASE64 } from '../llm/image-limits.ts'
+import { ModelError } from '../llm/model.ts'
 
 /** An image as a model is given it. `sizeBytes` is that of the image, not of its base64. */
 export type FittedImage = { base64: string; mediaType: ImageType; sizeBytes: number }
@@ -14,46 +14,56 @@ export type ImageResult = FittedImage | { problem: string }
 
 /** Number of bytes that make at most MAX_IMAGE_BASE64 characters. */
 const MAX_BYTES = (MAX_IMAGE_BASE64 / 4) * 3
-const MAX_FRAMES = 1000
 
 /**
  * Scales an image down to what a model takes, upright, in a type that every provider takes. One that fits already keeps
- * its bytes. An animation becomes its first frame.
+ * its bytes. An animation becomes its first frame. Throws a retryable `ModelError` when too much is being decoded, and the
+ * signal's reason.
  */
-export async function fitImage(bytes: Buffer, maxEdge: number, signal: AbortSignal): Promise<ImageResult> {
+export async function fitImage(
+  owner: string,
+  bytes: Buffer,
+  maxEdge: number,
+  signal: AbortSignal,
+): Promise<ImageResult> {
   const type = imageTypeOf(bytes)
   if (type === undefined) return { problem: 'It is no PNG, JPEG, GIF or WebP image.' }
   const problem = findProblem(bytes, type)
   if (problem !== undefined) return { problem }
   try {
-    const { data, mediaType } = await decoding(() => {
-      signal.throwIfAborted()
-      return scale(bytes, type, maxEdge)
-    })
+    const { data, mediaType } = await decoding(owner, signal, () => scale(bytes, type, maxEdge))
     return { base64: data.toString('base64'), mediaType, sizeBytes: data.length }
   } catch (error) {
     signal.throwIfAborted()
-    const isBusy = error instanceof DomainError
-    return { problem: isBusy ? 'Too many images are being decoded at the moment.' : 'It could not be decoded.' }
+    if (error instanceof DomainError) throw busy()
+    return { problem: 'It could not be decoded.' }
   }
 }
+
+/** Error of a call that would lack images which exist. */
+export const busy = () => new ModelError('The service is loading too many images at the moment.', { retryable: true })
 
 /** Finds what would make decoding too costly. */
 function findProblem(bytes: Buffer, type: ImageType): string | undefined {
   const { width, height } = imageSizeOf(bytes) ?? { width: 0, height: 0 }
   if (width * height > MAX_PIXELS) return `It has more than ${MAX_PIXELS / 1e6} megapixels.`
-  return hasMoreFramesThan(MAX_FRAMES, bytes, type) ? `It has more than ${MAX_FRAMES} frames.` : undefined
+  const limit = exceededLimit(bytes, type)
+  return limit && `It has more than ${limit}.`
 }
 
 /** Number of characters of base64 in which the size is looked for. */
 const HEAD = 256 * 1024
 
 /** Whether an image in base64 is given to the model as it is. One whose size is not found is the provider's affair. */
-export function fitsAsItIs(base64: string, maxEdge: number): boolean {
+export function fitsAsItIs(base64: string, maxEdge: number, declaredType?: string | null): boolean {
   if (base64.length > MAX_IMAGE_BASE64) return false
   const bytes = Buffer.from(base64.slice(0, HEAD), 'base64')
   const size = imageSizeOf(bytes)
-  return size === undefined || (Math.max(size.width, size.height) <= maxEdge && imageTypeOf(bytes) !== 'image/gif')
+  if (size === undefined) return true
+  const type = imageTypeOf(bytes)
+  // A provider refuses an image that is said to be of another type.
+  const isTrue = !declaredType || declaredType === type
+  return isTrue && type !== 'image/gif' && Math.max(size.width, size.height) <= maxEdge
 }
 
 type Encoded = { data: Buffer; mediaType: ImageType }

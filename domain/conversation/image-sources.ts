@@ -21,12 +21,15 @@ export function findImages(messages: Message[], maxEdge: number): FoundImages {
     for (const part of content.toReversed()) {
       const source = sourceOf(part)
       if (source === undefined) continue
-      if (source.type === 'base64' && fitsAsItIs(source.value, maxEdge)) keptBytes += (source.value.length / 4) * 3
+      if (isKept(part, maxEdge)) keptBytes += (source.value.length / 4) * 3
       else sources.set(part, source)
     }
   }
   return { sources, keptBytes }
 }
+
+const isKept = (part: ContentPart, maxEdge: number): boolean =>
+  part.type === 'image' && !!part.base64 && fitsAsItIs(part.base64, maxEdge, part.media_type)
 
 function sourceOf(part: ContentPart): ImageSource | undefined {
   if (part.type === 'image_file') return { type: 'image_file', value: part.image_id }

@@ -3,7 +3,7 @@ import { createSlots, type Slots } from '../../lib/threads/slots.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../deps.ts'
 import { fetchImage, type ImageBytes, isDataUrl, readDataUrl } from './fetch-image.ts'
-import { fitImage, type ImageResult } from './fit-image.ts'
+import { busy, fitImage, type ImageResult } from './fit-image.ts'
 import type { ImageSource } from './image-sources.ts'
 
 export type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'images' | 'imageLoads'>
@@ -27,12 +27,14 @@ const LOADS_AT_ONCE = 8
 const WAIT_MS = 30_000
 /** Above what the model calls that a worker makes at once can have waiting. */
 const MAX_WAITING = 1000
-const BUSY = { problem: 'The service is loading too many images at the moment.' }
 
 export const createImageLoads = (): Slots =>
   createSlots(LOADS_AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING })
 
-/** Loads an image as the model takes it. Throws errors of the record, and the signal's reason. */
+/**
+ * Loads an image as the model takes it. Throws errors of the record, a retryable `ModelError` when too many are being
+ * loaded, and the signal's reason.
+ */
 export async function loadImage(
   deps: ImageDeps,
   reader: ImageReader,
@@ -45,11 +47,11 @@ export async function loadImage(
   const cached = deps.images.get(organizationId, key)
   if (cached !== undefined) return cached
   const claim = { owner: organizationId }
-  if (!(await deps.imageLoads.enter(claim, signal))) return BUSY
+  if (!(await deps.imageLoads.enter(claim, signal))) throw busy()
   try {
     const read = await readBytes(deps, reader, source, signal)
     if (read === 'not_found') return read
-    const result = 'problem' in read ? read : await fitImage(read.bytes, maxEdge, signal)
+    const result = 'problem' in read ? read : await fitImage(organizationId, read.bytes, maxEdge, signal)
     deps.images.set(organizationId, key, result)
     return result
   } finally {

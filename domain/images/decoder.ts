@@ -1,13 +1,19 @@
-import pLimit from 'p-limit'
 import sharp, { type Sharp } from 'sharp'
+import { hasMoreFramesThan, hasMoreScansThan } from '../../lib/image-frames.ts'
+import type { ImageType } from '../../lib/image-type.ts'
+import { createSlots } from '../../lib/threads/slots.ts'
 import { tooMany } from '../errors.ts'
 
 /** Maximum number of pixels of an image, or of each frame of an animation. */
 export const MAX_PIXELS = 50_000_000
+const MAX_FRAMES = 1000
+/** Scans of a progressive JPEG. Usual ones have about ten; each of 50 megapixels takes 11 ms, which no time limit ends. */
+const MAX_SCANS = 100
 const TIMEOUT_SECONDS = 10
 /** Images decoded at once: the worst takes 430 MiB, because an interlaced PNG is decoded as a whole. */
 const AT_ONCE = 1
-const MAX_WAITING = 100
+const MAX_WAITING = 200
+const WAIT_MS = 60_000
 const BUSY_SECONDS = 10
 
 // Decoded images are not kept, each is decoded by one thread of libuv's, and only by the decoders that are needed here.
@@ -18,12 +24,26 @@ sharp.unblock({
   operation: ['Png', 'Jpeg', 'Nsgif', 'Webp'].map((format) => `VipsForeignLoad${format}`),
 })
 
-const limit = pLimit(AT_ONCE)
+const slots = createSlots(AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING / 2 })
 
-/** Runs work that decodes an image once it is its turn. Throws `too_many` when too much is waiting. */
-export function decoding<T>(work: () => Promise<T>): Promise<T> {
-  if (limit.pendingCount >= MAX_WAITING) throw tooMany('Too many images are being uploaded; try again', BUSY_SECONDS)
-  return limit(work)
+/**
+ * Runs work that decodes an image of an organization once it is its turn, fairly among organizations. Throws `too_many`
+ * when too much is waiting, and the signal's reason when it aborts before that.
+ */
+export async function decoding<T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const claim = { owner }
+  if (!(await slots.enter(claim, signal))) throw tooMany('Too many images are being decoded; try again', BUSY_SECONDS)
+  try {
+    return await work()
+  } finally {
+    slots.leave(claim)
+  }
+}
+
+/** Returns the limit that an image exceeds whose decoding would take too long, whatever its size. */
+export function exceededLimit(bytes: Buffer, type: ImageType): string | undefined {
+  if (hasMoreFramesThan(MAX_FRAMES, bytes, type)) return `${MAX_FRAMES} frames`
+  return type === 'image/jpeg' && hasMoreScansThan(MAX_SCANS, bytes) ? `${MAX_SCANS} scans` : undefined
 }
 
 /** Opens the image, or the first frame of an animation. Its decoding fails for damaged, larger and too costly ones. */

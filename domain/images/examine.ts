@@ -1,9 +1,7 @@
-import { hasMoreFramesThan } from '../../lib/image-frames.ts'
 import type { ImageType } from '../../lib/image-type.ts'
 import { invalid } from '../errors.ts'
-import { MAX_PIXELS, openImage, readSize, type Size } from './decoder.ts'
+import { exceededLimit, MAX_PIXELS, openImage, readSize, type Size } from './decoder.ts'
 
-const MAX_FRAMES = 1000
 const THUMBNAIL_PIXELS = 200
 const WHITE = '#fff'
 
@@ -11,7 +9,8 @@ export type Examined = Size & { thumbnail: Buffer }
 
 /** Decodes an image and makes its thumbnail. Throws `invalid` for an image that is damaged, or costs too much. */
 export async function examineImage(bytes: Buffer, type: ImageType): Promise<Examined> {
-  if (hasMoreFramesThan(MAX_FRAMES, bytes, type)) throw invalid(`file: must have at most ${MAX_FRAMES} frames`)
+  const limit = exceededLimit(bytes, type)
+  if (limit !== undefined) throw invalid(`file: must have at most ${limit}`)
   const { width, height } = await readSize(bytes).catch(throwUnreadable)
   if (width * height > MAX_PIXELS) {
     throw invalid(`file: has ${width} × ${height} pixels; must have at most ${MAX_PIXELS / 1e6} megapixels`)

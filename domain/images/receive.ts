@@ -24,7 +24,7 @@ const BUSY_SECONDS = 10
 export async function receiveImage(
   deps: Deps,
   { organizationId }: Actor,
-  image: { id: string; notedSessionId: string | null },
+  { isKeyed, ...image }: { id: string; notedSessionId: string | null; isKeyed: boolean },
   file: ArrivingFile,
 ): Promise<Received> {
   let contentType: ImageType | undefined
@@ -33,7 +33,8 @@ export async function receiveImage(
     if (contentType === undefined) {
       contentType = checkType(chunk, file.contentType)
       const filename = cleanFileName(file.name ?? '') ?? `image.${extensionOf(contentType)}`
-      await insertUnfinished(deps, { ...image, organizationId, filename, contentType })
+      const data = { ...image, organizationId, filename, contentType }
+      await insertUnfinished(deps, data, isKeyed ? 'later' : 'now')
     }
     await insertChunk(deps, image.id, sizeBytes, chunk)
     sizeBytes += chunk.length
@@ -66,10 +67,11 @@ type Unfinished = {
   contentType: string
 }
 
-const insertUnfinished = (deps: Deps, data: Unfinished): Promise<void> =>
+/** With a key the quota is checked when it is known whether the request has its image already. */
+const insertUnfinished = (deps: Deps, data: Unfinished, quota: 'now' | 'later'): Promise<void> =>
   withImagesLocked(deps, data.organizationId, async (tx) => {
     const { organizationId } = data
-    await checkQuota(deps, tx, organizationId, 0)
+    if (quota === 'now') await checkQuota(deps, tx, organizationId, 0)
     const since = new Date(Date.now() - COUNTED_MS)
     const others = await tx.image.count({ where: { organizationId, completedAt: null, createdAt: { gt: since } } })
     if (others >= UPLOADS_AT_ONCE) {

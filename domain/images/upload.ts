@@ -12,7 +12,12 @@ import { type ImageRow, INFO, presentUpload } from './present.ts'
 import { checkQuota, withImagesLocked } from './quota.ts'
 import { type ArrivingFile, type Received, receiveImage } from './receive.ts'
 
-type Upload = { file: ArrivingFile; sessionId: SessionId | undefined }
+type Upload = {
+  file: ArrivingFile
+  sessionId: SessionId | undefined
+  /** Whether the request has an Idempotency-Key, with which it may repeat one that has its image. */
+  isKeyed: boolean
+}
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
 /**
@@ -22,13 +27,13 @@ type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 export async function uploadImage(
   deps: Deps,
   actor: Actor,
-  { file, sessionId }: Upload,
+  { file, sessionId, isKeyed }: Upload,
   once: Once,
 ): Promise<ImageUploadResponse> {
   const id = newUuid()
   try {
-    const received = await receiveImage(deps, actor, { id, notedSessionId: sessionId ?? null }, file)
-    const examined = await decoding(() => examine(deps, id, received))
+    const received = await receiveImage(deps, actor, { id, notedSessionId: sessionId ?? null, isKeyed }, file)
+    const examined = await decoding(actor.organizationId, UNENDING, () => examine(deps, id, received))
     return await once(async (attempt) =>
       presentUpload(await complete(deps, actor, id, { ...received, ...examined }, attempt)),
     )
@@ -36,6 +41,9 @@ export async function uploadImage(
     await discardUnfinished(deps, id)
   }
 }
+
+/** An upload is examined even if its client goes away meanwhile. */
+const UNENDING = new AbortController().signal
 
 async function examine(deps: Deps, id: string, { contentType, sizeBytes }: Received): Promise<Examined> {
   const bytes = await readWhole(deps, id, sizeBytes)

@@ -49,6 +49,15 @@ describe("an organization's images", () => {
     expect(await images().count()).toBe(2)
   })
 
+  it('are repeated by their key when they are as many as can be', async () => {
+    const headers = { 'Idempotency-Key': crypto.randomUUID() }
+    const first = await upload(PIXEL, headers)
+    for (const _ of [1, 2]) await insert({ completedAt: new Date() })
+    expect(await upload(PIXEL, headers)).toMatchObject({ status: 201, body: first.body })
+    expect((await upload(PIXEL, { 'Idempotency-Key': crypto.randomUUID() })).status).toBe(409)
+    expect(await images().count()).toBe(3)
+  })
+
   it('can be uploaded again with the key of a refused upload, once there is room', async () => {
     const { id } = await insert({ sizeBytes: 2 * PIXEL.length, completedAt: new Date() })
     const headers = { 'Idempotency-Key': crypto.randomUUID() }

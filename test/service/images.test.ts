@@ -218,6 +218,7 @@ const refused: [what: string, make: () => Promise<Uint8Array> | Uint8Array, sent
   ['half of a WebP', () => cut(picture(400, 300).webp().toBuffer(), 0.5), UNREADABLE],
   ['nearly all of an animated WebP', () => cut(animated('webp', 9), 0.95), UNREADABLE],
   ['a bomb', bomb, /^file: has 30000 × 30000 pixels; must have at most 50 megapixels$/],
+  ['a JPEG of a hundred and one scans', () => withScans(101), /^file: must have at most 100 scans$/],
   ['a thousand and one frames', () => animated('gif', 1001, 2), /^file: must have at most 1000 frames$/],
   ['a WebP of 200,000 frames', () => withFrames(200_000), /^file: must have at most 1000 frames$/],
   [
@@ -226,6 +227,14 @@ const refused: [what: string, make: () => Promise<Uint8Array> | Uint8Array, sent
     /^file: must be at most 20971520 bytes$/,
   ],
 ]
+
+/** Makes a JPEG of this many scans, the last of which show nothing that the first have not. */
+async function withScans(count: number): Promise<Buffer> {
+  const jpeg = await picture(40, 30).jpeg({ progressive: true }).toBuffer()
+  const lastScan = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]))
+  const scan = jpeg.subarray(lastScan, -2)
+  return Buffer.concat([jpeg.subarray(0, -2), ...Array<Buffer>(count).fill(scan), jpeg.subarray(-2)])
+}
 
 describe('an upload', () => {
   it.each(refused)('is refused when it is %s', async (...[, make, sentence, type]) => {

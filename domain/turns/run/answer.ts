@@ -128,13 +128,16 @@ function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCal
 /** Streams the model's parts, with limits on its silence, on its total time and on the size of its answer. */
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
   const { context, attempt, deps } = call
+  const ended = AbortSignal.any([attempt.signal, broken])
+  // Before the model is asked: its silence begins when it has been.
+  const messages = await loadImages(deps, imageReader(call), call.given.messages, ended)
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
   const whole = createTextRepair()
   try {
-    const signal = AbortSignal.any([attempt.signal, broken, limits.signal])
+    const signal = AbortSignal.any([ended, limits.signal])
     const parts = call.ask({
       systemPrompt: context.systemPrompt,
-      messages: await loadImages(deps, imageReader(call), call.given.messages, signal),
+      messages,
       providerData: context.providerData,
       tools: call.given.tools,
       reasoningEffort: context.reasoningEffort,

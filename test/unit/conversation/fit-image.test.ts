@@ -6,7 +6,7 @@ import { animated, bomb, noise, picture, withFrames } from '../../support/pictur
 const EDGE = 400
 const never = new AbortController().signal
 
-const resultOf = (bytes: Buffer, edge = EDGE) => fitImage(bytes, edge, never)
+const resultOf = (bytes: Buffer, edge = EDGE) => fitImage('org', bytes, edge, never)
 
 async function fitted(bytes: Buffer, edge = EDGE): Promise<FittedImage & Metadata & { bytes: Buffer }> {
   const result = await resultOf(bytes, edge)
@@ -115,12 +115,14 @@ describe('an image that cannot be decoded', () => {
 
 const half = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length / 2)
 
-it('leaves images in base64 as they are if they fit, or if their size cannot be read', async () => {
+it('leaves images in base64 as they are if they fit and are of their type, or if their size cannot be read', async () => {
   const base64Of = async (image: Sharp) => (await image.toBuffer()).toString('base64')
-  const fits = async (base64: string | Promise<string>) => fitsAsItIs(await base64, EDGE)
+  const fits = async (base64: string | Promise<string>, type?: string) => fitsAsItIs(await base64, EDGE, type)
   expect(await fits(base64Of(picture(400, 400).png()))).toBe(true)
   expect(await fits(base64Of(picture(401, 4).png()))).toBe(false)
   expect(await fits(base64Of(picture(4, 4).gif()))).toBe(false)
+  expect(await fits(base64Of(picture(4, 4).png()), 'image/png')).toBe(true)
+  expect(await fits(base64Of(picture(4, 4).png()), 'image/jpeg')).toBe(false)
   expect(await fits('aGk=')).toBe(true)
   expect(await fits('a'.repeat(MAX_IMAGE_BASE64 + 4))).toBe(false)
 })

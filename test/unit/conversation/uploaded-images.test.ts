@@ -123,15 +123,15 @@ describe('uploaded images', () => {
     expect(entered.map(({ aborted }) => aborted)).toEqual([true, true, true])
   })
 
-  it('become a text while too many others wait to be loaded, and are loaded later', async () => {
+  it('fail the call for now while too many others wait to be loaded, and are loaded later', async () => {
     const one = await png(3, 2)
     const { readerOf } = createRecord({ a: { one } })
     const deps = depsOf()
     const ask = async (imageLoads: typeof deps.imageLoads) =>
       (await loadImages({ ...deps, imageLoads }, readerOf('a'), [messageOf('user', fileOf('one'))], never))[0]?.content
     const full = { enter: async () => false, leave: () => undefined }
-    const busy = '[image not available: The service is loading too many images at the moment.]'
-    expect(await ask(full)).toEqual([text(busy)])
+    const busy = { message: 'The service is loading too many images at the moment.', retryable: true }
+    await expect(ask(full)).rejects.toMatchObject(busy)
     expect(await ask(deps.imageLoads)).toEqual([data(one)])
   })
 

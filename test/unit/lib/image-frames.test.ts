@@ -1,4 +1,4 @@
-import { hasMoreFramesThan } from '../../../lib/image-frames.ts'
+import { hasMoreFramesThan, hasMoreScansThan } from '../../../lib/image-frames.ts'
 
 const gif = (...parts: number[][]) => Buffer.from([...Buffer.from('GIF89a'), 1, 0, 1, 0, 0, 0, 0, ...parts.flat()])
 const FRAME = [0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x4c, 1, 0]
@@ -26,5 +26,22 @@ describe('the number of frames', () => {
   ] as const)('is that of %s', (_, bytes, type, count) => {
     const most = [0, 1, 2].find((each) => !hasMoreFramesThan(each, bytes, type))
     expect(most).toBe(count)
+  })
+})
+
+describe('the number of scans', () => {
+  const segment = (code: number, ...data: number[]) => [0xff, code, 0, data.length + 2, ...data]
+  const SCAN = [...segment(0xda, 1, 2, 3), 0x12, 0xff, 0x00, 0xff, 0xd3, 0x34]
+  const jpeg = (...parts: number[][]) => Buffer.from([0xff, 0xd8, ...parts.flat()])
+
+  it.each([
+    ['a JPEG', jpeg(segment(0xe0, 1), SCAN, [0xff, 0xd9]), 1],
+    ['a progressive one', jpeg(SCAN, segment(0xc4, 7), SCAN, SCAN, [0xff, 0xd9]), 3],
+    ['one with filling between the parts', jpeg([0xff, 0xff], SCAN, [0xff, 0xff, 0xff], SCAN), 2],
+    ['one whose segment looks like a scan', jpeg(segment(0xe1, 0xff, 0xda, 0, 2), SCAN), 1],
+    ['one that goes on after its end', jpeg(SCAN, [0xff, 0xd9], SCAN), 2],
+    ['one that is cut off', jpeg(SCAN, [0xff, 0xda]), 1],
+  ])('is that of %s', (_, bytes, count) => {
+    expect([0, 1, 2, 3].find((most) => !hasMoreScansThan(most, bytes))).toBe(count)
   })
 })
