@@ -51,7 +51,23 @@ export const limitArrival =
 /** Arrival of a request without a body, which is complete from the start. */
 const ARRIVED: Arrival = { signal: new AbortController().signal, allowUpload() {}, dropRest() {} }
 
+/**
+ * Lets the sender of a body that is still arriving read its answer. Node would close the connection behind an answer
+ * that is its last one; what arrives then resets it, and the sender may lose the answer.
+ */
+function lingerBeforeClose(req: IncomingMessage): void {
+  const { socket } = req
+  const destroySoon = socket.destroySoon.bind(socket)
+  socket.destroySoon = () => {
+    socket.destroySoon = destroySoon
+    if (req.complete || req.destroyed) return destroySoon()
+    socket.end()
+    req.once('end', destroySoon)
+  }
+}
+
 function watch(req: IncomingMessage, limits: ArrivalLimits): Arrival {
+  lingerBeforeClose(req)
   const late = new AbortController()
   const closeSoon = () => closeWhenSilent(req, limits.lingerMs)
   const expire = () => {

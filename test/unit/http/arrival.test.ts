@@ -208,3 +208,19 @@ describe('bodies in memory', () => {
     }, 'room for it')
   })
 })
+
+it('lets a sender read its answer that reads only when it has sent all, and then closes', async () => {
+  const size = 8 * MIB
+  const headers = { Connection: 'close', 'Content-Type': 'application/json', 'Content-Length': size }
+  const client = open('/v1/json', headers)
+  const errors: Error[] = []
+  client.socket.on('error', (error) => errors.push(error))
+  client.socket.pause()
+  for (let sent = 0; sent < size; sent += MIB) {
+    client.socket.write(Buffer.alloc(MIB, 32))
+    await sleep(60)
+  }
+  client.socket.resume()
+  await waitFor(async () => client.hasEnded(), 'the end of the connection')
+  expect({ errors, answer: client.answer() }).toEqual({ errors: [], answer: expect.stringMatching(/^HTTP\/1.1 413 /) })
+})
