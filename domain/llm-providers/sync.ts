@@ -40,13 +40,16 @@ export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Prom
   }
 }
 
-async function readList(deps: Deps, { organizationId }: Actor, { provider }: FoundProvider) {
+async function readList(deps: Deps, { organizationId }: Actor, found: FoundProvider) {
+  const { provider } = found
   try {
     return await listModels({
       type: provider.type,
       baseUrl: provider.baseUrl,
       apiKey: keyOf(deps, organizationId, provider),
       providerName: provider.name,
+      // Those of the configuration are not counted among the provider's models.
+      maxModels: deps.quotas.llmModels + ownNames(found).length,
       fetch: deps.models.fetchOf(provider),
     })
   } catch (error) {
@@ -64,7 +67,7 @@ const record = (
   deps.db.$transaction(async (tx) => {
     await lockProvider(tx, actor, found)
     await requireUnchanged(tx, actor, found)
-    const own = found.predefined?.models.map(({ name }) => name) ?? []
+    const own = ownNames(found)
     const discovered = listed.filter(({ name }) => !own.includes(name))
     const { created, updated } = await insertListed(tx, actor, found.provider.id, discovered)
     const stale = await markStale(tx, actor, found.provider.id, discovered)
@@ -73,6 +76,9 @@ const record = (
     await tx.llmProvider.update({ where, data: { lastSyncedAt: new Date() } })
     return { status: 'success', created, updated, stale }
   })
+
+/** Names of the models that the configuration gives a predefined provider. */
+const ownNames = ({ predefined }: FoundProvider): string[] => predefined?.models.map(({ name }) => name) ?? []
 
 /** Inserts the models that are new. Of those that are there only `is_stale` changes: the rest may have been edited. */
 async function insertListed(

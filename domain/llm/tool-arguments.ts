@@ -1,3 +1,5 @@
+import { isRecord } from '../../lib/is-record.ts'
+
 type ToolArguments = { arguments: Record<string, unknown>; argumentsError?: string }
 
 /** Parses a model's text for a call's arguments. Several providers send an empty text for "no arguments". */
@@ -11,8 +13,4 @@ export function parseToolArguments(text: string): ToolArguments {
     const reason = error instanceof Error ? error.message : String(error)
     return { arguments: {}, argumentsError: `The arguments are not JSON: ${reason.slice(0, 200)}` }
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

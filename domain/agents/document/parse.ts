@@ -1,6 +1,7 @@
 import { YAML_TYPES } from '../../../contract/agents.ts'
+import { isRecord } from '../../../lib/is-record.ts'
 import { invalid, tooMany } from '../../errors.ts'
-import { type Fields, isMap, readJson, readOwnJson } from './read-json.ts'
+import { type Fields, readJson, readOwnJson } from './read-json.ts'
 import type { YamlAnswer } from './read-yaml.ts'
 import type { DocumentThreads } from './threads.ts'
 
@@ -90,7 +91,7 @@ async function readYamlMap(threads: DocumentThreads, text: string, linesBefore: 
   if ('problem' in answer) throw invalid(`line ${linesBefore + answer.line}: ${answer.problem}`)
   const { value } = answer
   if (value === null) return {}
-  if (!isMap(value)) throw invalid(`line ${linesBefore + answer.line}: this is not a map of keys and values`)
+  if (!isRecord(value)) throw invalid(`line ${linesBefore + answer.line}: this is not a map of keys and values`)
   return value
 }
 
@@ -103,7 +104,7 @@ async function readYamlOrProse(threads: DocumentThreads, text: string, isYaml: b
     return prose
   }
   const { value } = answer
-  return isMap(value) && (Object.hasOwn(value, 'name') || Object.hasOwn(value, 'system_prompt')) ? value : prose
+  return isRecord(value) && (Object.hasOwn(value, 'name') || Object.hasOwn(value, 'system_prompt')) ? value : prose
 }
 
 function mayBeAgent(text: string): boolean {

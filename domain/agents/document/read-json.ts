@@ -1,3 +1,4 @@
+import { isRecord } from '../../../lib/is-record.ts'
 import { createJsonScan } from '../../../lib/json-scan.ts'
 import { invalid } from '../../errors.ts'
 import { MAX_DEPTH } from './scan-yaml.ts'
@@ -17,12 +18,9 @@ export function readJson(text: string): Fields {
   } catch (error) {
     throw invalid(malformed(text, error instanceof Error ? error.message : ''))
   }
-  if (!isMap(value)) throw invalid('The document is not a JSON object')
+  if (!isRecord(value)) throw invalid('The document is not a JSON object')
   return value
 }
-
-export const isMap = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * Reads the front matter of a large agent, which is JSON so that no YAML has to be parsed. Returns undefined for text

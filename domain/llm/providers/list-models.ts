@@ -10,13 +10,14 @@ export type ListSettings = {
   apiKey?: string | undefined
   /** The provider's name in error messages. */
   providerName: string
+  /** Number of models, above which a list is refused. */
+  maxModels: number
   fetch: typeof globalThis.fetch
   signal?: AbortSignal | undefined
 }
 
 const TIMEOUT_MS = 30_000
 const MAX_PAGES = 20
-const MAX_MODELS = 5000
 const MAX_TOTAL_BYTES = 16 * 1024 * 1024
 
 /**
@@ -24,7 +25,7 @@ const MAX_TOTAL_BYTES = 16 * 1024 * 1024
  * means that the provider has no list.
  */
 export async function listModels(settings: ListSettings): Promise<ListedModel[] | 'not_supported'> {
-  const { type, providerName, signal } = settings
+  const { type, providerName, maxModels, signal } = settings
   if (type === 'llmsim') return 'not_supported'
   signal?.throwIfAborted()
   const late = new AbortController()
@@ -32,7 +33,7 @@ export async function listModels(settings: ListSettings): Promise<ListedModel[] 
   const limited = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
   try {
     const source = { ...settings, baseUrl: settings.baseUrl ?? PUBLIC_URLS[type], signal: limited }
-    return await readPages(MODEL_LISTS[type], source)
+    return await readPages(MODEL_LISTS[type], source, maxModels)
   } catch (error) {
     signal?.throwIfAborted()
     if (!late.signal.aborted) throw error
@@ -43,7 +44,11 @@ export async function listModels(settings: ListSettings): Promise<ListedModel[] 
   }
 }
 
-async function readPages(list: ModelList, source: ListSource): Promise<ListedModel[] | 'not_supported'> {
+async function readPages(
+  list: ModelList,
+  source: ListSource,
+  maxModels: number,
+): Promise<ListedModel[] | 'not_supported'> {
   const models = new Map<string, ListedModel>()
   const tokens = new Set<string>()
   let leftBytes = MAX_TOTAL_BYTES
@@ -53,7 +58,7 @@ async function readPages(list: ModelList, source: ListSource): Promise<ListedMod
     if (page === 'not_supported') return page
     leftBytes -= page.sizeBytes
     for (const model of page.models) if (!models.has(model.name)) models.set(model.name, model)
-    if (models.size > MAX_MODELS) throw tooMany(source, `${MAX_MODELS.toLocaleString('en')} models`)
+    if (models.size > maxModels) throw tooMany(source, `${maxModels.toLocaleString('en')} models`)
     token = page.next
     if (token === undefined || tokens.has(token)) return [...models.values()]
     tokens.add(token)

@@ -1,3 +1,5 @@
+import { isRecord } from '../../../lib/is-record.ts'
+
 export type ListedModel = { name: string; displayName: string }
 
 /** One page of a provider's list. `next` is the token of the page after it. */
@@ -11,10 +13,8 @@ export type ModelList = {
   /** Query parameter for the token of a page, '' where the list has one page. */
   tokenParameter: string
   /** Reads a page. Returns undefined when the JSON has another form. */
-  read: (body: Fields) => ModelPage | undefined
+  read: (body: Record<string, unknown>) => ModelPage | undefined
 }
-
-type Fields = { [name: string]: unknown }
 
 const OPENAI: ModelList = {
   headers: {},
@@ -54,12 +54,9 @@ const GEMINI: ModelList = {
 
 export const MODEL_LISTS = { openai: OPENAI, openai_completions: OPENAI, anthropic: ANTHROPIC, gemini: GEMINI }
 
-export const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Reads an entry of a list. Returns nothing for one without a usable name. */
 function toModel(entry: unknown, nameField: string, displayNameField = nameField): ListedModel[] {
-  if (!isObject(entry)) return []
+  if (!isRecord(entry)) return []
   const { [nameField]: id, [displayNameField]: displayName } = entry
   // Gemini's names are paths of resources. Its own SDKs take them without this part.
   const name = typeof id === 'string' ? id.replace(/^models\//, '') : undefined
@@ -68,7 +65,7 @@ function toModel(entry: unknown, nameField: string, displayNameField = nameField
 }
 
 const isGenerating = (entry: unknown): boolean =>
-  isObject(entry) &&
+  isRecord(entry) &&
   Array.isArray(entry.supportedGenerationMethods) &&
   entry.supportedGenerationMethods.includes('generateContent')
 

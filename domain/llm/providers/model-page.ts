@@ -1,9 +1,10 @@
+import { isRecord } from '../../../lib/is-record.ts'
 import { createJsonScan } from '../../../lib/json-scan.ts'
 import { ModelError } from '../model.ts'
 import { statusError } from '../provider-failure.ts'
 import { readReason } from './call-failure.ts'
 import { connectionError } from './connection-failure.ts'
-import { isObject, type ModelList, type ModelPage } from './model-lists.ts'
+import type { ModelList, ModelPage } from './model-lists.ts'
 
 export type ListSource = {
   baseUrl: string
@@ -36,7 +37,7 @@ export async function readPage(
   if (!response.ok) throw await refusal(response, source)
   const body = await readBody(response, source, Math.min(MAX_PAGE_BYTES, leftBytes))
   const json = body === undefined ? undefined : parse(body)
-  const page = isObject(json) ? list.read(json) : undefined
+  const page = isRecord(json) ? list.read(json) : undefined
   if (body === undefined || page === undefined) throw noList(source)
   return { ...page, sizeBytes: body.length }
 }

@@ -1,3 +1,5 @@
+import { isRecord } from '../../../lib/is-record.ts'
+
 /** Data lines whose chunk may need a repair, found without parsing each line. */
 const MAY_NEED_REPAIR = /"(?:tool_calls|usage)"/
 
@@ -127,7 +129,3 @@ function repairUsage(chunk: Record<string, unknown>): void {
 
 const onlyCounts = (counts: Record<string, unknown>): object =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => Number.isFinite(count)))
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

@@ -26,7 +26,15 @@ beforeEach(() => {
 })
 
 const list = (type: Type, settings: Partial<ListSettings> = {}) =>
-  listModels({ type, baseUrl: `${server.url}/v1`, apiKey: API_KEY, providerName: 'Acme', fetch, ...settings })
+  listModels({
+    type,
+    baseUrl: `${server.url}/v1`,
+    apiKey: API_KEY,
+    providerName: 'Acme',
+    maxModels: 5000,
+    fetch,
+    ...settings,
+  })
 
 async function failure(type: Type, settings: Partial<ListSettings> = {}): Promise<ModelError> {
   const error = await list(type, settings).catch((thrown: unknown) => thrown)
@@ -191,6 +199,13 @@ describe('a list has limits', () => {
       body: { data: entries(1000, page), has_more: page < 5, last_id: `${page}` },
     }))
     expect(await failure('anthropic')).toMatchObject({ message })
+  })
+
+  it('of another number of models', async () => {
+    answers = [{ body: { data: entries(5001) } }]
+    expect(await list('openai', { maxModels: 5001 })).toHaveLength(5001)
+    const message = 'Acme lists more than 2 models, which is the limit.'
+    expect(await failure('openai', { maxModels: 2 })).toMatchObject({ message, retryable: false })
   })
 
   it('of twenty pages', async () => {
