@@ -16,8 +16,10 @@ COPY . .
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no-hints
 # Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
 RUN node deploy/bundle-workflows.ts
+# just-bash brings a Python and a command line, which nobody uses.
 RUN npm prune --omit=dev --no-audit --no-fund \
-  && rm -rf scripts dev deploy/bundle-workflows.ts
+  && rm -rf scripts dev deploy/bundle-workflows.ts \
+    node_modules/just-bash/vendor node_modules/just-bash/dist/bin
 
 FROM base AS run
 # glibc gives large blocks back when they are freed, instead of keeping what the largest bodies took.

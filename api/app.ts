@@ -20,6 +20,7 @@ import { authRoutes } from './routes/auth.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
+import { fileRoutes } from './routes/files.ts'
 import { healthRoutes } from './routes/health.ts'
 import { imageRoutes } from './routes/images.ts'
 import { invitationRoutes } from './routes/invitations.ts'
@@ -69,10 +70,11 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
   imageRoutes(handle, deps)
+  fileRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix)
-  addDocs(router, openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
+  addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 
   // A caller can put anything into X-Forwarded-For; only the entries added by our own proxies can be trusted.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })

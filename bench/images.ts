@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import sharp from 'sharp'
 import type { RunningServices } from '../dev/services/index.ts'
-import { type Child, startChild } from './child.ts'
+import { type Loop, shown, startApi, timed } from './api.ts'
+import type { Child } from './child.ts'
 import { goal, print } from './report.ts'
 
 const UPLOADS = 50
@@ -14,21 +15,12 @@ const [WIDTH, HEIGHT] = [4000, 3000]
 const THUMBNAILS = 100
 const MIB = 1024 * 1024
 
-type Loop = { p50: number; p99: number; worst: number }
-
 /**
  * Sends 50 uploads of 10 MiB at once to a process of the API, then a hundred photographs one after another from
  * two clients. Prints memory, thumbnails per second and the delay of the event loop.
  */
 export async function benchImages(services: RunningServices, port: number): Promise<boolean> {
-  const app = await startChild('./images-app.ts', {
-    env: {
-      DATABASE_URL: services.databaseUrl,
-      REDIS_URL: services.redisUrl,
-      TEMPORAL_ADDRESS: services.temporalAddress,
-      PORT: `${port}`,
-    },
-  })
+  const app = await startApi(services, port)
   const url = `http://127.0.0.1:${port}/v1/images`
   try {
     await upload(url, await photograph(WIDTH, HEIGHT))
@@ -65,9 +57,6 @@ export async function benchImages(services: RunningServices, port: number): Prom
     await app.stop()
   }
 }
-
-const shown = ({ p50, p99, worst }: Loop): string =>
-  `delay p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, worst ${worst.toFixed(1)} ms`
 
 /** Returns a figure of a process in MiB, by its name in /proc. */
 const statusMib = ({ pid }: Child, name: 'VmRSS' | 'VmHWM'): number =>
@@ -107,10 +96,4 @@ async function readMany(url: string): Promise<void> {
       for (let id = ids.pop(); id !== undefined; id = ids.pop()) await (await fetch(`${url}/${id}`)).arrayBuffer()
     }),
   )
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now()
-  await work()
-  return (performance.now() - startedAt) / 1000
 }

@@ -28,7 +28,7 @@ export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operato
 export type Endpoint = {
   method: Method
   /**
-   * Path with its parameters in braces: /v1/agents/{agent_id}. The last one may take several segments:
+   * Path with its parameters in braces: /v1/agents/{agent_id}. The last one may take any number of segments, also none:
    * /v1/files/{path*}.
    */
   path: `/${string}`

@@ -4,6 +4,7 @@ import { capabilityEndpoints } from './capabilities.ts'
 import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { eventEndpoints } from './events.ts'
+import { fileEndpoints } from './files.ts'
 import { healthEndpoints } from './health.ts'
 import { imageEndpoints } from './images.ts'
 import { invitationEndpoints } from './invitations.ts'
@@ -32,6 +33,7 @@ export const endpoints: Endpoint[] = [
   llmProviderEndpoints,
   llmModelEndpoints,
   imageEndpoints,
+  fileEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

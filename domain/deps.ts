@@ -6,6 +6,7 @@ import type { DocumentThreads } from './agents/document/threads.ts'
 import type { AuthSettings } from './auth/settings.ts'
 import type { SchemaThreads } from './capabilities/arguments/threads.ts'
 import type { Capability } from './capabilities/capability.ts'
+import type { BashProcesses } from './capabilities/virtual-bash/processes.ts'
 import type { WebPageThreads } from './capabilities/web-page/threads.ts'
 import type { ImageCache } from './conversation/image-cache.ts'
 import type { TemporalHealthReader } from './durable/health.ts'
@@ -13,6 +14,8 @@ import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { ContextMemo } from './events/present.ts'
 import type { SessionLines } from './events/session-lines.ts'
+import type { FileStore } from './files/file-store.ts'
+import type { GrepThreads } from './files/grep/threads.ts'
 import type { ImageChunks } from './images/chunk-store.ts'
 import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
@@ -39,14 +42,22 @@ export type Deps = {
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
+  fileStore: FileStore
+  /** Changes of a session's files, one at a time in this process. */
+  fileLines: SessionLines
+  /** Slots of the process for reading whole files for tools. */
+  fileReads: Slots
   /** Bytes of uploaded images. */
   imageChunks: ImageChunks
   /** Images as models were lately given them. */
   images: ImageCache
   /** Slots of the process for loading and scaling images of messages. */
   imageLoads: Slots
+  /** Slots of the process for searches in files. */
+  grepSlots: Slots
   /** Threads for work that untrusted input can make long, started when needed. */
-  threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads }
+  threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads; greps: GrepThreads }
+  bash: BashProcesses
   /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */
   unavailability: (error: unknown) => 'overloaded' | 'away' | undefined
   limits: TurnLimits
@@ -63,8 +74,14 @@ export type TurnLimits = {
   modelIdleTimeoutMs: number
 }
 
-/** Maximum numbers: providers of an organization, models of each provider, images of an organization. */
-export type Quotas = { llmProviders: number; llmModels: number; images: ImageQuotas }
+/**
+ * Maximum numbers: providers of an organization, models of each provider, images of an organization, files of a
+ * session.
+ */
+export type Quotas = { llmProviders: number; llmModels: number; images: ImageQuotas; files: FileQuotas }
+
+/** Maximum size of a file; maximum number and size of a session's files and directories together. */
+export type FileQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }
 
 /** Maximum size of an image; maximum number and size of an organization's images together. */
 export type ImageQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }

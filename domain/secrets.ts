@@ -4,6 +4,13 @@
  */
 export type SecretPlace = string
 
+/** Column of stored secrets. `keys` is its table's primary key, in the order in which places name it. */
+export type EncryptedColumn = { table: string; keys: readonly string[]; column: string }
+
+/** Returns the place of a row's secret. At most one of the keys may contain a slash, or places are ambiguous. */
+export const placeOf = ({ table, column }: EncryptedColumn, keys: readonly string[]): SecretPlace =>
+  [table, ...keys, column].join('/')
+
 /** Encryption of what is stored and must be given back: provider keys and users' secrets. */
 export type Secrets = {
   /** Encrypts under the current key. The same text gives other bytes each time. */

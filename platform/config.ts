@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AuthMode, Password } from '../contract/auth.ts'
+import { MAX_FILE_BYTES } from '../contract/files.ts'
 import { MAX_IMAGE_BYTES } from '../contract/images.ts'
 import { normalizeEmail } from '../lib/email.ts'
 import { isLoopback } from '../lib/loopback.ts'
@@ -130,6 +131,15 @@ const Variables = z.object({
     .int()
     .min(0)
     .default(10 * 1024 ** 3),
+  /** A file is sent as JSON, whose limit no configuration changes. */
+  SESSION_FILE_MAX_BYTES: z.coerce.number().int().min(1).max(MAX_FILE_BYTES).default(MAX_FILE_BYTES),
+  /** Bash lists all of them for each command. */
+  SESSION_FILES_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(20_000),
+  SESSION_FILES_MAX_TOTAL_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(1024 ** 3),
 })
 
 /** Names of all variables that can be configured. */

@@ -1,6 +1,7 @@
+import type { EncryptedColumn } from '../domain/secrets.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
 import { type Config, ConfigError } from './config.ts'
-import { type EncryptedColumn, encryptedColumns, headerSql } from './encrypted-columns.ts'
+import { encryptedColumns, headerSql } from './encrypted-columns.ts'
 import { type EncryptionKey, type KeyRing, keyFromBytes, keyFromText } from './encryption-key.ts'
 import { sharedKey } from './postgres.ts'
 import { keyIdOf } from './secrets.ts'

@@ -3,10 +3,12 @@ import type { Socket } from 'node:net'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import type { FileStore } from '../domain/files/file-store.ts'
 import type { ImageChunks } from '../domain/images/chunk-store.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
+import { createFileStore } from './file-store.ts'
 import { createImageChunks } from './image-chunks.ts'
 import { reportLostConnections } from './unavailable.ts'
 
@@ -16,7 +18,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
 const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
 const MAX_NAMED_STATEMENTS = 200
 
-export type Postgres = { db: PrismaClient; imageChunks: ImageChunks; close(): Promise<void> }
+export type Postgres = { db: PrismaClient; imageChunks: ImageChunks; fileStore: FileStore; close(): Promise<void> }
 
 /**
  * Connects to Postgres. The pool is created here because Prisma leaves the connections of its own open for some seconds
@@ -49,7 +51,7 @@ export function connectPostgres(
     await db.$disconnect()
     await pool.end()
   }
-  return { db, imageChunks: createImageChunks(pool), close }
+  return { db, imageChunks: createImageChunks(pool), fileStore: createFileStore(pool), close }
 }
 
 /**

@@ -1,6 +1,6 @@
-import { type Secrets, UnreadableSecret } from '../domain/secrets.ts'
+import { type EncryptedColumn, placeOf, type Secrets, UnreadableSecret } from '../domain/secrets.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
-import { type EncryptedColumn, encryptedColumns, headerSql, placeOf } from './encrypted-columns.ts'
+import { encryptedColumns, headerSql } from './encrypted-columns.ts'
 import type { KeyRing } from './encryption-key.ts'
 import { createSecrets, headerOf, keyIdOf } from './secrets.ts'
 

@@ -137,7 +137,10 @@ const listOf = (endpoint: Endpoint): z.ZodType | undefined => {
 
 /** Returns the schema of an element of `data`. */
 function itemOf(endpoint: Endpoint): z.ZodType | undefined {
-  const list = listOf(endpoint)
+  const declared = listOf(endpoint)
+  // An answer that may be a list is one of several.
+  const options = declared instanceof z.ZodUnion ? declared.options : [declared]
+  const list = options.find((option) => option instanceof z.ZodObject && 'data' in option.shape)
   const data = list instanceof z.ZodObject ? list.shape.data : undefined
   return data instanceof z.ZodArray ? (data.element as z.ZodType) : undefined
 }

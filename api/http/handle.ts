@@ -8,6 +8,7 @@ import type { Caller, Credential } from '../../domain/auth/caller.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/idempotency-keys.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
+import { DEFAULT_BODY_BYTES } from './body.ts'
 import { BODY_MEMORY_BYTES, type BodyMemory, createBodyMemory } from './body-memory.ts'
 import { type ServedFile, sendFile } from './file.ts'
 import type { Upload } from './multipart.ts'
@@ -101,11 +102,11 @@ export function createHandle(router: Router, options: HandleOptions): Handle {
 }
 
 /**
- * Converts a path to the router's syntax: `/v1/agents/{agent_id}` to `/v1/agents/:agent_id`, `{path*}` to `*path`. The
- * prefix applies to /v1 only.
+ * Converts a path to the router's syntax: `/v1/agents/{agent_id}` to `/v1/agents/:agent_id`, `/{path*}` to `{/*path}`,
+ * which may be empty. The prefix applies to /v1 only.
  */
 const routePath = (path: string, prefix: string): string =>
-  (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\*\}/, '*$1').replace(/\{(\w+)\}/g, ':$1')
+  (path.startsWith('/v1/') ? prefix + path : path).replace(/\{(\w+)\}/g, ':$1').replace(/\/\{(\w+)\*\}/, '{/*$1}')
 
 /**
  * Throws when an earlier route takes this route's requests. The router uses the first match, and a path of several
@@ -113,7 +114,7 @@ const routePath = (path: string, prefix: string): string =>
  */
 function checkOrder(router: Router, { method, path }: Endpoint, route: string): void {
   const taker = router.stack.find(
-    (layer) => layer.methods.includes(method) && /\*\w+$/.test(`${layer.path}`) && layer.match(route),
+    (layer) => layer.methods.includes(method) && /\*\w+\}$/.test(`${layer.path}`) && layer.match(route),
   )
   if (taker !== undefined) throw new Error(`${path}: is taken by ${taker.path}, register it before`)
 }
@@ -136,16 +137,23 @@ async function serve(route: Route, ctx: Context): Promise<void> {
   const owner = caller?.actor.organizationId
   const hold = route.bodyMemory.hold(owner)
   const turn = route.parseQueue(owner)
-  // Only while it is read: a handler may wait for minutes, and has its own limits.
-  const input = await readRequest(ctx, route.endpoint, { hold, turn, recheck }).finally(() => {
+  try {
+    const input = await readRequest(ctx, route.endpoint, { hold, turn, recheck }).finally(() => turn.end())
+    if (!mayBeLarge(route.endpoint)) hold.release()
+    await recheck()
+    const answer = await runHandler(route, ctx, caller, input)
+    checkAnswer(ctx, answer)
+    await send(route, ctx, answer)
+  } finally {
     hold.release()
-    turn.end()
-  })
-  await recheck()
-  const answer = await runHandler(route, ctx, caller, input)
-  checkAnswer(ctx, answer)
-  await send(route, ctx, answer)
+  }
 }
+
+/**
+ * Whether bodies of the endpoint count until they are handled, and not only while they are read. Others do not: they are
+ * small, and a handler may wait for minutes.
+ */
+const mayBeLarge = ({ bodyLimitBytes = 0 }: Endpoint): boolean => bodyLimitBytes > DEFAULT_BODY_BYTES
 
 /** Serves a request in tests, where errors must be declared by the endpoint, too. */
 async function serveChecked(route: Route, ctx: Context): Promise<void> {

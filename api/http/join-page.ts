@@ -1,6 +1,7 @@
 import type Router from '@koa/router'
+import { addPage } from './page.ts'
 
-const page = `<!doctype html>
+const html = `<!doctype html>
 <html lang="en">
 <head>
   <meta charset="utf-8">
@@ -77,16 +78,5 @@ const policy =
  * server; the page sends it when its user has signed in and agreed.
  */
 export function addJoinPage(router: Router, prefix: string): void {
-  const script = scriptFor(prefix)
-  router.get('/join', (ctx) => {
-    // The page's links are relative to its folder.
-    if (ctx.path.endsWith('/')) return ctx.redirect('../join')
-    ctx.set('Content-Security-Policy', policy)
-    ctx.type = 'text/html'
-    ctx.body = page
-  })
-  router.get('/join/start.js', (ctx) => {
-    ctx.type = 'text/javascript'
-    ctx.body = script
-  })
+  addPage(router, 'join', { html, script: scriptFor(prefix), policy })
 }

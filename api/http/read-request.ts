@@ -31,7 +31,7 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Rea
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
   if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
-  const params = endpoint.params && parse(endpoint.params, ctx.params, '')
+  const params = endpoint.params && parse(endpoint.params, paramsOf(ctx, endpoint), '')
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
     const upload = await readMultipart(ctx, endpoint.multipart, reading.recheck)
@@ -40,6 +40,12 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Rea
   const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, reading), '')
   if (endpoint.body === undefined) await ignoreBody(ctx, reading)
   return { idempotencyKey, params, query, body, upload: undefined }
+}
+
+/** Returns the parameters of the path. A wildcard that takes no segment is empty. */
+function paramsOf({ params }: Context, { path }: Endpoint): Record<string, unknown> {
+  const wildcard = /\{(\w+)\*\}$/.exec(path)?.[1]
+  return wildcard === undefined ? params : { [wildcard]: '', ...params }
 }
 
 /**

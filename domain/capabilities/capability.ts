@@ -1,4 +1,7 @@
 import type { ContentPart } from '../../contract/messages.ts'
+import type { MountedFile } from '../files/file-change.ts'
+import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
+import type { BashProcesses } from './virtual-bash/processes.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
 /** Context of a tool's run, besides its arguments. All ids are plain uuids except `callId`, which the model chooses. */
@@ -7,6 +10,8 @@ export type ToolContext = {
   outgoing: { allowPrivateNetwork: boolean }
   /** Thread pools for work that untrusted input can make slow. */
   threads: { pages: WebPageThreads }
+  bash: BashProcesses
+  files: SessionFiles
   organizationId: string
   sessionId: string
   turnId: string
@@ -44,6 +49,12 @@ export class ToolError extends Error {
   override name = 'ToolError'
 }
 
+/** Session as an addition to its prompt reads it. */
+export type PromptSession = {
+  /** Reads at most `maxBytes` of a file. Undefined when there is none. */
+  readFile(path: string, maxBytes: number): Promise<FileBeginning | undefined>
+}
+
 export type Feature = 'file_system' | 'secrets' | 'key_value' | 'schedules' | 'sql_database'
 
 export type Capability = {
@@ -58,7 +69,12 @@ export type Capability = {
   /** Ids of the capabilities that are added with this one, before it. */
   dependencies: string[]
   features: Feature[]
-  /** Text that the capability adds to the system prompt. */
-  systemPrompt?: string
+  /**
+   * Text that the capability adds to the system prompt. A function makes it anew for each model call; where there is no
+   * session, it adds nothing.
+   */
+  systemPrompt?: string | ((session: PromptSession) => Promise<string>)
+  /** Files that a session has from its creation on. */
+  files?: MountedFile[]
   tools: Tool[]
 }

@@ -24,7 +24,7 @@ const presentCapability = (capability: Capability): CapabilityInfo => ({
   icon: capability.icon ?? null,
   is_mcp: capability.id.startsWith('mcp:'),
   is_skill: capability.id.startsWith('skill:'),
-  system_prompt: capability.systemPrompt ?? null,
+  system_prompt: typeof capability.systemPrompt === 'string' ? capability.systemPrompt : null,
   tool_definitions: capability.tools.map(presentTool),
 })
 

@@ -1,11 +1,32 @@
+import type { PromptSession } from './capability.ts'
 import type { ResolvedCapability } from './resolve.ts'
 
-/** Returns the base prompt, preceded by the capabilities' additions. */
+/** Returns the base prompt, preceded by the capabilities' additions, apart from those that a session makes. */
 export function composePrompt(base: string, capabilities: ResolvedCapability[]): string {
   const additions = capabilities.flatMap(({ capability: { id, systemPrompt } }) =>
-    systemPrompt ? [`<capability id="${id}">\n${systemPrompt}\n</capability>`] : [],
+    typeof systemPrompt === 'string' && systemPrompt !== ''
+      ? [`<capability id="${id}">\n${systemPrompt}\n</capability>`]
+      : [],
   )
   if (additions.length === 0) return base
   if (base !== '') additions.push(`<system-prompt>\n${base}\n</system-prompt>`)
   return additions.join('\n\n')
 }
+
+/** Like `composePrompt`, with the additions that depend on the session. Rejects when one of them cannot be made. */
+export async function composeSessionPrompt(
+  base: string,
+  capabilities: ResolvedCapability[],
+  session: PromptSession,
+): Promise<string> {
+  const spoken = capabilities.map(async ({ capability, config }) => {
+    const { systemPrompt } = capability
+    if (typeof systemPrompt !== 'function') return { capability, config }
+    return { capability: { ...capability, systemPrompt: escapeTags(await systemPrompt(session)) }, config }
+  })
+  return composePrompt(base, await Promise.all(spoken))
+}
+
+/** Escapes the prompt's own tags: text of a session must not end its part of the prompt, or begin another one. */
+const escapeTags = (text: string): string =>
+  text.replace(/<(?=\s{0,9}\/?\s{0,9}(?:capability|system-prompt)\b)/gi, '&lt;')

@@ -2,7 +2,11 @@ import { fetchSafely } from '../../lib/outgoing/fetch-safely.ts'
 import type { GuardOptions } from '../../lib/outgoing/guarded-agent.ts'
 
 const MiB = 1024 * 1024
-const IMAGE_MAX_BYTES = 20 * MiB
+/**
+ * Size of an image that a message names by address. IMAGE_MAX_BYTES does not change it: that one is a quota of what is
+ * stored, while these bytes are in memory only, several at once.
+ */
+const MAX_FETCHED_BYTES = 20 * MiB
 const TIMEOUT_MS = 10_000
 const MAX_DATA_URL_HEAD = 1000
 
@@ -19,7 +23,7 @@ export async function fetchImage(outgoing: GuardOptions, url: string, signal: Ab
       'user-agent': 'agent-session-service (images)',
     },
     signal,
-    maxBytes: IMAGE_MAX_BYTES,
+    maxBytes: MAX_FETCHED_BYTES,
     timeoutMs: TIMEOUT_MS,
   })
   if (status < 200 || status > 299) return { problem: `Its server answered ${status}.` }
@@ -33,6 +37,6 @@ export function readDataUrl(url: string): ImageBytes {
   return toImage(Buffer.from(url.slice(comma + 1), 'base64'))
 }
 
-const TOO_LARGE = { problem: `It is larger than ${IMAGE_MAX_BYTES / MiB} MiB.` }
+const TOO_LARGE = { problem: `It is larger than ${MAX_FETCHED_BYTES / MiB} MiB.` }
 
-const toImage = (bytes: Buffer): ImageBytes => (bytes.length > IMAGE_MAX_BYTES ? TOO_LARGE : { bytes })
+const toImage = (bytes: Buffer): ImageBytes => (bytes.length > MAX_FETCHED_BYTES ? TOO_LARGE : { bytes })

@@ -1,7 +1,13 @@
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../llm/catalogue.ts'
+import { type EncryptedColumn, placeOf } from '../secrets.ts'
 
-const placeOf = (organizationId: string, providerId: string) => `llm_providers/${organizationId}/${providerId}/api_key`
+/** Column of providers' keys. */
+export const PROVIDER_KEYS: EncryptedColumn = {
+  table: 'llm_providers',
+  keys: ['organization_id', 'id'],
+  column: 'api_key',
+}
 
 /** Encrypts a provider's key for its row. An empty key is none. */
 export const encryptKey = (
@@ -9,7 +15,8 @@ export const encryptKey = (
   organizationId: string,
   providerId: string,
   key: string,
-): Uint8Array<ArrayBuffer> | null => (key === '' ? null : secrets.encrypt(key, placeOf(organizationId, providerId)))
+): Uint8Array<ArrayBuffer> | null =>
+  key === '' ? null : secrets.encrypt(key, placeOf(PROVIDER_KEYS, [organizationId, providerId]))
 
 /** Describes a stored key that nothing can read any more. */
 export const damagedKey = ({ name }: Provider): string =>
@@ -19,4 +26,4 @@ export const damagedKey = ({ name }: Provider): string =>
 export const keyOf = ({ secrets }: Deps, organizationId: string, provider: Provider): string | undefined =>
   provider.storedKey === null
     ? provider.apiKey
-    : secrets.decrypt(provider.storedKey, placeOf(organizationId, provider.id))
+    : secrets.decrypt(provider.storedKey, placeOf(PROVIDER_KEYS, [organizationId, provider.id]))

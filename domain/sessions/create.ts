@@ -1,12 +1,16 @@
 import type { AgentId } from '../../contract/ids.ts'
 import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
+import type { AgentCapabilityConfig } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkCapabilities, checkModel, checkTools } from '../agents/check.ts'
 import { findAgent } from '../agents/read.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
+import type { MountedFile } from '../files/file-change.ts'
+import { mountFiles } from '../files/mount.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid, DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
@@ -31,32 +35,47 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
   await checkModel(deps, actor, input.model_id, 'model_id')
   checkCapabilities(deps, input.capabilities)
   await checkTools(deps, actor, input.tools)
-  if (input.agent_id) await checkAgentOfSession(deps, actor, input.agent_id)
-  await deps.db.session.createMany({
-    data: [
-      {
-        id,
-        organizationId: actor.organizationId,
-        agentId: input.agent_id ?? null,
-        harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
-        modelId: input.model_id ?? null,
-        title: input.title ?? null,
-        tags: input.tags ?? [],
-        // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
-        capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
-        tools: (input.tools ?? []) as Prisma.InputJsonValue,
-      },
-    ],
-    // Another run of the request may have inserted it meanwhile.
-    skipDuplicates: true,
-  })
+  const ofAgent = input.agent_id ? await checkAgentOfSession(deps, actor, input.agent_id) : []
+  const row = {
+    id,
+    organizationId: actor.organizationId,
+    agentId: input.agent_id ?? null,
+    harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
+    modelId: input.model_id ?? null,
+    title: input.title ?? null,
+    tags: input.tags ?? [],
+    // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
+    capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
+    tools: (input.tools ?? []) as Prisma.InputJsonValue,
+  }
+  await insertWithFiles(deps, row, filesOf(deps, [...ofAgent, ...(input.capabilities ?? [])]))
   return getSession(deps, actor, asUuid(id))
 }
 
-async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<void> {
+/** Inserts a session and its files in one transaction, unless another run of the request has done so meanwhile. */
+async function insertWithFiles(deps: Deps, row: Prisma.SessionCreateManyInput, files: MountedFile[]): Promise<void> {
+  const insert = (db: Prisma.TransactionClient) => db.session.createMany({ data: [row], skipDuplicates: true })
+  if (files.length === 0) {
+    await insert(deps.db)
+    return
+  }
+  await deps.db.$transaction(async (db) => {
+    const { count } = await insert(db)
+    if (count > 0) await mountFiles(db, { organizationId: row.organizationId, sessionId: row.id }, files)
+  })
+}
+
+/** Returns the files that the capabilities give to a new session. */
+const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
+  resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
+
+/** Checks the agent of a new session and returns its capabilities. Throws `invalid`. */
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<AgentCapabilityConfig[]> {
   const agent = await findAgent(deps, actor, agentId)
   if (!agent) throw invalid(`agent_id: there is no agent ${toId('agent', agentId)}`)
   if (agent.status === 'archived') {
     throw invalid(`agent_id: ${toId('agent', agentId)} is archived; PATCH its status to "active" to use it again`)
   }
+  // Validated by the contract when they were written.
+  return agent.capabilities as AgentCapabilityConfig[]
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { createDocumentThreads } from '../../domain/agents/document/threads.ts'
 import { createSchemaThreads } from '../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../domain/capabilities/builtin/registry.ts'
+import { createBashProcesses } from '../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import { createImageLoads } from '../../domain/conversation/load-image.ts'
@@ -9,6 +10,8 @@ import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
+import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
+import { createFileReads } from '../../domain/files/open-session-files.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
 import type { KeyRing } from '../encryption-key.ts'
@@ -40,7 +43,7 @@ export async function buildPlatform(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
   await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
-  const { db, imageChunks, close: closePostgres } = connectPostgres(config, log)
+  const { db, imageChunks, fileStore, close: closePostgres } = connectPostgres(config, log)
   const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
     await closePostgres()
     throw error
@@ -52,6 +55,7 @@ export async function buildPlatform(
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
     pages: createWebPageThreads(),
+    greps: createGrepThreads(),
   }
   const { models, close: closeModels } = createModels(config)
   const deps: Deps = {
@@ -60,6 +64,7 @@ export async function buildPlatform(
     redis,
     events,
     threads,
+    bash: createBashProcesses(),
     auth: createAuth(config, keys.tokens, log),
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
@@ -68,6 +73,10 @@ export async function buildPlatform(
     images: createImageCache(),
     imageLoads: createImageLoads(),
     imageChunks,
+    fileStore,
+    fileLines: createSessionLines(),
+    fileReads: createFileReads(),
+    grepSlots: createGrepSlots(),
     unavailability,
     ...settingsOf(config),
   }
@@ -123,6 +132,11 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
       maxBytes: config.IMAGE_MAX_BYTES,
       maxCount: config.IMAGE_MAX_COUNT,
       maxTotalBytes: config.IMAGE_MAX_TOTAL_BYTES,
+    },
+    files: {
+      maxBytes: config.SESSION_FILE_MAX_BYTES,
+      maxCount: config.SESSION_FILES_MAX_COUNT,
+      maxTotalBytes: config.SESSION_FILES_MAX_TOTAL_BYTES,
     },
   },
   retention: {

@@ -20,6 +20,8 @@ const THOUGHT = 'I have to add, to divide, to wait and then to ask.'
 const TEXT = 'Let me look at all of that, one after the other, and ask you.'
 const SECOND_TEXT = 'Now the weather and the rest of it.'
 const ANSWER = 'So this is the whole answer, which took two rounds of tools.'
+/** Content of many chunks. */
+const LARGE = 'large '.repeat(50_000)
 const PACE = { tokens_per_second: 50 }
 const SCRIPT = [
   {
@@ -31,6 +33,8 @@ const SCRIPT = [
       { id: 'divide', name: 'divide', arguments: { a: 1, b: 0 } },
       { id: 'wait', name: 'wait', arguments: { ms: 200 } },
       { id: 'ask', name: 'ask', arguments: { text: 'Which town?' } },
+      // Twice would show.
+      { id: 'append', name: 'bash', arguments: { command: 'echo line >> /log; mv /old /new; cat /log' } },
     ],
   },
   {
@@ -39,12 +43,14 @@ const SCRIPT = [
     tool_calls: [
       { id: 'weather', name: 'get_weather', arguments: { location: 'Lisbon' } },
       { id: 'wait', name: 'wait', arguments: { ms: 200 } },
+      { id: 'edit', name: 'edit_file', arguments: { path: '/plan', old_text: 'go', new_text: 'go and go' } },
+      { id: 'write', name: 'write_file', arguments: { path: '/large', content: LARGE } },
     ],
   },
   { ...PACE, text: ANSWER },
 ]
 const AGENT = {
-  capabilities: ['test_math', 'test_weather', 'lab'].map((ref) => ({ ref })),
+  capabilities: ['test_math', 'test_weather', 'virtual_bash', 'lab'].map((ref) => ({ ref })),
   tools: [
     {
       type: 'client_side',
@@ -57,13 +63,16 @@ const AGENT = {
 const STATUS_OF_CALLS = [
   ...[
     ['add', 'success'],
+    ['append', 'success'],
     ['ask', 'success'],
     ['divide', 'error'],
     ['wait', 'success'],
   ],
   ...[
+    ['edit', 'success'],
     ['wait', 'success'],
     ['weather', 'success'],
+    ['write', 'success'],
   ],
 ]
 
@@ -77,8 +86,8 @@ const actTypes = (started: number, completed: number) => [
 /** Event types of the turn, without those that a repeated step records again. */
 const EXPECTED_TYPES = [
   ...['input.message', 'session.started', 'session.activated', 'turn.started'],
-  ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(3, 4), 'tool.call_requested'],
-  ...[...reasonTypes, ...actTypes(2, 2)],
+  ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(4, 5), 'tool.call_requested'],
+  ...[...reasonTypes, ...actTypes(4, 4)],
   ...[...reasonTypes, 'turn.completed', 'session.idled'],
 ].sort()
 const REPEATED = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
@@ -125,6 +134,9 @@ async function killSoon({ pool }: Lane, random: Random, turnId: string, stream: 
 async function playTurn(lane: Lane, random: Random): Promise<Kill> {
   const { service, pool } = lane
   const id = await createScriptedSession(service.url, SCRIPT, AGENT)
+  const files = `/v1/sessions/${id}/fs`
+  await call(service.url, 'POST', `${files}/plan`, { content: 'go' })
+  await call(service.url, 'POST', `${files}/old`, { content: LARGE })
   const stream = await openStream(service.url, `/v1/sessions/${id}/sse`)
   const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))
   const answering = answerClientCall(lane, id, stream)
@@ -134,7 +146,18 @@ async function playTurn(lane: Lane, random: Random): Promise<Kill> {
   const events = await listEvents(service.url, id)
   expectWholeTurn(events)
   expect(stream.events()).toEqual(events)
+  expect(await readAll(service.url, files)).toEqual(EXPECTED_FILES)
   return { ...kill, standstillMs: standstillMs(events, killedAt) }
+}
+
+/** Files after the turn: each change was made once. */
+const EXPECTED_FILES = { '/large': LARGE, '/log': 'line\n', '/new': LARGE, '/plan': 'go and go' }
+
+async function readAll(url: string, files: string): Promise<Record<string, string>> {
+  const { data } = (await call(url, 'GET', files)).body
+  const contents: Record<string, string> = {}
+  for (const { path } of data) contents[path] = (await call(url, 'GET', `${files}${path}`)).body.content
+  return contents
 }
 
 function expectWholeTurn(events: Json[]): void {
@@ -147,13 +170,13 @@ function expectWholeTurn(events: Json[]): void {
   expect(typesOf(events).slice(-2)).toEqual(['turn.completed', 'session.idled'])
   expect(events.at(-2).data.iterations).toBe(3)
   const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
-  const sorted = [results.slice(0, 4), results.slice(4)].map((act) =>
+  const sorted = [results.slice(0, 5), results.slice(5)].map((act) =>
     act.map((result) => [result.tool_call_id, result.status]).sort(),
   )
   expect(sorted.flat()).toEqual(STATUS_OF_CALLS)
   const generations = events.filter(({ type }) => type === 'llm.generation')
   expect(generations.map(({ data }) => data.output.text)).toEqual([TEXT, SECOND_TEXT, ANSWER])
-  expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 6, 9])
+  expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 7, 12])
 }
 
 function report(seed: number, kills: Kill[]): void {

@@ -15,6 +15,8 @@ import { callsOf, cancel, clientTool, getTurn, post, postAndAsk, submit, waitFor
 
 const WORDS = Array.from({ length: 24 }, (_, index) => `word${index}`).join(' ')
 const ANSWER = { thinking: 'Let me think about it.', text: WORDS, tokens_per_second: 120 }
+/** Model step of several deltas also on a busy machine. */
+const SLOW = { ...ANSWER, tokens_per_second: 40 }
 /** Model step that is long enough to act in its middle. */
 const LONG = { text: 'la '.repeat(3000), tokens_per_second: 60 }
 /** Turn with more events than are searched at once, and another turn. */
@@ -331,7 +333,7 @@ describe('a reader whose events retention deletes', () => {
   })
 
   it('gets no partial text when the deletion happens between its two queries', async () => {
-    const { id, events } = await createAnswered()
+    const { id, events } = await createAnswered(1, [SLOW])
     const deltas = deltasOf(events).filter(({ type }) => type === 'output.message.delta')
     expect(deltas.length).toBeGreaterThan(2)
     let deletions = 0
@@ -349,7 +351,7 @@ describe('a reader whose events retention deletes', () => {
   })
 
   it('gets the beginning of a text, then the whole of it, when they are deleted while it reads', async () => {
-    const { id, events } = await createAnswered()
+    const { id, events } = await createAnswered(1, [SLOW])
     const deltas = deltasOf(events).filter(({ type }) => type === 'output.message.delta')
     const last = deltas[1].sequence
     const read = createEventReader(deps, toUuid(id), { expand: expandGenerations, batch: last, ahead: false })

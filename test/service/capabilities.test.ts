@@ -14,25 +14,25 @@ describe('capabilities', () => {
     expect(status).toBe(200)
     const ids = (wanted: string) => body.data.filter((item: Json) => item.status === wanted).map(({ id }: Json) => id)
     expect(ids('available').sort()).toEqual([
+      'agent_instructions',
       'current_time',
       // Only in tests.
       'lab',
       'noop',
+      'sample_data',
+      'session_file_system',
       'stateless_todo_list',
       'test_math',
       'test_weather',
+      'virtual_bash',
       'web_fetch',
     ])
     expect(ids('coming_soon').sort()).toEqual([
-      'agent_instructions',
       'research',
-      'sample_data',
-      'session_file_system',
       'session_schedule',
       'session_sql_database',
       'session_storage',
       'skills',
-      'virtual_bash',
     ])
   })
 
@@ -70,9 +70,15 @@ describe('capabilities', () => {
   it('show their dependencies and features', async () => {
     expect((await get('/virtual_bash')).body).toMatchObject({
       dependencies: ['session_file_system'],
-      tool_definitions: [],
+      tool_definitions: [{ name: 'bash' }],
     })
-    expect((await get('/session_file_system')).body).toMatchObject({ features: ['file_system'] })
+    const files = (await get('/session_file_system')).body
+    expect(files).toMatchObject({ features: ['file_system'], system_prompt: expect.stringContaining('edit_file') })
+    const names = ['read_file', 'write_file', 'edit_file', 'list_directory', 'delete_file', 'stat_file']
+    expect(files.tool_definitions.map(({ name }: Json) => name)).toEqual(expect.arrayContaining(names))
+    expect((await get('/sample_data')).body.dependencies).toEqual(['session_file_system'])
+    // Made for a session only.
+    expect((await get('/agent_instructions')).body.system_prompt).toBeNull()
     expect((await get('/session_storage')).body).toMatchObject({ features: ['secrets', 'key_value'] })
     expect((await get('/noop')).body).toMatchObject({ icon: null, tool_definitions: [] })
     expect((await get('/stateless_todo_list')).body.system_prompt).toContain('write_todos')

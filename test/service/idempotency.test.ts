@@ -38,6 +38,7 @@ const countAll = async () => [
   await db().llmProvider.count(),
   await db().llmModel.count(),
   await db().image.count(),
+  await db().sessionFile.count(),
 ]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
@@ -70,6 +71,16 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
     async () => {
       const { body } = await post('/v1/llm-providers', { name: 'A provider', provider_type: 'openai' })
       return [`/v1/llm-providers/${body.id}/models`, { model_id: 'gpt-x', display_name: 'X' }]
+    },
+  ],
+  ['a file', async () => [`/v1/sessions/${await createSession(service.url)}/fs/a.txt`, { content: 'Hello' }]],
+  ['a directory', async () => [`/v1/sessions/${await createSession(service.url)}/fs/a`, { is_directory: true }]],
+  [
+    'a copy of a file',
+    async () => {
+      const files = `/v1/sessions/${await createSession(service.url)}/fs`
+      await post(`${files}/a`, { content: 'Hello' })
+      return [`${files}/_/copy`, { src_path: '/a', dst_path: '/b' }]
     },
   ],
   ['an image', async () => ['/v1/images', formOf(PIXEL)]],

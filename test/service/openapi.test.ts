@@ -108,7 +108,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('has every endpoint of the contract and no other', () => {
-    const declared = endpoints.map(({ method, path }) => `${method} ${path}`).sort()
+    const declared = endpoints.map(({ method, path }) => `${method} ${path.replace('*}', '}')}`).sort()
     expect(
       operations()
         .map(([path, method]) => `${method.toUpperCase()} ${path}`)

@@ -96,13 +96,14 @@ describe('deleting a session', () => {
   it('leaves only the usage of its agent', async () => {
     const id = await createSession(service.url, {})
     await ask('PUT', `/${id}/pin`)
+    await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
     await expectOneOfEach(id)
     const { agent_id, usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
     await untilGone(id)
-    for (const path of ['', '/messages', '/events', '/sse', '/turns']) {
+    for (const path of ['', '/messages', '/events', '/sse', '/turns', '/fs', '/fs/a.txt']) {
       expectError(await ask('GET', `/${id}${path}`), 404, 'Session not found')
     }
     expectError(await ask('DELETE', `/${id}`), 404, 'Session not found')

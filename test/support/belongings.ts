@@ -4,6 +4,9 @@ import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import { callsOf, clientTool } from './turns.ts'
 
+/** Path of a file in the session of each owner. */
+export const FILE = '/notes/a file.txt'
+
 /** Ids and values of an organization that a request may contain. */
 export type Ids = {
   organization: string
@@ -124,6 +127,7 @@ async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyK
   const { id: session } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark, tags: [mark] }, once)
   const turn = await post(ask, session, mark, 'completed')
   await ask('PUT', `/v1/sessions/${session}/pin`)
+  await ask('POST', `/v1/sessions/${session}/fs${encodeURI(FILE)}`, { content: mark })
   const { data } = await ask('GET', `/v1/sessions/${session}/events`)
   return { agent, session, turn, event: data[2].id }
 }

@@ -4,6 +4,9 @@ export type Json = any
 
 /** Timeout for waiting for an expected condition. Long enough that even on a slow machine only a failure reaches it. */
 export const PATIENCE_MS = 180_000
+/** Pause between two checks of a condition at first. Later it is a tenth of the time waited so far, within limits. */
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 100
 export type Answer = { status: number; body: Json; headers: Headers }
 
 /** Address of a service, optionally with headers for every request that select the user and the organization. */
@@ -110,12 +113,14 @@ export async function waitFor<T>(
   what: string,
   timeoutMs = PATIENCE_MS,
 ): Promise<T> {
-  const until = Date.now() + timeoutMs
+  const startedAt = Date.now()
   for (;;) {
     const found = await check()
     if (found !== undefined && found !== false) return found
-    if (Date.now() > until) throw new Error(`waited ${timeoutMs} ms for ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    const waitedMs = Date.now() - startedAt
+    if (waitedMs > timeoutMs) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+    const pauseMs = Math.min(Math.max(waitedMs / 10, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
 

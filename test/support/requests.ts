@@ -1,4 +1,4 @@
-import type { Ids } from './belongings.ts'
+import { FILE, type Ids } from './belongings.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import type { Sent } from './walk.ts'
 
@@ -146,6 +146,33 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(other), body: resultOf(own) },
   ],
 
+  'GET /v1/sessions/{session_id}/fs': (_, other) => [{ path: other }, { path: other, query: { recursive: 'true' } }],
+  'POST /v1/sessions/{session_id}/fs/_/copy': (_, other) => [
+    { path: other, body: { src_path: FILE, dst_path: '/taken' } },
+  ],
+  'POST /v1/sessions/{session_id}/fs/_/move': (_, other) => [
+    { path: other, body: { src_path: FILE, dst_path: '/taken' } },
+  ],
+  'POST /v1/sessions/{session_id}/fs/_/stat': (_, other) => [
+    { path: other, body: { path: FILE } },
+    { path: other, body: { path: '/' } },
+  ],
+  'POST /v1/sessions/{session_id}/fs/_/grep': (_, other) => [{ path: other, body: { pattern: other.mark } }],
+  'GET /v1/sessions/{session_id}/fs/{path*}': (_, other) => [{ path: other }],
+  'POST /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
+    { path: other, body: { content: 'taken' } },
+    { path: other, body: { is_directory: true } },
+  ],
+  'PUT /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
+    { path: other, body: { content: 'taken' } },
+    { path: other, body: { is_readonly: true } },
+    { path: other, body: {} },
+  ],
+  'DELETE /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
+    { path: other },
+    { path: other, query: { recursive: 'true' } },
+  ],
+
   'GET /v1/llm-providers': () => [list()],
   'POST /v1/llm-providers': (_, other) => [
     {
@@ -216,11 +243,11 @@ const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
-/** Path parameters that belong to no organization. */
+/** Path parameters that belong to no organization. The path is that of a file in each owner's session. */
 const NOWHERE = {
   capability: 'current_time',
   provider: 'idpa',
-  path: 'notes/a file.txt',
+  path: FILE.slice(1),
 }
 
 const parametersOf = (ids: Ids): Record<string, string> => ({

@@ -1,4 +1,4 @@
-import type { Ids, Owner } from './belongings.ts'
+import { FILE, type Ids, type Owner } from './belongings.ts'
 import { call, type Json } from './http.ts'
 import type { Table } from './tables.ts'
 import { endpointOf, expectEntryForEach, operations } from './walk.ts'
@@ -39,6 +39,9 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
     { session_id: session, turn_id: turn },
     { session_id: waitingSession, turn_id: waitingTurn },
   ],
+  'GET /v1/sessions/{session_id}/fs': ({ session }) => list({ session_id: session, recursive: 'true' }),
+  'GET /v1/sessions/{session_id}/fs/{path*}': ({ session }) =>
+    list({ session_id: session, path: encodeURI(FILE.slice(1)) }),
   'GET /v1/llm-providers': () => list(),
   'GET /v1/llm-providers/{provider_id}': ({ llmProvider }) => list({ provider_id: llmProvider }),
   'GET /v1/llm-providers/{provider_id}/models': ({ llmProvider }) => list({ provider_id: llmProvider }),
@@ -66,6 +69,9 @@ export const tables: Record<string, string> = {
   session_pins: 'GET /v1/sessions',
   turns: 'GET /v1/sessions/{session_id}/turns',
   events: 'GET /v1/sessions/{session_id}/events',
+  session_files: 'GET /v1/sessions/{session_id}/fs',
+  session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
+  session_file_totals: 'numbers that follow from the files',
   idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
 }
 
@@ -114,7 +120,7 @@ const pathsOf = (ids: Ids): string[] =>
 
 function fill(operation: string, parameters: Parameters): string {
   const rest = new Map(Object.entries(parameters))
-  const path = operation.replace(/^\w+ /, '').replace(/\{(\w+)\}/g, (_, name: string) => {
+  const path = operation.replace(/^\w+ /, '').replace(/\{(\w+)\*?\}/g, (_, name: string) => {
     const value = rest.get(name)
     if (value === undefined)
       throw new Error(`test/support/views.ts has no value for {${name}} of "${operation}": add it to its view.`)

@@ -1,20 +1,14 @@
 import type { Capability } from '../capability.ts'
-import {
-  agentInstructions,
-  research,
-  sampleData,
-  sessionFileSystem,
-  sessionSchedule,
-  sessionSqlDatabase,
-  sessionStorage,
-  skills,
-  virtualBash,
-} from './coming-soon.ts'
+import { agentInstructions } from './agent-instructions.ts'
+import { research, sessionSchedule, sessionSqlDatabase, sessionStorage, skills } from './coming-soon.ts'
 import { currentTime } from './current-time.ts'
 import { noop } from './noop.ts'
+import { sampleData } from './sample-data.ts'
+import { sessionFileSystem } from './session-file-system/index.ts'
 import { statelessTodoList } from './stateless-todo-list.ts'
 import { testMath } from './test-math.ts'
 import { testWeather } from './test-weather.ts'
+import { virtualBash } from './virtual-bash.ts'
 import { webFetch } from './web-fetch.ts'
 
 /** The service's own capabilities, in the order in which they are listed. */

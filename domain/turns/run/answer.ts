@@ -136,7 +136,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   try {
     const signal = AbortSignal.any([ended, limits.signal])
     const parts = call.ask({
-      systemPrompt: context.systemPrompt,
+      systemPrompt: call.systemPrompt,
       messages,
       providerData: context.providerData,
       tools: call.given.tools,

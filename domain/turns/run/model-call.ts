@@ -14,6 +14,7 @@ export type ModelCall = {
   /** Limits and prices of the model, as far as they are known. */
   profile: Profile | undefined
   ask: Model
+  systemPrompt: string
   given: ModelInput
   step: string
   iteration: number

@@ -27,6 +27,7 @@ import {
   retryingEvent,
 } from './reason-events.ts'
 import { longPause, retryDelayMs } from './retry-delay.ts'
+import { readSystemPrompt } from './system-prompt.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
 import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
 
@@ -60,10 +61,12 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   const profile = findProfile(model.provider.type, model.name)
   // Before the attempt claims the step: a worker with another key leaves it to the next one.
   const ask = openModel(deps, turn.organizationId, model)
+  const systemPrompt = await readSystemPrompt(deps, context)
   const reasoned = await whileTurnRuns(deps, turn, attempt, (live) => {
-    const given = buildModelInput({ ...context, contextTokens: profile?.limits?.context ?? CONTEXT_TOKENS })
+    const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
+    const given = buildModelInput({ ...context, systemPrompt, contextTokens })
     const place = { step, iteration, execId: newUuid(), attempt: live, startedAt: Date.now() }
-    return callModel({ deps, context, model, profile, ask, given, ...place })
+    return callModel({ deps, context, model, profile, ask, systemPrompt, given, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }

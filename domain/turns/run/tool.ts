@@ -4,8 +4,11 @@ import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { ToolOutcome } from '../../../workflows/messages.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
+import { DomainError } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
 import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
+import { WriterLost } from '../../files/change.ts'
+import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import type { TurnPlace } from '../turn-place.ts'
@@ -15,6 +18,8 @@ import { type Configuration, configurationSql, configure } from './turn-context.
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
 const MAX_RESULT_BYTES = 512 * 1024
+/** Length limit of an error's text, which may repeat what the model has sent. */
+const MAX_ERROR_LENGTH = 4096
 /** Time for which a tool that ignores its aborted signal is still waited for. */
 const UNHEEDED_MS = 1000
 /** Time for which recording a result is retried. Fits into the 30 s that the workflow adds to a tool's own time. */
@@ -37,7 +42,7 @@ export async function runTool(
     const execId = newUuid()
     const startedAt = Date.now()
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, live.signal)
+    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, iteration, live)
     const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
@@ -83,7 +88,8 @@ async function resultOf(
   turn: TurnPlace,
   call: LoadedCall,
   claims: number,
-  signal: AbortSignal,
+  iteration: number,
+  { fence, signal }: Attempt,
 ): Promise<CallResult> {
   const mayHaveRun = claims > 1
   const { tool, config } = call
@@ -93,14 +99,20 @@ async function resultOf(
       'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
     return { status: 'error', error }
   }
-  const { outgoing, threads } = deps
-  const run = { outgoing, threads, ...turn, callId: call.id, mayHaveRun, config }
+  const { outgoing, threads, bash } = deps
+  const run = { outgoing, threads, bash, ...turn, callId: call.id, mayHaveRun, config }
+  const writer = { turnId: turn.turnId, step: callStep(iteration, call.id), fence }
   return withTimeLimit(tool, signal, async (limited) => {
+    const files = openSessionFiles(deps, { ...turn, writer, signal: limited })
     try {
-      return toResult(await tool.run(call.arguments, { ...run, signal: limited }))
+      return toResult(await tool.run(call.arguments, { ...run, files, signal: limited }))
     } catch (error) {
       limited.throwIfAborted()
-      if (error instanceof ToolError) return { status: 'error', error: storableText(error.message) }
+      if (error instanceof WriterLost) throw new RightLost(error.outcome)
+      if (error instanceof DomainError || error instanceof ToolError)
+        return { status: 'error', error: storableText(error.message.slice(0, MAX_ERROR_LENGTH)) }
+      // Whether the tool has had its effect is then unknown, but another attempt finds out.
+      if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw error
       deps.log.error({ err: error, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
       return { status: 'error', error: 'The tool failed because of an error in the service.' }
     }

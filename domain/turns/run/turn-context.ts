@@ -3,8 +3,7 @@ import { InputControls, type Message, textOf } from '../../../contract/messages.
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
-import { composePrompt } from '../../capabilities/prompt.ts'
-import { resolveCapabilities } from '../../capabilities/resolve.ts'
+import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
 import { type ConversationPage, completeConversation, conversationSql } from '../../conversation/read.ts'
 import type { Deps } from '../../deps.ts'
@@ -25,8 +24,9 @@ export type TurnContext = TurnPlace & {
   harnessId: string
   agentId: string | null
   modelId: string | null
-  /** The agent's prompt with the additions of the capabilities. */
-  systemPrompt: string
+  /** The agent's own prompt; see `readSystemPrompt`. */
+  agentPrompt: string
+  capabilities: ResolvedCapability[]
   toolset: Toolset
   /** Undefined when every model that could serve is disabled. */
   model: CatalogueModel | undefined
@@ -81,13 +81,11 @@ export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
   a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
 
-export function configure(deps: Deps, row: Configuration): { systemPrompt: string; toolset: Toolset } {
+/** Resolves capabilities and tools. */
+export function configure(deps: Deps, row: Configuration): Pick<TurnContext, 'capabilities' | 'toolset'> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
   const capabilities = resolveCapabilities(refs, deps.capabilities)
-  return {
-    systemPrompt: composePrompt(row.systemPrompt ?? '', capabilities),
-    toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools),
-  }
+  return { capabilities, toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools) }
 }
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */
@@ -123,6 +121,7 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
+    agentPrompt: row.systemPrompt ?? '',
     ...configure(deps, row),
     model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,

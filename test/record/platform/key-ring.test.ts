@@ -124,6 +124,7 @@ const OTHERS: Record<string, string> = {
   'api_keys.hash': 'a hash',
   'idempotency_keys.fingerprint': 'a hash',
   'image_chunks.bytes': 'a picture, which members of the organization may read',
+  'session_file_chunks.bytes': 'files of sessions, like messages',
   'images.thumbnail': 'a picture, which members of the organization may read',
   'invitations.hash': 'a hash',
   'service_keys.value': 'keys of the installation, among them the one that encrypts where none is given',

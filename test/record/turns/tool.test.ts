@@ -166,6 +166,15 @@ describe('an attempt that is aborted before its tool has begun', () => {
   }, 5000)
 })
 
+describe('a call whose error is long', () => {
+  it('has the beginning of it as its result', async () => {
+    const { id, turn } = await createCall('fail', { text: `${'x'.repeat(4078)}😀${'x'.repeat(100_000)}` })
+    await run(turn, 1)
+    const error = `failed as asked: ${'x'.repeat(4078)}\ufffd`
+    expect(await results(id)).toMatchObject([{ status: 'error', error }])
+  })
+})
+
 describe('a call that cannot be run', () => {
   it('gets one error result, however often that is tried', async () => {
     const { id, turn } = await createCall('wait', { ms: 1 })

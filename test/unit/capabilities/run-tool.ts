@@ -2,12 +2,16 @@ import { checkArguments } from '../../../domain/capabilities/arguments/check.ts'
 import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
 import type { ToolContext } from '../../../domain/capabilities/capability.ts'
+import { createBashProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
+import type { SessionFiles } from '../../../domain/files/session-files.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()
 
-type Options = Partial<Pick<ToolContext, 'callId' | 'signal'>> & { allowPrivateNetwork?: boolean }
+type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'mayHaveRun'>> & {
+  allowPrivateNetwork?: boolean
+}
 
 /** Runs a built-in tool as a turn does and returns its value. Throws if the schema refuses the arguments. */
 export async function runTool(name: string, args: Record<string, unknown>, options: Options = {}): Promise<unknown> {
@@ -16,12 +20,16 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const [problem] = await checkArguments(threads, [{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
+  // Most tools have nothing to do with files.
+  const { files = {} as SessionFiles, mayHaveRun = false } = options
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
     threads: { pages },
+    bash: createBashProcesses(),
+    files,
     ...ids,
-    mayHaveRun: false,
+    mayHaveRun,
     config: undefined,
     signal,
   })

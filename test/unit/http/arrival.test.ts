@@ -7,9 +7,11 @@ import { waitFor } from '../../support/http.ts'
 import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts'
 import { exchange, head } from '../../support/raw.ts'
 
+const MIB = 1024 * 1024
 const base = { method: 'POST', tag: 'things', access: 'public', summary: 'Planted' } as const
 const json = defineEndpoint({ ...base, path: '/v1/json', body: z.unknown(), responses: { 204: null } })
 const held = defineEndpoint({ ...json, path: '/v1/held' })
+const largeHeld = defineEndpoint({ ...json, path: '/v1/large-held', bodyLimitBytes: 5 * MIB })
 const upload = defineEndpoint({
   ...base,
   path: '/v1/upload',
@@ -18,13 +20,13 @@ const upload = defineEndpoint({
 })
 
 const ARRIVAL = { requestMs: 1000, uploadMs: 4000, windowMs: 500, windowBytes: 100, lingerMs: 300 }
-const MIB = 1024 * 1024
 /** Memory for bodies. One owner's share is a quarter: 6 MiB for plain ones, 2 MiB for compressed ones. */
 const BODY_MEMORY_BYTES = 32 * MIB
 
 let app: PlantedApp
 let release: () => void
-const counts = { json: 0, upload: 0, held: 0 }
+let releaseLarge: () => void
+const counts = { json: 0, upload: 0, held: 0, largeHeld: 0 }
 const uploadFailures: unknown[] = []
 beforeAll(async () => {
   const gate = new Promise<void>((resolve) => {
@@ -38,6 +40,13 @@ beforeAll(async () => {
     handle(held, async () => {
       counts.held++
       await gate
+      return reply(204, undefined)
+    })
+    handle(largeHeld, async () => {
+      counts.largeHeld++
+      await new Promise<void>((resolve) => {
+        releaseLarge = resolve
+      })
       return reply(204, undefined)
     })
     handle(upload, async ({ body }) => {
@@ -181,6 +190,19 @@ describe('bodies in memory', () => {
     await waitFor(async () => clients.every(({ answer }) => answer() !== ''), 'the three answers')
     for (let again = 0; again < 10; again++) expect((await post('/v1/json', twoMib)).status).toBe(204)
     for (const { socket } of clients) socket.destroy()
+  })
+
+  it('count until they are handled where they may be large', async () => {
+    const large = JSON.stringify('x'.repeat(5 * MIB - 2))
+    const client = open('/v1/large-held', { ...JSON_TYPE, 'Content-Length': large.length }, large)
+    await waitFor(async () => counts.largeHeld === 1, 'the large body')
+    const post = () =>
+      exchange(app.url, head('POST', '/v1/json', { ...JSON_TYPE, 'Content-Length': twoMib.length }), twoMib)
+    expect((await post()).status).toBe(503)
+    releaseLarge()
+    await waitFor(async () => client.answer() !== '', 'the answer')
+    expect((await post()).status).toBe(204)
+    client.socket.destroy()
   })
 
   it('count what has arrived, not what is announced', async () => {

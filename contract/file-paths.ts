@@ -1,0 +1,44 @@
+import { z } from 'zod'
+
+/** Limits on a path: bytes of UTF-8, and segments. change_session_files has them, too. */
+const MAX_PATH_BYTES = 1024
+const MAX_SEGMENTS = 64
+
+const encoder = new TextEncoder()
+
+/** Returns a path in its one form: absolute, without empty segments and without a slash at its end. */
+export const normalizePath = (path: string): string => `/${path.split('/').filter(Boolean).join('/')}`
+
+/** Says what is wrong with a normalized path; undefined when nothing is. */
+export function pathProblem(path: string): string | undefined {
+  const segments = path.split('/').slice(1)
+  if (path.includes('\0')) return 'must not contain a NUL character'
+  if (segments.some((segment) => segment === '.' || segment === '..')) return 'must not have a segment . or ..'
+  if (encoder.encode(path).length > MAX_PATH_BYTES) return `must be at most ${MAX_PATH_BYTES} bytes of UTF-8`
+  if (segments.length > MAX_SEGMENTS) return `must have at most ${MAX_SEGMENTS} segments`
+  return undefined
+}
+
+/** Says what is wrong with a normalized path that is to be written; undefined when nothing is. */
+export function writtenPathProblem(path: string): string | undefined {
+  if (/\/_/.test(path)) return 'must not have a segment that begins with _'
+  return pathProblem(path)
+}
+
+/** Returns the codec of a path in a request. A text too long to be a path is not even normalized. */
+const pathWith = (problemOf: (path: string) => string | undefined) =>
+  z
+    .codec(z.string().max(16 * MAX_PATH_BYTES), z.string(), { decode: normalizePath, encode: (path) => path })
+    .superRefine((path, context) => {
+      const message = problemOf(path)
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
+    })
+
+/** Path of a file or directory, normalized; the root is `/`. */
+export const FilePath = pathWith(pathProblem)
+/** Path below the root, normalized. */
+export const EntryPath = pathWith((path) => rootProblem(path) ?? pathProblem(path))
+/** Path that is to be written, normalized. */
+export const WrittenFilePath = pathWith((path) => rootProblem(path) ?? writtenPathProblem(path))
+
+const rootProblem = (path: string): string | undefined => (path === '/' ? 'must not be the root directory' : undefined)

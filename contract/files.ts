@@ -1,0 +1,201 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { group } from './endpoint.ts'
+import { EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
+import { SessionId, wireId, wireUuid } from './ids.ts'
+import { flag } from './query.ts'
+
+const FileFields = z.object({
+  path: z.string().meta({ description: 'Absolute, without a slash at its end.' }),
+  name: z.string(),
+  is_directory: z.boolean(),
+  is_readonly: z.boolean(),
+  size_bytes: z.int().min(0).meta({ description: 'Of the content; 0 for a directory.' }),
+  created_at: DateTime,
+  updated_at: DateTime,
+})
+
+export const FileStat = FileFields.meta({ id: 'FileStat' })
+export type FileStat = z.infer<typeof FileStat>
+
+export const FileInfo = z
+  .object({ id: wireUuid, session_id: wireId('session'), ...FileFields.shape })
+  .meta({ id: 'FileInfo' })
+export type FileInfo = z.infer<typeof FileInfo>
+
+const Encoding = z.enum(['text', 'base64']).meta({ id: 'FileEncoding' })
+export type FileEncoding = z.infer<typeof Encoding>
+
+export const SessionFile = z
+  .object({
+    ...FileInfo.shape,
+    content: z
+      .string()
+      .nullish()
+      .meta({ description: 'Of a file that is read, or written with at most 65,536 characters.' }),
+    encoding: Encoding.optional(),
+  })
+  .meta({ id: 'SessionFile' })
+export type SessionFile = z.infer<typeof SessionFile>
+
+/** Default of SESSION_FILE_MAX_BYTES, and its largest value. */
+export const MAX_FILE_BYTES = 10 * 1024 * 1024
+
+/** Limit of a body with a file: base64 takes a third more than its bytes. */
+const FILE_BODY_BYTES = 14 * 1024 * 1024
+
+const CreateFileRequest = z
+  .object({
+    content: z.string().nullish(),
+    encoding: Encoding.nullish(),
+    is_directory: z.boolean().nullish(),
+    is_readonly: z.boolean().nullish(),
+  })
+  .refine(({ content, is_directory }) => !(is_directory && content), {
+    error: 'a directory has no content',
+    path: ['content'],
+  })
+  .meta({ id: 'CreateFileRequest' })
+export type CreateFileRequest = z.infer<typeof CreateFileRequest>
+
+const UpdateFileRequest = z
+  .object({ content: z.string().nullish(), encoding: Encoding.nullish(), is_readonly: z.boolean().nullish() })
+  .meta({ id: 'UpdateFileRequest' })
+export type UpdateFileRequest = z.infer<typeof UpdateFileRequest>
+
+const FromTo = z.object({ src_path: EntryPath, dst_path: WrittenFilePath })
+const CopyFileRequest = FromTo.meta({ id: 'CopyFileRequest' })
+const MoveFileRequest = FromTo.meta({ id: 'MoveFileRequest' })
+const StatRequest = z.object({ path: FilePath }).meta({ id: 'StatRequest' })
+
+const DeleteResponse = z.object({ deleted: z.boolean() }).meta({ id: 'DeleteResponse' })
+
+/** Longest pattern in UTF-16 code units: what an engine makes of a longer one takes too much memory. */
+export const MAX_PATTERN_LENGTH = 1000
+
+const GrepRequest = z
+  .object({
+    pattern: z.string().min(1, { error: 'must not be empty' }).max(MAX_PATTERN_LENGTH).meta({
+      description: 'A regular expression in the syntax of RE2, which is sought in each line, without its end.',
+    }),
+    path_pattern: z.string().max(MAX_PATTERN_LENGTH).nullish().meta({
+      description:
+        'A glob, such as `/docs/**`. A pattern of a name, such as `*.ts`, matches at any depth; one with a slash begins at the root.',
+    }),
+  })
+  .meta({ id: 'GrepRequest' })
+export type GrepRequest = z.infer<typeof GrepRequest>
+
+const GrepMatch = z
+  .object({
+    path: z.string(),
+    line_number: z.int().min(1),
+    line: z.string().meta({ description: 'The line without its end. Of a long line only the beginning.' }),
+  })
+  .meta({ id: 'GrepMatch' })
+export type GrepMatch = z.infer<typeof GrepMatch>
+
+const GrepResult = z.object({ path: z.string(), matches: z.array(GrepMatch) }).meta({ id: 'GrepResult' })
+export type GrepResult = z.infer<typeof GrepResult>
+
+const GrepResults = listOf(GrepResult).extend({
+  truncated: z.boolean().optional().meta({ description: 'True when there are matches that were left out.' }),
+})
+
+const ofSession = z.object({ session_id: SessionId })
+const ofFile = z.object({ session_id: SessionId, path: FilePath })
+const ofWrittenFile = z.object({ session_id: SessionId, path: WrittenFilePath })
+const recursively = z.object({ recursive: flag })
+
+export const fileEndpoints = group(
+  { tag: 'files', path: '/v1/sessions/{session_id}/fs', access: 'member' },
+  {
+    listRoot: {
+      method: 'GET',
+      summary: 'Lists the root directory',
+      params: ofSession,
+      query: recursively,
+      responses: { 200: listOf(FileInfo) },
+    },
+    copy: {
+      method: 'POST',
+      at: '/_/copy',
+      summary: 'Copies a file',
+      params: ofSession,
+      body: CopyFileRequest,
+      creates: true,
+      responses: { 201: SessionFile },
+      errors: [422, 429],
+    },
+    move: {
+      method: 'POST',
+      at: '/_/move',
+      summary: 'Moves a file, or a directory with everything in it',
+      params: ofSession,
+      body: MoveFileRequest,
+      responses: { 200: SessionFile },
+      errors: [409, 422, 429],
+    },
+    stat: {
+      method: 'POST',
+      at: '/_/stat',
+      summary: 'Describes a file or directory',
+      params: ofSession,
+      body: StatRequest,
+      responses: { 200: FileStat },
+    },
+    grep: {
+      method: 'POST',
+      at: '/_/grep',
+      summary: 'Seeks lines in files',
+      description: 'By path and line, at most 10,000 lines of 4 MiB together. Files that are not text are left out.',
+      params: ofSession,
+      body: GrepRequest,
+      responses: { 200: GrepResults },
+      errors: [429],
+    },
+    get: {
+      method: 'GET',
+      at: '/{path*}',
+      summary: 'Gets a file, or lists a directory',
+      description: 'Of a directory the directories in it first, then the files; all of it by path when `recursive`.',
+      params: ofFile,
+      query: recursively,
+      responses: { 200: z.union([SessionFile, listOf(FileInfo)]) },
+    },
+    create: {
+      method: 'POST',
+      at: '/{path*}',
+      summary: 'Creates a file or directory',
+      description: 'Directories above it are created, too.',
+      params: ofWrittenFile,
+      body: CreateFileRequest,
+      bodyOptional: true,
+      bodyLimitBytes: FILE_BODY_BYTES,
+      creates: true,
+      responses: { 201: SessionFile },
+      errors: [422, 429],
+    },
+    update: {
+      method: 'PUT',
+      at: '/{path*}',
+      summary: 'Replaces the content of a file, or protects it',
+      params: ofWrittenFile,
+      body: UpdateFileRequest,
+      bodyOptional: true,
+      bodyLimitBytes: FILE_BODY_BYTES,
+      responses: { 200: SessionFile },
+      errors: [422, 429],
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{path*}',
+      summary: 'Deletes a file or directory',
+      description: 'A directory that is not empty only when `recursive`.',
+      params: z.object({ session_id: SessionId, path: EntryPath }),
+      query: recursively,
+      responses: { 200: DeleteResponse },
+      errors: [429],
+    },
+  },
+)

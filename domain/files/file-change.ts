@@ -1,0 +1,46 @@
+/** Write of a file's content. */
+export type Write = {
+  do: 'write'
+  path: string
+  bytes: Uint8Array
+  isBase64: boolean
+  if?: 'absent' | 'present'
+  isReadonly?: boolean
+  /** Set when the agent knows the content. */
+  isSeen?: true
+  id?: string
+}
+
+/**
+ * One change of a session's files. `was` is the content id that the file must have, null for none. Paths are valid and
+ * normalized. `check` has no other effect.
+ */
+export type FileChange = (
+  | Write
+  | { do: 'set_readonly'; path: string; isReadonly: boolean }
+  | { do: 'make_directory'; path: string; id?: string }
+  | { do: 'delete'; path: string; isRecursive?: boolean }
+  | { do: 'move' | 'copy'; from: string; to: string; id?: string }
+  | { do: 'check'; path: string; was: string | null }
+) & { was?: string | null }
+
+/** Row of session_files, as change_session_files returns it. */
+export type ChangedRow = {
+  id: string
+  session_id: string
+  path: string
+  is_directory: boolean
+  is_readonly: boolean
+  is_base64: boolean
+  size_bytes: number
+  created_at: string
+  updated_at: string
+}
+
+/** `file` is what the last change wrote; `deleted` is the number of files and directories that were deleted. */
+export type Changed = { outcome: 'changed'; file: ChangedRow; deleted: number }
+/** The tool call has changed files before, in an attempt that did not record its result. Nothing was changed. */
+export type Repeated = { outcome: 'repeated' }
+
+/** Text file that a new session has from the beginning. */
+export type MountedFile = { path: string; content: string }

@@ -1,0 +1,49 @@
+import type { Deps } from '../../deps.ts'
+import { pages } from '../../lists.ts'
+import type { WholeFile } from '../file-store.ts'
+import type { FileScope } from '../scope.ts'
+
+/** Bytes of files that are read and matched at once. A single file may be larger. */
+const PIECE_BYTES = 2 * 1024 * 1024
+/** Paths that are read at once, of at most 1 KiB each. */
+const PATHS_AT_ONCE = 500
+
+/**
+ * Reads the files of a session by path, as many at once as make a piece. `choose` is given the paths, page by page and
+ * at least once, and returns those to read.
+ */
+export async function* readPieces(
+  deps: Deps,
+  scope: FileScope,
+  choose: (paths: string[]) => Promise<string[]>,
+): AsyncGenerator<WholeFile[]> {
+  const { organizationId, sessionId } = scope
+  let isChecked = false
+  for await (const page of pathsOf(deps, scope)) {
+    isChecked = true
+    let paths = await choose(page)
+    while (paths.length > 0) {
+      // Sizes count as of now: a file may have grown since it was listed.
+      const files = await deps.fileStore.readFirst(organizationId, sessionId, paths, PIECE_BYTES)
+      const last = files.at(-1)
+      if (last === undefined) break
+      yield files
+      paths = paths.slice(paths.indexOf(last.path) + 1)
+    }
+  }
+  if (!isChecked) await choose([])
+}
+
+const pathsOf = (deps: Deps, { organizationId, sessionId }: FileScope) =>
+  pages({
+    atOnce: PATHS_AT_ONCE,
+    read: async ({ after, take }: { after: { path: string } | undefined; take: number }) => {
+      const rows = await deps.db.$queryRaw<{ path: string }[]>`
+        SELECT f.path FROM session_files f JOIN sessions s ON s.id = f.session_id
+        WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid
+          AND f.path > ${after?.path ?? '/'} AND NOT f.is_directory
+        ORDER BY f.path LIMIT ${take}`
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => rows.map(({ path }) => path),
+  })

@@ -1,0 +1,16 @@
+/** Takes each item from its source while the one before it is used. At most two are in memory. */
+export async function* prefetch<T>(source: AsyncGenerator<T>): AsyncGenerator<T> {
+  let next = source.next()
+  try {
+    for (let item = await next; !item.done; item = await next) {
+      next = source.next()
+      // A failure is reported when the item's turn comes.
+      next.catch(() => {})
+      yield item.value
+    }
+  } finally {
+    // What is being read is in memory until it has been read.
+    await next.catch(() => {})
+    await source.return(undefined)
+  }
+}

@@ -1,0 +1,81 @@
+import type { GrepRequest } from '../../../contract/files.ts'
+import type { Deps } from '../../deps.ts'
+import { invalid, tooMany } from '../../errors.ts'
+import { statFile } from '../read.ts'
+import type { FileScope } from '../scope.ts'
+import type { Found } from './found.ts'
+import type { GrepAnswer, GrepJob, Room } from './job.ts'
+import { readPieces } from './pieces.ts'
+import { prefetch } from './prefetch.ts'
+
+/** Most matches of a search, and most bytes of them as JSON. */
+const MAX_MATCHES = 10_000
+const MAX_FOUND_BYTES = 4 * 1024 * 1024
+/** CPU time of a job: a piece is scanned in 20 to 100 ms with all but the worst patterns. */
+const JOB_LIMIT_MS = 3000
+/** Time of a whole search. */
+const LIMIT_MS = 60_000
+
+const slow = (field: string) => invalid(`${field}: takes too long to match; make it simpler, or path_pattern narrower`)
+const busy = () => tooMany('Too many searches are running; try again later', 2)
+
+/**
+ * Finds the lines of a session's text files that match. Reading, matching and waiting end when `signal` aborts. Throws
+ * `not_found`, `invalid` for a pattern that is none or takes too long, `too_many`, and the signal's reason.
+ */
+export async function grepFiles(
+  deps: Deps,
+  scope: FileScope,
+  request: GrepRequest,
+  signal: AbortSignal,
+): Promise<Found> {
+  await statFile(deps, scope, '/')
+  const claim = { owner: scope.organizationId }
+  if (!(await deps.grepSlots.enter(claim, signal))) throw busy()
+  const limit = AbortSignal.timeout(LIMIT_MS)
+  try {
+    return await search(deps, scope, request, AbortSignal.any([signal, limit]))
+  } catch (error) {
+    throw limit.aborted && error === limit.reason ? slow('pattern') : error
+  } finally {
+    deps.grepSlots.leave(claim)
+  }
+}
+
+async function search(deps: Deps, scope: FileScope, request: GrepRequest, signal: AbortSignal): Promise<Found> {
+  const { pattern } = request
+  const pathPattern = request.path_pattern || undefined
+  const run = (field: string, job: GrepJob) => runJob(deps, scope, field, job, signal)
+  const choose = async (paths: string[]) => {
+    const field = pathPattern === undefined ? 'pattern' : 'path_pattern'
+    const answer = await run(field, { do: 'choose', patterns: { pattern, pathPattern }, paths })
+    if (answer.is === 'problem') throw invalid(answer.problem)
+    return answer.is === 'chosen' ? answer.paths : []
+  }
+  const found: Found = { results: [], isTruncated: false }
+  let room: Room = { matches: MAX_MATCHES, bytes: MAX_FOUND_BYTES }
+  for await (const files of prefetch(readPieces(deps, scope, choose))) {
+    const contents = files.map(({ path, bytes }) => ({ path, bytes }))
+    const answer = await run('pattern', { do: 'scan', pattern, files: contents, room })
+    if (answer.is !== 'scanned') throw new Error(`a grep thread has answered ${answer.is} to a scan`)
+    found.results.push(...answer.results)
+    room = answer.room
+    found.isTruncated = answer.isFull
+    if (answer.isFull) break
+  }
+  return found
+}
+
+async function runJob(
+  { threads }: Deps,
+  { organizationId }: FileScope,
+  field: string,
+  job: GrepJob,
+  signal: AbortSignal,
+): Promise<GrepAnswer> {
+  const { answers, end } = await threads.greps.run(job, JOB_LIMIT_MS, signal, { owner: organizationId })
+  if (answers[0] !== undefined) return answers[0]
+  if (end === 'busy') throw busy()
+  if (end === 'late') throw slow(field)
+  throw invalid(`${field}: takes too much memory to match; make it simpler`)
+}

@@ -1,0 +1,58 @@
+import type { FileInfo } from '../../contract/files.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { type Pages, pages } from '../lists.ts'
+import { type FileRow, presentFile } from './present.ts'
+import type { FileScope } from './scope.ts'
+import type { Listing } from './session-files.ts'
+
+/** Rows per page. A path has at most 1 KiB, so that a page has at most 400 KiB. */
+const ROWS_AT_ONCE = 200
+
+/**
+ * Lists a directory: its children, directories first and then by path, or its subtree by path. Empty for a directory
+ * that does not exist: the caller has found it.
+ */
+export async function* listFiles(deps: Deps, scope: FileScope, path: string, listing: Listing): Pages<FileInfo> {
+  const directory = path === '/' ? '' : path
+  if (listing === 'subtree') yield* listWhere(deps, scope, directory, Prisma.sql`true`)
+  else {
+    // Characters, as length() counts in SQL, not UTF-16 code units.
+    const start = [...directory].length + 2
+    const isChild = Prisma.sql`position('/' IN substr(f.path, ${start}::integer)) = 0`
+    yield* listWhere(deps, scope, directory, Prisma.sql`f.is_directory AND ${isChild}`)
+    yield* listWhere(deps, scope, directory, Prisma.sql`NOT f.is_directory AND ${isChild}`)
+  }
+}
+
+const listWhere = (
+  deps: Deps,
+  { organizationId, sessionId }: FileScope,
+  directory: string,
+  condition: Prisma.Sql,
+): Pages<FileInfo> =>
+  pages({
+    atOnce: ROWS_AT_ONCE,
+    read: async ({ after, take }: { after: FileRow | undefined; take: number }) => {
+      const rows = await deps.db.$queryRaw<FileRow[]>`
+        SELECT f.id, f.session_id AS "sessionId", f.path, f.is_directory AS "isDirectory",
+          f.is_readonly AS "isReadonly", f.size_bytes AS "sizeBytes", f.created_at AS "createdAt",
+          f.updated_at AS "updatedAt"
+        FROM session_files f JOIN sessions s ON s.id = f.session_id
+        WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid
+          AND f.path > ${after?.path ?? `${directory}/`} AND f.path < ${`${directory}0`} AND ${condition}
+        ORDER BY f.path LIMIT ${take}`
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => rows.map(presentFile),
+  })
+
+/** Lists a whole session in one snapshot; see `SessionFiles`. The database writes the JSON, so that nobody here waits. */
+export async function listTree(deps: Deps, { organizationId, sessionId }: FileScope): Promise<string> {
+  const [row] = await deps.db.$queryRaw<{ tree: string | null }[]>`
+    SELECT json_agg(json_build_object('path', f.path, 'is_directory', f.is_directory, 'is_readonly', f.is_readonly,
+      'size_bytes', f.size_bytes, 'content_id', f.content_id, 'updated_at', f.updated_at) ORDER BY f.path)::text AS tree
+    FROM session_files f JOIN sessions s ON s.id = f.session_id
+    WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
+  return row?.tree ?? '[]'
+}

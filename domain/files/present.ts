@@ -1,0 +1,45 @@
+import type { FileEncoding, FileInfo, FileStat } from '../../contract/files.ts'
+import { toId } from '../ids.ts'
+import type { ChangedRow } from './file-change.ts'
+
+/** A file or directory, without its content. */
+export type FileRow = {
+  id: string
+  sessionId: string
+  path: string
+  isDirectory: boolean
+  isReadonly: boolean
+  sizeBytes: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const presentStat = (row: Omit<FileRow, 'id' | 'sessionId'>): FileStat => ({
+  path: row.path,
+  name: row.path.slice(row.path.lastIndexOf('/') + 1) || '/',
+  is_directory: row.isDirectory,
+  is_readonly: row.isReadonly,
+  size_bytes: row.sizeBytes,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
+
+export const presentFile = (row: FileRow): FileInfo => ({
+  id: row.id,
+  session_id: toId('session', row.sessionId),
+  ...presentStat(row),
+})
+
+export const presentChanged = (row: ChangedRow): FileInfo =>
+  presentFile({
+    id: row.id,
+    sessionId: row.session_id,
+    path: row.path,
+    isDirectory: row.is_directory,
+    isReadonly: row.is_readonly,
+    sizeBytes: row.size_bytes,
+    createdAt: new Date(row.created_at),
+    updatedAt: new Date(row.updated_at),
+  })
+
+export const encodingOf = (isBase64: boolean): FileEncoding => (isBase64 ? 'base64' : 'text')

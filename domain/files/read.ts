@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FileEncoding, FileInfo, FileStat } from '../../contract/files.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { encodingOf, type FileRow, presentFile, presentStat } from './present.ts'
+import type { FileScope } from './scope.ts'
+
+type FoundRow = FileRow & { isBase64: boolean; contentId: string | null }
+type Found = { createdAt: Date; row: FoundRow | undefined }
+
+/** Finds a session, and in it the file that the condition is about. Throws `not_found` for the session. */
+async function find(deps: Deps, { organizationId, sessionId }: FileScope, condition: Prisma.Sql): Promise<Found> {
+  const rows = await deps.db.$queryRaw<(FoundRow & { sessionCreatedAt: Date })[]>`
+    SELECT s.created_at AS "sessionCreatedAt", f.id, f.session_id AS "sessionId", f.path,
+      f.is_directory AS "isDirectory", f.is_readonly AS "isReadonly", f.is_base64 AS "isBase64",
+      f.size_bytes AS "sizeBytes", f.content_id AS "contentId", f.created_at AS "createdAt", f.updated_at AS "updatedAt"
+    FROM sessions s LEFT JOIN session_files f ON f.session_id = s.id AND ${condition}
+    WHERE s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
+  const [row] = rows
+  if (row === undefined) throw notFound('Session')
+  return { createdAt: row.sessionCreatedAt, row: row.id === null ? undefined : row }
+}
+
+const findByPath = (deps: Deps, scope: FileScope, path: string) => find(deps, scope, Prisma.sql`f.path = ${path}`)
+
+/** Returns the file or directory with this id; undefined when there is none. Throws `not_found` for the session. */
+export async function findFileById(deps: Deps, scope: FileScope, id: string): Promise<FileInfo | undefined> {
+  const { row } = await find(deps, scope, Prisma.sql`f.id = ${id}::uuid`)
+  return row && presentFile(row)
+}
+
+/** Describes a file or directory below the root. Throws `not_found`. */
+export async function describeFile(deps: Deps, scope: FileScope, path: string): Promise<FileInfo> {
+  const { row } = await findByPath(deps, scope, path)
+  if (row === undefined) throw notFound('File')
+  return presentFile(row)
+}
+
+/** Describes a file or directory, also the root. Throws `not_found`. */
+export async function statFile(deps: Deps, scope: FileScope, path: string): Promise<FileStat> {
+  const { row, createdAt } = await findByPath(deps, scope, path)
+  if (row !== undefined) return presentStat(row)
+  if (path !== '/') throw notFound('File')
+  const root = { path, isDirectory: true, isReadonly: false, sizeBytes: 0 }
+  return presentStat({ ...root, createdAt, updatedAt: createdAt })
+}
+
+/** A file with its content, which is read while it is taken. */
+export type OpenedFile = { info: FileInfo; encoding: FileEncoding; chunks: AsyncIterable<Uint8Array> }
+
+/** Times that a file is looked up again when another content has replaced the one that was to be read. */
+const MAX_REPLACED = 5
+const AGAIN_MS = 20
+
+/** Opens a file. 'directory' when the path is one. Throws `not_found`. */
+export async function openFile(deps: Deps, scope: FileScope, path: string): Promise<OpenedFile | 'directory'> {
+  for (let replaced = 0; ; replaced++) {
+    const { row } = await findByPath(deps, scope, path)
+    if (path === '/' || row?.isDirectory) return 'directory'
+    if (row === undefined) throw notFound('File')
+    const opened = { info: presentFile(row), encoding: encodingOf(row.isBase64) }
+    if (row.contentId === null || row.sizeBytes === 0) return { ...opened, chunks: noChunks() }
+    const content = { contentId: row.contentId, sizeBytes: row.sizeBytes }
+    const first = await readPart(deps, scope, content, 0)
+    if (first !== undefined) return { ...opened, chunks: readParts(deps, scope, content, first) }
+    if (replaced === MAX_REPLACED) throw new Error('The content of a file is not there.')
+    await sleep(AGAIN_MS)
+  }
+}
+
+async function* noChunks(): AsyncGenerator<Uint8Array> {}
+
+type Content = { contentId: string; sizeBytes: number }
+
+const readPart = (deps: Deps, { organizationId, sessionId }: FileScope, { contentId }: Content, start: number) =>
+  deps.fileStore.readPart(organizationId, sessionId, contentId, start)
+
+async function* readParts(
+  deps: Deps,
+  scope: FileScope,
+  content: Content,
+  first: Uint8Array,
+): AsyncGenerator<Uint8Array> {
+  yield first
+  for (let at = first.length; at < content.sizeBytes; ) {
+    const part = await readPart(deps, scope, content, at)
+    if (part === undefined) throw new Error('a file was replaced while it was read')
+    yield part
+    at += part.length
+  }
+}

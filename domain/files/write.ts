@@ -1,0 +1,87 @@
+import type { CreateFileRequest, FileInfo, UpdateFileRequest } from '../../contract/files.ts'
+import { createOnce } from '../create-once.ts'
+import type { Deps } from '../deps.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
+import { changeFilesNow } from './change.ts'
+import { parseContent } from './content.ts'
+import type { FileChange } from './file-change.ts'
+import { presentChanged } from './present.ts'
+import { describeFile, findFileById } from './read.ts'
+import type { FileScope } from './scope.ts'
+
+/**
+ * Creates a file or a directory, or returns the one that an earlier run created. A directory that exists is left. Throws
+ * `conflict`, `invalid`, `too_large`, `unprocessable` and `not_found`.
+ */
+export function createFile(
+  deps: Deps,
+  scope: FileScope,
+  path: string,
+  { content, encoding, is_directory, is_readonly }: CreateFileRequest,
+  attempt: CreationAttempt,
+): Promise<FileInfo> {
+  if (is_directory === true) return create(deps, scope, attempt, (id) => ({ do: 'make_directory', path, id }))
+  const parsed = parseContent(deps.quotas.files.maxBytes, content ?? '', encoding ?? 'text')
+  const isReadonly = is_readonly ?? false
+  return create(deps, scope, attempt, (id) => ({ do: 'write', if: 'absent', path, ...parsed, isReadonly, id }))
+}
+
+/** Copies a file. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
+export const copyFile = (
+  deps: Deps,
+  scope: FileScope,
+  from: string,
+  to: string,
+  attempt: CreationAttempt,
+): Promise<FileInfo> => create(deps, scope, attempt, (id) => ({ do: 'copy', from, to, id }))
+
+const create = (
+  deps: Deps,
+  scope: FileScope,
+  attempt: CreationAttempt,
+  toChange: (id: string) => FileChange,
+): Promise<FileInfo> =>
+  createOnce(attempt, {
+    find: (id) => findFileById(deps, scope, id),
+    insert: async (id) => presentChanged((await changeFilesNow(deps, scope, [toChange(id)])).file),
+  })
+
+/**
+ * Replaces a file's content, and protects it or ends that, as far as they are given. Throws `not_found`, `invalid`,
+ * `too_large` and `unprocessable`.
+ */
+export async function updateFile(
+  deps: Deps,
+  scope: FileScope,
+  path: string,
+  { content, encoding, is_readonly }: UpdateFileRequest,
+): Promise<FileInfo> {
+  const isReadonly = is_readonly ?? undefined
+  if (typeof content !== 'string' && isReadonly === undefined) return describeFile(deps, scope, path)
+  const change: FileChange =
+    typeof content === 'string'
+      ? {
+          do: 'write',
+          if: 'present',
+          path,
+          ...parseContent(deps.quotas.files.maxBytes, content, encoding ?? 'text'),
+          ...(isReadonly === undefined ? {} : { isReadonly }),
+        }
+      : { do: 'set_readonly', path, isReadonly: isReadonly === true }
+  return presentChanged((await changeFilesNow(deps, scope, [change])).file)
+}
+
+/** Moves a file, or a directory with everything in it. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
+export const moveFile = async (deps: Deps, scope: FileScope, from: string, to: string): Promise<FileInfo> =>
+  presentChanged((await changeFilesNow(deps, scope, [{ do: 'move', from, to }])).file)
+
+/** Deletes a file or a directory. False when there is none. Throws `invalid` and `not_found`. */
+export async function deleteFile(
+  deps: Deps,
+  scope: FileScope,
+  path: string,
+  { isRecursive }: { isRecursive: boolean },
+): Promise<boolean> {
+  const { deleted } = await changeFilesNow(deps, scope, [{ do: 'delete', path, isRecursive }])
+  return deleted > 0
+}

@@ -1,0 +1,13 @@
+import { composeSessionPrompt } from '../../capabilities/prompt.ts'
+import type { Deps } from '../../deps.ts'
+import { readBeginning } from '../../files/read-beginning.ts'
+import type { TurnContext } from './turn-context.ts'
+
+/** Returns the agent's prompt with the additions of the capabilities, as the session's files are now. */
+export const readSystemPrompt = (
+  deps: Deps,
+  { organizationId, sessionId, agentPrompt, capabilities }: TurnContext,
+): Promise<string> =>
+  composeSessionPrompt(agentPrompt, capabilities, {
+    readFile: (path, maxBytes) => readBeginning(deps, { organizationId, sessionId }, path, maxBytes),
+  })
