@@ -1,8 +1,8 @@
 import type { Deps } from '../deps.ts'
 import { conflict, DomainError, invalid, notFound, tooMany } from '../errors.ts'
+import { type SessionScope, WriterLost } from '../session-scope.ts'
 import type { Changed, FileChange, Repeated, Write } from './file-change.ts'
 import type { ChangeCall } from './file-store.ts'
-import type { FileScope } from './scope.ts'
 
 type Problem = keyof typeof PROBLEMS
 type Answer =
@@ -11,21 +11,11 @@ type Answer =
   | { outcome: 'refused'; problem: Problem; path: string }
   | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
-/** Error of a tool call that may not write any more: its turn is over, or a newer attempt has begun. */
-export class WriterLost extends Error {
-  override name = 'WriterLost'
-  readonly outcome: 'turn_ended' | 'fenced' | 'session_gone'
-  constructor(outcome: WriterLost['outcome']) {
-    super(outcome)
-    this.outcome = outcome
-  }
-}
-
 /**
  * Makes the changes in one transaction, or none of them. Throws `not_found`, `conflict`, `invalid` and `unprocessable`
  * as PROBLEMS says, and `WriterLost` for a tool call that may not write.
  */
-export async function changeFiles(deps: Deps, scope: FileScope, changes: FileChange[]): Promise<Changed | Repeated> {
+export async function changeFiles(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed | Repeated> {
   const { maxCount, maxTotalBytes } = deps.quotas.files
   const sent = toSent(changes)
   const { organizationId, sessionId, writer } = scope
@@ -52,7 +42,7 @@ const MAX_WAITS = 20
  * Waits until nobody else changes files of the session. Those of this process wait without a connection to Postgres.
  * Throws `too_many` when that takes too long.
  */
-const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: FileScope): Promise<Answer> =>
+const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): Promise<Answer> =>
   deps.fileLines(call.sessionId, async () => {
     for (let waits = 0; waits < MAX_WAITS; waits++) {
       signal?.throwIfAborted()
@@ -70,7 +60,7 @@ const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: FileScope): Prom
 const isLocked = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === '55P03'
 
 /** Like `changeFiles`, for a user's change, which no attempt repeats. */
-export async function changeFilesNow(deps: Deps, scope: FileScope, changes: FileChange[]): Promise<Changed> {
+export async function changeFilesNow(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed> {
   const changed = await changeFiles(deps, scope, changes)
   if (changed.outcome === 'repeated') throw new Error('Only a tool call is repeated.')
   return changed

@@ -1,3 +1,5 @@
+import type { CallWriter } from '../session-scope.ts'
+
 /** Files of sessions in Postgres, read and written by the driver itself. platform/file-store.ts implements it. */
 export type FileStore = {
   /** Calls change_session_files (prisma/functions), which has the manual. Returns its answer. */
@@ -13,16 +15,13 @@ export type FileStore = {
 export type ChangeCall = {
   organizationId: string
   sessionId: string
-  writer: FileWriter | undefined
+  writer: CallWriter | undefined
   /** JSON. */
   changes: string
   contents: Uint8Array
   maxCount: number
   maxTotalBytes: number
 }
-
-/** Attempt of a tool call that writes files; see turn_steps in prisma/schema.prisma. */
-export type FileWriter = { turnId: string; step: string; fence: number }
 
 /** File with its content. `seenContentId` names the content that the agent has seen last. */
 export type WholeFile = {

@@ -2,8 +2,8 @@ import type { FileInfo } from '../../contract/files.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Pages, pages } from '../lists.ts'
+import type { SessionScope } from '../session-scope.ts'
 import { type FileRow, presentFile } from './present.ts'
-import type { FileScope } from './scope.ts'
 import type { Listing } from './session-files.ts'
 
 /** Rows per page. A path has at most 1 KiB, so that a page has at most 400 KiB. */
@@ -13,7 +13,7 @@ const ROWS_AT_ONCE = 200
  * Lists a directory: its children, directories first and then by path, or its subtree by path. Empty for a directory
  * that does not exist: the caller has found it.
  */
-export async function* listFiles(deps: Deps, scope: FileScope, path: string, listing: Listing): Pages<FileInfo> {
+export async function* listFiles(deps: Deps, scope: SessionScope, path: string, listing: Listing): Pages<FileInfo> {
   const directory = path === '/' ? '' : path
   if (listing === 'subtree') yield* listWhere(deps, scope, directory, Prisma.sql`true`)
   else {
@@ -27,7 +27,7 @@ export async function* listFiles(deps: Deps, scope: FileScope, path: string, lis
 
 const listWhere = (
   deps: Deps,
-  { organizationId, sessionId }: FileScope,
+  { organizationId, sessionId }: SessionScope,
   directory: string,
   condition: Prisma.Sql,
 ): Pages<FileInfo> =>
@@ -48,7 +48,7 @@ const listWhere = (
   })
 
 /** Lists a whole session in one snapshot; see `SessionFiles`. The database writes the JSON, so that nobody here waits. */
-export async function listTree(deps: Deps, { organizationId, sessionId }: FileScope): Promise<string> {
+export async function listTree(deps: Deps, { organizationId, sessionId }: SessionScope): Promise<string> {
   const [row] = await deps.db.$queryRaw<{ tree: string | null }[]>`
     SELECT json_agg(json_build_object('path', f.path, 'is_directory', f.is_directory, 'is_readonly', f.is_readonly,
       'size_bytes', f.size_bytes, 'content_id', f.content_id, 'updated_at', f.updated_at) ORDER BY f.path)::text AS tree

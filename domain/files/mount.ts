@@ -1,7 +1,7 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
+import type { SessionScope } from '../session-scope.ts'
 import { toSent } from './change.ts'
 import type { MountedFile } from './file-change.ts'
-import type { FileScope } from './scope.ts'
 
 /** Limit that is never reached: the service's own few files fit into every session. */
 const UNLIMITED = 2 ** 31 - 1
@@ -9,7 +9,7 @@ const UNLIMITED = 2 ** 31 - 1
 /** Writes files in the transaction that creates their session, so that there is never one without the other. */
 export async function mountFiles(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId }: FileScope,
+  { organizationId, sessionId }: SessionScope,
   files: MountedFile[],
 ): Promise<void> {
   const writes = files.map(({ path, content }) => {

@@ -1,12 +1,12 @@
 import { createSlots, type Slots } from '../../lib/threads/slots.ts'
 import type { Deps } from '../deps.ts'
 import { tooMany } from '../errors.ts'
+import type { CallScope } from '../session-scope.ts'
 import { changeFiles } from './change.ts'
 import type { WholeFile } from './file-store.ts'
 import { grepFiles } from './grep/search.ts'
 import { listFiles, listTree } from './list.ts'
 import { statFile } from './read.ts'
-import type { FileScope } from './scope.ts'
 import type { SessionFiles } from './session-files.ts'
 
 /** Reads of whole files by tools at once in a process: each has 10 MiB of them in memory twice. */
@@ -15,11 +15,8 @@ const READ_WAIT_MS = 20_000
 
 export const createFileReads = (): Slots => createSlots(READS_AT_ONCE, READ_WAIT_MS)
 
-/** Session, and the tool call that reads and writes its files. */
-export type ToolScope = Required<FileScope>
-
 /** Opens a session's files for a tool call. */
-export function openSessionFiles(deps: Deps, scope: ToolScope): SessionFiles {
+export function openSessionFiles(deps: Deps, scope: CallScope): SessionFiles {
   const { organizationId, sessionId, writer } = scope
   const claim = { owner: organizationId }
   const read = async (path: string): Promise<WholeFile | undefined> => {
@@ -48,7 +45,7 @@ export function openSessionFiles(deps: Deps, scope: ToolScope): SessionFiles {
     hasChanged: async () => {
       const { turnId, step } = writer
       const row = await deps.db.turnStep.findFirst({ where: { turnId, step, turn: { sessionId, organizationId } } })
-      return row?.hasChangedFiles ?? false
+      return row !== null && row.effect !== null
     },
   }
 }

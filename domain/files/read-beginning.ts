@@ -1,13 +1,13 @@
 import type { Deps } from '../deps.ts'
 import { DomainError } from '../errors.ts'
+import type { SessionScope } from '../session-scope.ts'
 import { openFile } from './read.ts'
-import type { FileScope } from './scope.ts'
 import type { FileBeginning } from './session-files.ts'
 
 /** Reads at most `maxBytes` of a file. Undefined when there is none, or a directory. */
 export async function readBeginning(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   path: string,
   maxBytes: number,
 ): Promise<FileBeginning | undefined> {
@@ -23,7 +23,7 @@ export async function readBeginning(
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), sizeBytes: opened.info.size_bytes }
 }
 
-async function openIfThere(deps: Deps, scope: FileScope, path: string) {
+async function openIfThere(deps: Deps, scope: SessionScope, path: string) {
   try {
     return await openFile(deps, scope, path)
   } catch (error) {

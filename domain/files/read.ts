@@ -3,14 +3,14 @@ import type { FileEncoding, FileInfo, FileStat } from '../../contract/files.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import type { SessionScope } from '../session-scope.ts'
 import { encodingOf, type FileRow, presentFile, presentStat } from './present.ts'
-import type { FileScope } from './scope.ts'
 
 type FoundRow = FileRow & { isBase64: boolean; contentId: string | null }
 type Found = { createdAt: Date; row: FoundRow | undefined }
 
 /** Finds a session, and in it the file that the condition is about. Throws `not_found` for the session. */
-async function find(deps: Deps, { organizationId, sessionId }: FileScope, condition: Prisma.Sql): Promise<Found> {
+async function find(deps: Deps, { organizationId, sessionId }: SessionScope, condition: Prisma.Sql): Promise<Found> {
   const rows = await deps.db.$queryRaw<(FoundRow & { sessionCreatedAt: Date })[]>`
     SELECT s.created_at AS "sessionCreatedAt", f.id, f.session_id AS "sessionId", f.path,
       f.is_directory AS "isDirectory", f.is_readonly AS "isReadonly", f.is_base64 AS "isBase64",
@@ -22,23 +22,23 @@ async function find(deps: Deps, { organizationId, sessionId }: FileScope, condit
   return { createdAt: row.sessionCreatedAt, row: row.id === null ? undefined : row }
 }
 
-const findByPath = (deps: Deps, scope: FileScope, path: string) => find(deps, scope, Prisma.sql`f.path = ${path}`)
+const findByPath = (deps: Deps, scope: SessionScope, path: string) => find(deps, scope, Prisma.sql`f.path = ${path}`)
 
 /** Returns the file or directory with this id; undefined when there is none. Throws `not_found` for the session. */
-export async function findFileById(deps: Deps, scope: FileScope, id: string): Promise<FileInfo | undefined> {
+export async function findFileById(deps: Deps, scope: SessionScope, id: string): Promise<FileInfo | undefined> {
   const { row } = await find(deps, scope, Prisma.sql`f.id = ${id}::uuid`)
   return row && presentFile(row)
 }
 
 /** Describes a file or directory below the root. Throws `not_found`. */
-export async function describeFile(deps: Deps, scope: FileScope, path: string): Promise<FileInfo> {
+export async function describeFile(deps: Deps, scope: SessionScope, path: string): Promise<FileInfo> {
   const { row } = await findByPath(deps, scope, path)
   if (row === undefined) throw notFound('File')
   return presentFile(row)
 }
 
 /** Describes a file or directory, also the root. Throws `not_found`. */
-export async function statFile(deps: Deps, scope: FileScope, path: string): Promise<FileStat> {
+export async function statFile(deps: Deps, scope: SessionScope, path: string): Promise<FileStat> {
   const { row, createdAt } = await findByPath(deps, scope, path)
   if (row !== undefined) return presentStat(row)
   if (path !== '/') throw notFound('File')
@@ -54,7 +54,7 @@ const MAX_REPLACED = 5
 const AGAIN_MS = 20
 
 /** Opens a file. 'directory' when the path is one. Throws `not_found`. */
-export async function openFile(deps: Deps, scope: FileScope, path: string): Promise<OpenedFile | 'directory'> {
+export async function openFile(deps: Deps, scope: SessionScope, path: string): Promise<OpenedFile | 'directory'> {
   for (let replaced = 0; ; replaced++) {
     const { row } = await findByPath(deps, scope, path)
     if (path === '/' || row?.isDirectory) return 'directory'
@@ -73,12 +73,12 @@ async function* noChunks(): AsyncGenerator<Uint8Array> {}
 
 type Content = { contentId: string; sizeBytes: number }
 
-const readPart = (deps: Deps, { organizationId, sessionId }: FileScope, { contentId }: Content, start: number) =>
+const readPart = (deps: Deps, { organizationId, sessionId }: SessionScope, { contentId }: Content, start: number) =>
   deps.fileStore.readPart(organizationId, sessionId, contentId, start)
 
 async function* readParts(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   content: Content,
   first: Uint8Array,
 ): AsyncGenerator<Uint8Array> {

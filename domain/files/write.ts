@@ -2,12 +2,12 @@ import type { CreateFileRequest, FileInfo, UpdateFileRequest } from '../../contr
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
+import type { SessionScope } from '../session-scope.ts'
 import { changeFilesNow } from './change.ts'
 import { parseContent } from './content.ts'
 import type { FileChange } from './file-change.ts'
 import { presentChanged } from './present.ts'
 import { describeFile, findFileById } from './read.ts'
-import type { FileScope } from './scope.ts'
 
 /**
  * Creates a file or a directory, or returns the one that an earlier run created. A directory that exists is left. Throws
@@ -15,7 +15,7 @@ import type { FileScope } from './scope.ts'
  */
 export function createFile(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   path: string,
   { content, encoding, is_directory, is_readonly }: CreateFileRequest,
   attempt: CreationAttempt,
@@ -29,7 +29,7 @@ export function createFile(
 /** Copies a file. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
 export const copyFile = (
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   from: string,
   to: string,
   attempt: CreationAttempt,
@@ -37,7 +37,7 @@ export const copyFile = (
 
 const create = (
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   attempt: CreationAttempt,
   toChange: (id: string) => FileChange,
 ): Promise<FileInfo> =>
@@ -52,7 +52,7 @@ const create = (
  */
 export async function updateFile(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   path: string,
   { content, encoding, is_readonly }: UpdateFileRequest,
 ): Promise<FileInfo> {
@@ -72,13 +72,13 @@ export async function updateFile(
 }
 
 /** Moves a file, or a directory with everything in it. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
-export const moveFile = async (deps: Deps, scope: FileScope, from: string, to: string): Promise<FileInfo> =>
+export const moveFile = async (deps: Deps, scope: SessionScope, from: string, to: string): Promise<FileInfo> =>
   presentChanged((await changeFilesNow(deps, scope, [{ do: 'move', from, to }])).file)
 
 /** Deletes a file or a directory. False when there is none. Throws `invalid` and `not_found`. */
 export async function deleteFile(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   path: string,
   { isRecursive }: { isRecursive: boolean },
 ): Promise<boolean> {

@@ -2,7 +2,15 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 
 /** Tables with a `session_id` whose rows no foreign key deletes, because there may be very many. */
-const OWNED = ['events', 'session_files', 'session_file_chunks']
+const OWNED = [
+  'events',
+  'session_files',
+  'session_file_chunks',
+  'session_database_pages',
+  'session_values',
+  'session_secrets',
+  'call_secrets',
+]
 
 /**
  * Number of rows deleted by one statement. It keeps the statement far from its limit of 30 s, however long the session

@@ -25,15 +25,9 @@
 --   changed       with `file`, what the last change wrote, as a row, and `deleted`, how many rows the deletions removed
 --   refused       nothing changed, because of the `problem` at `path`: exists, missing, is_directory, not_directory,
 --                 is_readonly, not_empty, into_itself, changed, too_long, too_many, too_large
---   repeated      nothing changed: the call has changed files before, in an attempt that did not record its result
---   turn_ended    nothing changed: a tool of a turn that has ended writes nothing
---   fenced        nothing changed: a newer attempt of the call has begun, or the call has its result
---   session_gone  nothing changed: the organization has no such session
+--   otherwise as in claim_session_write
 --
 -- Waits at most a second for a lock, then fails with lock_not_available (55P03).
---
--- Locks are taken in an order that no cancellation or deletion crosses: turn, step, session, totals. Those of turn and
--- step are kept until the end, so that neither can end while it writes.
 
 CREATE OR REPLACE FUNCTION change_session_files(
   p_organization_id uuid, p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint,
@@ -42,8 +36,7 @@ CREATE OR REPLACE FUNCTION change_session_files(
 DECLARE
   -- Bytes of a chunk, small enough for the memory of readers (see image chunks). They do not depend on it.
   c_chunk CONSTANT integer := 49152;
-  v_status turn_status;
-  v_step record;
+  v_refusal jsonb;
   v_totals session_file_totals;
   v_count integer := 0;
   v_bytes bigint := 0;
@@ -61,39 +54,16 @@ DECLARE
   v_gone record;
   v_problem text;
 BEGIN
-  -- A waiting tool call holds the lock of its turn, for which a cancellation waits. The caller tries again.
-  PERFORM set_config('lock_timeout', '1s', true);
-  IF p_turn_id IS NOT NULL THEN
-    SELECT status INTO v_status FROM turns WHERE id = p_turn_id AND session_id = p_session_id FOR SHARE;
-    IF NOT FOUND THEN
-      RETURN jsonb_build_object('outcome', 'session_gone');
-    END IF;
-    IF v_status IN ('completed', 'failed', 'cancelled') THEN
-      RETURN jsonb_build_object('outcome', 'turn_ended');
-    END IF;
-    SELECT fence, has_changed_files INTO v_step FROM turn_steps
-    WHERE turn_id = p_turn_id AND step = p_step FOR NO KEY UPDATE;
-    IF NOT FOUND OR v_step.fence <> p_fence THEN
-      RETURN jsonb_build_object('outcome', 'fenced');
-    END IF;
-    IF v_step.has_changed_files THEN
-      RETURN jsonb_build_object('outcome', 'repeated');
-    END IF;
-  END IF;
-
-  PERFORM FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id FOR KEY SHARE;
-  IF NOT FOUND THEN
-    RETURN jsonb_build_object('outcome', 'session_gone');
+  v_refusal := claim_session_write(p_organization_id, p_session_id, p_turn_id, p_step, p_fence);
+  IF v_refusal IS NOT NULL THEN
+    RETURN v_refusal;
   END IF;
   SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   IF NOT FOUND THEN
     INSERT INTO session_file_totals (session_id) VALUES (p_session_id) ON CONFLICT DO NOTHING;
     SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   END IF;
-  -- Asked after the waiting: a call that took too long has its result by then.
-  IF p_turn_id IS NOT NULL AND EXISTS (
-    SELECT FROM events WHERE turn_id = p_turn_id AND type = 'tool.completed' AND step = p_step
-  ) THEN
+  IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
 
@@ -226,7 +196,7 @@ BEGIN
     UPDATE session_file_totals SET count = count + v_count, bytes = bytes + v_bytes WHERE session_id = p_session_id;
   END IF;
   IF p_turn_id IS NOT NULL THEN
-    UPDATE turn_steps SET has_changed_files = true WHERE turn_id = p_turn_id AND step = p_step;
+    UPDATE turn_steps SET effect = 'true' WHERE turn_id = p_turn_id AND step = p_step;
   END IF;
   RETURN jsonb_build_object('outcome', 'changed', 'file', to_jsonb(v_file), 'deleted', v_deleted);
 EXCEPTION WHEN SQLSTATE 'FILES' THEN

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deps } from '../../domain/deps.ts'
-import { changeFiles, WriterLost } from '../../domain/files/change.ts'
+import { changeFiles } from '../../domain/files/change.ts'
 import type { FileChange } from '../../domain/files/file-change.ts'
 import { listFiles } from '../../domain/files/list.ts'
 import { openFile } from '../../domain/files/read.ts'
-import type { FileScope } from '../../domain/files/scope.ts'
 import { newUuid } from '../../domain/ids.ts'
+import { type SessionScope, WriterLost } from '../../domain/session-scope.ts'
 import { call, createSession, waitFor } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -13,7 +13,7 @@ import { startService, type TestService } from '../support/service.ts'
 let service: TestService
 let deps: Deps
 let id: string
-let scope: FileScope
+let scope: SessionScope
 beforeAll(async () => {
   service = await startService({ worker: false })
   // As in many processes, each with one change.
@@ -234,9 +234,9 @@ describe('a tool call', () => {
     const writer = await claim()
     await expect(changeAs({ ...writer, fence: 1 }, '/old')).rejects.toEqual(new WriterLost('fenced'))
     expect(await changeAs({ ...writer, fence: 2 }, '/new')).toMatchObject({ outcome: 'changed' })
-    expect(await changeAs({ ...writer, fence: 2 }, '/again')).toEqual({ outcome: 'repeated' })
+    expect(await changeAs({ ...writer, fence: 2 }, '/again')).toEqual({ outcome: 'repeated', effect: true })
     await call(service.url, 'POST', `/v1/sessions/${id}/cancel`)
-    await deps.db.turnStep.updateMany({ where: { turnId: writer.turnId }, data: { hasChangedFiles: false } })
+    await deps.db.$executeRaw`UPDATE turn_steps SET effect = NULL WHERE turn_id = ${writer.turnId}::uuid`
     await expect(changeAs({ ...writer, fence: 2 }, '/late')).rejects.toEqual(new WriterLost('turn_ended'))
     expect(await paths()).toEqual(['/new'])
   })

@@ -69,6 +69,15 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
   SELECT ${sessionId}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}'
   FROM generate_series(1, ${count}::int) n`
 
+/** Inserts what tools keep for the session. */
+const insertData = (id: string) => service.platform.deps.db.$executeRaw`
+  WITH session AS (SELECT ${toUuid(id)}::uuid AS id, ${newUuid()}::uuid AS of, now() AS now),
+    a AS (INSERT INTO session_databases SELECT of, id, 'notes', 1, 1, now, now FROM session),
+    b AS (INSERT INTO session_database_pages SELECT id, of, 1, 1, '' FROM session),
+    c AS (INSERT INTO session_values SELECT id, 'key', 'value', now, now FROM session),
+    d AS (INSERT INTO session_secrets SELECT id, 'name', '', now, now FROM session)
+  INSERT INTO call_secrets SELECT id, of, 'act:1:call', 'result', '' FROM session`
+
 /** Signal that never aborts. */
 const ALWAYS = new AbortController().signal
 
@@ -99,6 +108,7 @@ describe('deleting a session', () => {
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
+    await insertData(id)
     await expectOneOfEach(id)
     const { agent_id, usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })

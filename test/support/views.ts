@@ -72,6 +72,11 @@ export const tables: Record<string, string> = {
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
   session_file_totals: 'numbers that follow from the files',
+  session_databases: 'no operation yet',
+  session_database_pages: 'no operation yet',
+  session_values: 'no operation yet',
+  session_secrets: 'no operation yet',
+  call_secrets: 'what tools and models alone are given',
   idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
 }
 

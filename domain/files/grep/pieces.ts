@@ -1,7 +1,7 @@
 import type { Deps } from '../../deps.ts'
 import { pages } from '../../lists.ts'
+import type { SessionScope } from '../../session-scope.ts'
 import type { WholeFile } from '../file-store.ts'
-import type { FileScope } from '../scope.ts'
 
 /** Bytes of files that are read and matched at once. A single file may be larger. */
 const PIECE_BYTES = 2 * 1024 * 1024
@@ -14,7 +14,7 @@ const PATHS_AT_ONCE = 500
  */
 export async function* readPieces(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   choose: (paths: string[]) => Promise<string[]>,
 ): AsyncGenerator<WholeFile[]> {
   const { organizationId, sessionId } = scope
@@ -34,7 +34,7 @@ export async function* readPieces(
   if (!isChecked) await choose([])
 }
 
-const pathsOf = (deps: Deps, { organizationId, sessionId }: FileScope) =>
+const pathsOf = (deps: Deps, { organizationId, sessionId }: SessionScope) =>
   pages({
     atOnce: PATHS_AT_ONCE,
     read: async ({ after, take }: { after: { path: string } | undefined; take: number }) => {

@@ -1,8 +1,8 @@
 import type { GrepRequest } from '../../../contract/files.ts'
 import type { Deps } from '../../deps.ts'
 import { invalid, tooMany } from '../../errors.ts'
+import type { SessionScope } from '../../session-scope.ts'
 import { statFile } from '../read.ts'
-import type { FileScope } from '../scope.ts'
 import type { Found } from './found.ts'
 import type { GrepAnswer, GrepJob, Room } from './job.ts'
 import { readPieces } from './pieces.ts'
@@ -25,7 +25,7 @@ const busy = () => tooMany('Too many searches are running; try again later', 2)
  */
 export async function grepFiles(
   deps: Deps,
-  scope: FileScope,
+  scope: SessionScope,
   request: GrepRequest,
   signal: AbortSignal,
 ): Promise<Found> {
@@ -42,7 +42,7 @@ export async function grepFiles(
   }
 }
 
-async function search(deps: Deps, scope: FileScope, request: GrepRequest, signal: AbortSignal): Promise<Found> {
+async function search(deps: Deps, scope: SessionScope, request: GrepRequest, signal: AbortSignal): Promise<Found> {
   const { pattern } = request
   const pathPattern = request.path_pattern || undefined
   const run = (field: string, job: GrepJob) => runJob(deps, scope, field, job, signal)
@@ -68,7 +68,7 @@ async function search(deps: Deps, scope: FileScope, request: GrepRequest, signal
 
 async function runJob(
   { threads }: Deps,
-  { organizationId }: FileScope,
+  { organizationId }: SessionScope,
   field: string,
   job: GrepJob,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 -- AlterTable
-ALTER TABLE "turn_steps" ADD COLUMN     "has_changed_files" BOOLEAN NOT NULL DEFAULT false;
+ALTER TABLE "turn_steps" ADD COLUMN     "effect" JSONB;
 
 -- CreateTable
 CREATE TABLE "session_files" (
@@ -51,8 +51,7 @@ CREATE OR REPLACE FUNCTION change_session_files(
 DECLARE
   -- Bytes of a chunk, small enough for the memory of readers (see image chunks). They do not depend on it.
   c_chunk CONSTANT integer := 49152;
-  v_status turn_status;
-  v_step record;
+  v_refusal jsonb;
   v_totals session_file_totals;
   v_count integer := 0;
   v_bytes bigint := 0;
@@ -70,39 +69,16 @@ DECLARE
   v_gone record;
   v_problem text;
 BEGIN
-  -- A waiting tool call holds the lock of its turn, for which a cancellation waits. The caller tries again.
-  PERFORM set_config('lock_timeout', '1s', true);
-  IF p_turn_id IS NOT NULL THEN
-    SELECT status INTO v_status FROM turns WHERE id = p_turn_id AND session_id = p_session_id FOR SHARE;
-    IF NOT FOUND THEN
-      RETURN jsonb_build_object('outcome', 'session_gone');
-    END IF;
-    IF v_status IN ('completed', 'failed', 'cancelled') THEN
-      RETURN jsonb_build_object('outcome', 'turn_ended');
-    END IF;
-    SELECT fence, has_changed_files INTO v_step FROM turn_steps
-    WHERE turn_id = p_turn_id AND step = p_step FOR NO KEY UPDATE;
-    IF NOT FOUND OR v_step.fence <> p_fence THEN
-      RETURN jsonb_build_object('outcome', 'fenced');
-    END IF;
-    IF v_step.has_changed_files THEN
-      RETURN jsonb_build_object('outcome', 'repeated');
-    END IF;
-  END IF;
-
-  PERFORM FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id FOR KEY SHARE;
-  IF NOT FOUND THEN
-    RETURN jsonb_build_object('outcome', 'session_gone');
+  v_refusal := claim_session_write(p_organization_id, p_session_id, p_turn_id, p_step, p_fence);
+  IF v_refusal IS NOT NULL THEN
+    RETURN v_refusal;
   END IF;
   SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   IF NOT FOUND THEN
     INSERT INTO session_file_totals (session_id) VALUES (p_session_id) ON CONFLICT DO NOTHING;
     SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   END IF;
-  -- Asked after the waiting: a call that took too long has its result by then.
-  IF p_turn_id IS NOT NULL AND EXISTS (
-    SELECT FROM events WHERE turn_id = p_turn_id AND type = 'tool.completed' AND step = p_step
-  ) THEN
+  IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
 
@@ -235,13 +211,53 @@ BEGIN
     UPDATE session_file_totals SET count = count + v_count, bytes = bytes + v_bytes WHERE session_id = p_session_id;
   END IF;
   IF p_turn_id IS NOT NULL THEN
-    UPDATE turn_steps SET has_changed_files = true WHERE turn_id = p_turn_id AND step = p_step;
+    UPDATE turn_steps SET effect = 'true' WHERE turn_id = p_turn_id AND step = p_step;
   END IF;
   RETURN jsonb_build_object('outcome', 'changed', 'file', to_jsonb(v_file), 'deleted', v_deleted);
 EXCEPTION WHEN SQLSTATE 'FILES' THEN
   GET STACKED DIAGNOSTICS v_problem = MESSAGE_TEXT, v_path = PG_EXCEPTION_DETAIL;
   RETURN jsonb_build_object('outcome', 'refused', 'problem', v_problem, 'path', v_path);
 END $$;
+
+-- Copied from prisma/functions/claim_session_write.sql, which has the manual.
+CREATE OR REPLACE FUNCTION claim_session_write(
+  p_organization_id uuid, p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint
+) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  v_status turn_status;
+  v_step record;
+BEGIN
+  PERFORM set_config('lock_timeout', '1s', true);
+  IF p_turn_id IS NOT NULL THEN
+    SELECT status INTO v_status FROM turns WHERE id = p_turn_id AND session_id = p_session_id FOR SHARE;
+    IF NOT FOUND THEN
+      RETURN jsonb_build_object('outcome', 'session_gone');
+    END IF;
+    IF v_status IN ('completed', 'failed', 'cancelled') THEN
+      RETURN jsonb_build_object('outcome', 'turn_ended');
+    END IF;
+    SELECT fence, effect INTO v_step FROM turn_steps
+    WHERE turn_id = p_turn_id AND step = p_step FOR NO KEY UPDATE;
+    IF NOT FOUND OR v_step.fence <> p_fence THEN
+      RETURN jsonb_build_object('outcome', 'fenced');
+    END IF;
+    IF v_step.effect IS NOT NULL THEN
+      RETURN jsonb_build_object('outcome', 'repeated', 'effect', v_step.effect);
+    END IF;
+  END IF;
+  PERFORM FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RETURN jsonb_build_object('outcome', 'session_gone');
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Copied from prisma/functions/is_call_completed.sql, which has the manual.
+CREATE OR REPLACE FUNCTION is_call_completed(p_turn_id uuid, p_step text) RETURNS boolean LANGUAGE sql AS $$
+  SELECT p_turn_id IS NOT NULL AND EXISTS (
+    SELECT FROM events WHERE turn_id = p_turn_id AND type = 'tool.completed' AND step = p_step
+  )
+$$;
 
 -- Copied from prisma/functions/make_parent_directories.sql, which has the manual.
 CREATE OR REPLACE FUNCTION make_parent_directories(p_session_id uuid, p_path text, p_now timestamptz)

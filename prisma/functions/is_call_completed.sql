@@ -1,0 +1,8 @@
+-- Tells whether a tool call has its result: one that took too long gets it while it still waits to write. Without a
+-- call, it is false.
+
+CREATE OR REPLACE FUNCTION is_call_completed(p_turn_id uuid, p_step text) RETURNS boolean LANGUAGE sql AS $$
+  SELECT p_turn_id IS NOT NULL AND EXISTS (
+    SELECT FROM events WHERE turn_id = p_turn_id AND type = 'tool.completed' AND step = p_step
+  )
+$$;
