@@ -1,3 +1,9 @@
+/** Returns the first UTF-16 code units of a text, without half of a surrogate pair. */
+export function cutAt(text: string, length: number): string {
+  const cut = text.slice(0, length)
+  return text.length > length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut
+}
+
 /** Length of a text in previews and summaries. */
 const PREVIEW_CHARACTERS = 200
 

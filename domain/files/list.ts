@@ -3,7 +3,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Pages, pages } from '../lists.ts'
 import type { SessionScope } from '../session-scope.ts'
-import { type FileRow, presentFile } from './present.ts'
+import { type FileRow, fileColumns, presentFile } from './present.ts'
 import type { Listing } from './session-files.ts'
 
 /** Rows per page. A path has at most 1 KiB, so that a page has at most 400 KiB. */
@@ -35,9 +35,7 @@ const listWhere = (
     atOnce: ROWS_AT_ONCE,
     read: async ({ after, take }: { after: FileRow | undefined; take: number }) => {
       const rows = await deps.db.$queryRaw<FileRow[]>`
-        SELECT f.id, f.session_id AS "sessionId", f.path, f.is_directory AS "isDirectory",
-          f.is_readonly AS "isReadonly", f.size_bytes AS "sizeBytes", f.created_at AS "createdAt",
-          f.updated_at AS "updatedAt"
+        SELECT ${fileColumns}
         FROM session_files f JOIN sessions s ON s.id = f.session_id
         WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid
           AND f.path > ${after?.path ?? `${directory}/`} AND f.path < ${`${directory}0`} AND ${condition}

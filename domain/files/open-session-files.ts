@@ -33,7 +33,7 @@ export function openSessionFiles(deps: Deps, scope: CallScope): SessionFiles {
     read,
     stat: (path) => statFile(deps, scope, path),
     list: (path, listing) => listFiles(deps, scope, path, listing),
-    grep: (request, { signal }) => grepFiles(deps, scope, request, signal),
+    grep: (request) => grepFiles(deps, scope, request, scope.signal),
     listTree: () => listTree(deps, scope),
     markSeen: async ({ path, contentId }) => {
       await deps.db.$executeRaw`

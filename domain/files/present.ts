@@ -1,4 +1,5 @@
 import type { FileEncoding, FileInfo, FileStat } from '../../contract/files.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
 import { toId } from '../ids.ts'
 import type { ChangedRow } from './file-change.ts'
 
@@ -13,6 +14,10 @@ export type FileRow = {
   createdAt: Date
   updatedAt: Date
 }
+
+/** SQL for the columns of a FileRow, of the table `f`. */
+export const fileColumns = Prisma.sql`f.id, f.session_id AS "sessionId", f.path, f.is_directory AS "isDirectory",
+  f.is_readonly AS "isReadonly", f.size_bytes AS "sizeBytes", f.created_at AS "createdAt", f.updated_at AS "updatedAt"`
 
 export const presentStat = (row: Omit<FileRow, 'id' | 'sessionId'>): FileStat => ({
   path: row.path,

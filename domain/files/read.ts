@@ -4,7 +4,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import type { SessionScope } from '../session-scope.ts'
-import { encodingOf, type FileRow, presentFile, presentStat } from './present.ts'
+import { encodingOf, type FileRow, fileColumns, presentFile, presentStat } from './present.ts'
 
 type FoundRow = FileRow & { isBase64: boolean; contentId: string | null }
 type Found = { createdAt: Date; row: FoundRow | undefined }
@@ -12,9 +12,7 @@ type Found = { createdAt: Date; row: FoundRow | undefined }
 /** Finds a session, and in it the file that the condition is about. Throws `not_found` for the session. */
 async function find(deps: Deps, { organizationId, sessionId }: SessionScope, condition: Prisma.Sql): Promise<Found> {
   const rows = await deps.db.$queryRaw<(FoundRow & { sessionCreatedAt: Date })[]>`
-    SELECT s.created_at AS "sessionCreatedAt", f.id, f.session_id AS "sessionId", f.path,
-      f.is_directory AS "isDirectory", f.is_readonly AS "isReadonly", f.is_base64 AS "isBase64",
-      f.size_bytes AS "sizeBytes", f.content_id AS "contentId", f.created_at AS "createdAt", f.updated_at AS "updatedAt"
+    SELECT ${fileColumns}, f.is_base64 AS "isBase64", f.content_id AS "contentId", s.created_at AS "sessionCreatedAt"
     FROM sessions s LEFT JOIN session_files f ON f.session_id = s.id AND ${condition}
     WHERE s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   const [row] = rows

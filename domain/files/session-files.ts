@@ -30,7 +30,7 @@ export type SessionFiles = {
   /** Lists a directory; empty when there is none. */
   list(path: string, listing: Listing): Pages<FileInfo>
   /** Seeks lines; see `grepFiles`. */
-  grep(request: GrepRequest, options: { signal: AbortSignal }): Promise<Found>
+  grep(request: GrepRequest): Promise<Found>
   /** Notes that the agent knows the content of a file, which is what `edit_file` may replace. */
   markSeen(file: Pick<WholeFile, 'path' | 'contentId'>): Promise<void>
   /** Changes files once for the call, however often it is run; see `changeFiles`. */

@@ -1,4 +1,5 @@
 import type { GrepMatch } from '../../../contract/files.ts'
+import { cutAt } from '../../../lib/truncate.ts'
 import type { Room } from './job.ts'
 
 /** Longest part of a line that is returned, in UTF-16 code units. */
@@ -12,19 +13,13 @@ export function* findLines(path: string, text: string, isMatch: (line: string) =
     const end = text.indexOf('\n', start)
     const line = withoutReturn(text.slice(start, end === -1 ? undefined : end))
     lineNumber++
-    if (isMatch(line)) yield { path, line_number: lineNumber, line: beginningOf(line) }
+    if (isMatch(line)) yield { path, line_number: lineNumber, line: cutAt(line, MAX_LINE_LENGTH) }
     if (end === -1) return
     start = end + 1
   }
 }
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line)
-
-/** Returns the beginning of a line, which ends before a surrogate pair, not in it. */
-function beginningOf(line: string): string {
-  const cut = line.slice(0, MAX_LINE_LENGTH)
-  return line.length > MAX_LINE_LENGTH && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut
-}
 
 /** Takes room for a match. False when there is none. */
 export function takeRoom(room: Room, match: GrepMatch): boolean {

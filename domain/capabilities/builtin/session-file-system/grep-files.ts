@@ -1,4 +1,5 @@
 import { type GrepMatch, MAX_PATTERN_LENGTH } from '../../../../contract/files.ts'
+import { cutAt } from '../../../../lib/truncate.ts'
 import type { Found } from '../../../files/grep/found.ts'
 import type { Tool } from '../../capability.ts'
 
@@ -34,9 +35,9 @@ export const grepFiles: Tool = {
   },
   timeoutMs: 90_000,
   mayRunAgain: true,
-  async run({ pattern, path_pattern, offset = 0, limit = DEFAULT_LIMIT }, { files, signal }) {
+  async run({ pattern, path_pattern, offset = 0, limit = DEFAULT_LIMIT }, { files }) {
     const pathPattern = path_pattern === undefined ? {} : { path_pattern: String(path_pattern) }
-    const found = await files.grep({ pattern: String(pattern), ...pathPattern }, { signal })
+    const found = await files.grep({ pattern: String(pattern), ...pathPattern })
     return { value: pageOf(found, Number(offset), Number(limit)) }
   },
 }
@@ -55,7 +56,7 @@ function pageOf({ results, isTruncated }: Found, offset: number, limit: number) 
 
 const shorten = ({ line, ...match }: GrepMatch): GrepMatch => ({
   ...match,
-  line: line.length > MAX_LINE_LENGTH ? `${line.slice(0, MAX_LINE_LENGTH).replace(/[\ud800-\udbff]$/, '')}…` : line,
+  line: line.length > MAX_LINE_LENGTH ? `${cutAt(line, MAX_LINE_LENGTH)}…` : line,
 })
 
 /** Returns the first matches, as many as fit. One always does. */
