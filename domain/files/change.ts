@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts'
 import { conflict, DomainError, invalid, notFound, tooMany } from '../errors.ts'
+import { createSessionLines, type SessionLines } from '../events/session-lines.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import type { Changed, FileChange, Repeated, Write } from './file-change.ts'
 import type { ChangeCall } from './file-store.ts'
@@ -34,6 +35,11 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
       throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
   }
 }
+
+/** Changes of a session's files that may be under way in a process: more than one step of a turn makes. */
+const MAX_IN_LINE = 256
+
+export const createFileLines = (): SessionLines => createSessionLines(MAX_IN_LINE)
 
 /** Times that a change waits for a second for somebody else's. */
 const MAX_WAITS = 20

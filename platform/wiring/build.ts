@@ -10,6 +10,7 @@ import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
+import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
@@ -74,7 +75,7 @@ export async function buildPlatform(
     imageLoads: createImageLoads(),
     imageChunks,
     fileStore,
-    fileLines: createSessionLines(),
+    fileLines: createFileLines(),
     fileReads: createFileReads(),
     grepSlots: createGrepSlots(),
     unavailability,
