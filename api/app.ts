@@ -30,6 +30,7 @@ import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { sessionRoutes } from './routes/sessions.ts'
+import { storageRoutes } from './routes/storage.ts'
 import { turnRoutes } from './routes/turns.ts'
 import { userRoutes } from './routes/users.ts'
 
@@ -71,6 +72,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   llmModelRoutes(handle, deps)
   imageRoutes(handle, deps)
   fileRoutes(handle, deps)
+  storageRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix)

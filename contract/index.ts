@@ -14,6 +14,7 @@ import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { sessionEndpoints } from './sessions.ts'
+import { storageEndpoints } from './storage.ts'
 import { turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
 
@@ -34,6 +35,7 @@ export const endpoints: Endpoint[] = [
   llmModelEndpoints,
   imageEndpoints,
   fileEndpoints,
+  storageEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

@@ -76,9 +76,18 @@ export type TurnLimits = {
 
 /**
  * Maximum numbers: providers of an organization, models of each provider, images of an organization, files of a
- * session.
+ * session, values and secrets of a session.
  */
-export type Quotas = { llmProviders: number; llmModels: number; images: ImageQuotas; files: FileQuotas }
+export type Quotas = {
+  llmProviders: number
+  llmModels: number
+  images: ImageQuotas
+  files: FileQuotas
+  storage: StorageQuotas
+}
+
+/** Maximum number of a session's values, and of its secrets; maximum size of both together, as they are stored. */
+export type StorageQuotas = { maxCount: number; maxTotalBytes: number }
 
 /** Maximum size of a file; maximum number and size of a session's files and directories together. */
 export type FileQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }

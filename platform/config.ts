@@ -140,6 +140,13 @@ const Variables = z.object({
     .int()
     .min(0)
     .default(1024 ** 3),
+  /** Of values, and of secrets. Each change adds up the sizes of all. */
+  SESSION_STORAGE_MAX_COUNT: z.coerce.number().int().min(0).max(10_000).default(1000),
+  SESSION_STORAGE_MAX_TOTAL_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(64 * 1024 ** 2),
 })
 
 /** Names of all variables that can be configured. */

@@ -1,6 +1,7 @@
 import type { ContentPart } from '../../contract/messages.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
+import type { SessionStorage } from '../storage/session-storage.ts'
 import type { BashProcesses } from './virtual-bash/processes.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
@@ -12,6 +13,7 @@ export type ToolContext = {
   threads: { pages: WebPageThreads }
   bash: BashProcesses
   files: SessionFiles
+  storage: SessionStorage
   organizationId: string
   sessionId: string
   turnId: string
@@ -34,6 +36,8 @@ export type Tool = {
   description: string
   /** JSON Schema object; `run` gets only arguments that it allows. */
   parameters: Record<string, unknown>
+  /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
+  secrets?: { arguments?: string[]; results?: string[] }
   timeoutMs: number
   /** True when a call that may already have had its effect can be run again. */
   mayRunAgain: boolean

@@ -139,6 +139,7 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
       maxCount: config.SESSION_FILES_MAX_COUNT,
       maxTotalBytes: config.SESSION_FILES_MAX_TOTAL_BYTES,
     },
+    storage: { maxCount: config.SESSION_STORAGE_MAX_COUNT, maxTotalBytes: config.SESSION_STORAGE_MAX_TOTAL_BYTES },
   },
   retention: {
     deltasMs: config.DELTA_RETENTION_SECS * 1000,

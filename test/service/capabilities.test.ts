@@ -21,19 +21,14 @@ describe('capabilities', () => {
       'noop',
       'sample_data',
       'session_file_system',
+      'session_storage',
       'stateless_todo_list',
       'test_math',
       'test_weather',
       'virtual_bash',
       'web_fetch',
     ])
-    expect(ids('coming_soon').sort()).toEqual([
-      'research',
-      'session_schedule',
-      'session_sql_database',
-      'session_storage',
-      'skills',
-    ])
+    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule', 'session_sql_database', 'skills'])
   })
 
   it('have tools in the form in which an agent may define them', async () => {

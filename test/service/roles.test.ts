@@ -82,6 +82,8 @@ const DECISIONS: Record<string, Decision> = {
   'POST /v1/sessions/{session_id}/fs/{path*}': 'member',
   'PUT /v1/sessions/{session_id}/fs/{path*}': 'member',
   'DELETE /v1/sessions/{session_id}/fs/{path*}': 'member',
+  'GET /v1/sessions/{session_id}/storage/keys': 'member',
+  'GET /v1/sessions/{session_id}/storage/secrets': 'member',
   'GET /v1/llm-providers': 'member',
   'POST /v1/llm-providers': 'admin',
   'GET /v1/llm-providers/{provider_id}': 'member',

@@ -24,6 +24,11 @@ afterAll(() => service.stop())
 
 const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/sessions${path}`, body)
 const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
+/** Calls that keep a value and a secret. */
+const storing = ['kv_store', 'secret_store'].map((name) => ({
+  name,
+  arguments: { operation: 'set', [name === 'kv_store' ? 'key' : 'name']: 'a', value: 'b' },
+}))
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
 /** Counts a session's rows in the record by table. All counts are zero once it is gone. */
@@ -73,9 +78,7 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
 const insertData = (id: string) => service.platform.deps.db.$executeRaw`
   WITH session AS (SELECT ${toUuid(id)}::uuid AS id, ${newUuid()}::uuid AS of, now() AS now),
     a AS (INSERT INTO session_databases SELECT of, id, 'notes', 1, 1, now, now FROM session),
-    b AS (INSERT INTO session_database_pages SELECT id, of, 1, 1, '' FROM session),
-    c AS (INSERT INTO session_values SELECT id, 'key', 'value', now, now FROM session),
-    d AS (INSERT INTO session_secrets SELECT id, 'name', '', now, now FROM session)
+    b AS (INSERT INTO session_database_pages SELECT id, of, 1, 1, '' FROM session)
   INSERT INTO call_secrets SELECT id, of, 'act:1:call', 'result', '' FROM session`
 
 /** Signal that never aborts. */
@@ -103,7 +106,9 @@ const untilWorkflowEnds = (turnId: string) =>
 
 describe('deleting a session', () => {
   it('leaves only the usage of its agent', async () => {
-    const id = await createSession(service.url, {})
+    const id = await createScriptedSession(service.url, [{ tool_calls: storing }, { text: 'Hi' }], {
+      capabilities: [{ ref: 'session_storage' }],
+    })
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))

@@ -122,7 +122,13 @@ async function addModel(ask: Ask, mark: string) {
 }
 
 async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyKey: string) {
-  const agent = await addAgent(ask, scripts, mark, [{ text: mark }])
+  const set = { operation: 'set', value: mark }
+  const tool_calls = [
+    { name: 'kv_store', arguments: { ...set, key: mark } },
+    { name: 'secret_store', arguments: { ...set, name: mark } },
+  ]
+  const capabilities = [{ ref: 'session_storage' }]
+  const agent = await addAgent(ask, scripts, mark, [{ tool_calls }, { text: mark }], { capabilities })
   const once = { 'Idempotency-Key': idempotencyKey }
   const { id: session } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark, tags: [mark] }, once)
   const turn = await post(ask, session, mark, 'completed')

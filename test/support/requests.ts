@@ -172,6 +172,8 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other },
     { path: other, query: { recursive: 'true' } },
   ],
+  'GET /v1/sessions/{session_id}/storage/keys': (_, other) => [{ path: other }],
+  'GET /v1/sessions/{session_id}/storage/secrets': (_, other) => [{ path: other }],
 
   'GET /v1/llm-providers': () => [list()],
   'POST /v1/llm-providers': (_, other) => [

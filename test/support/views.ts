@@ -42,6 +42,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/sessions/{session_id}/fs': ({ session }) => list({ session_id: session, recursive: 'true' }),
   'GET /v1/sessions/{session_id}/fs/{path*}': ({ session }) =>
     list({ session_id: session, path: encodeURI(FILE.slice(1)) }),
+  'GET /v1/sessions/{session_id}/storage/keys': ofSessions,
+  'GET /v1/sessions/{session_id}/storage/secrets': ofSessions,
   'GET /v1/llm-providers': () => list(),
   'GET /v1/llm-providers/{provider_id}': ({ llmProvider }) => list({ provider_id: llmProvider }),
   'GET /v1/llm-providers/{provider_id}/models': ({ llmProvider }) => list({ provider_id: llmProvider }),
@@ -74,8 +76,8 @@ export const tables: Record<string, string> = {
   session_file_totals: 'numbers that follow from the files',
   session_databases: 'no operation yet',
   session_database_pages: 'no operation yet',
-  session_values: 'no operation yet',
-  session_secrets: 'no operation yet',
+  session_values: 'GET /v1/sessions/{session_id}/storage/keys',
+  session_secrets: 'GET /v1/sessions/{session_id}/storage/secrets',
   call_secrets: 'what tools and models alone are given',
   idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
 }

@@ -3,15 +3,6 @@ import type { Capability } from '../capability.ts'
 const comingSoon = (fields: Omit<Capability, 'status' | 'tools' | 'dependencies' | 'features'> & Partial<Capability>) =>
   ({ dependencies: [], features: [], ...fields, status: 'coming_soon', tools: [] }) satisfies Capability
 
-export const sessionStorage = comingSoon({
-  id: 'session_storage',
-  name: 'Storage',
-  description: 'Gives each session values and secrets by name.',
-  category: 'data',
-  icon: 'key',
-  features: ['secrets', 'key_value'],
-})
-
 export const sessionSqlDatabase = comingSoon({
   id: 'session_sql_database',
   name: 'SQL database',

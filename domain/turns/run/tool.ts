@@ -10,6 +10,7 @@ import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { WriterLost } from '../../session-scope.ts'
+import { openSessionStorage } from '../../storage/open-session-storage.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
@@ -103,9 +104,10 @@ async function resultOf(
   const run = { outgoing, threads, bash, ...turn, callId: call.id, mayHaveRun, config }
   const writer = { turnId: turn.turnId, step: callStep(iteration, call.id), fence }
   return withTimeLimit(tool, signal, async (limited) => {
-    const files = openSessionFiles(deps, { ...turn, writer, signal: limited })
+    const scope = { ...turn, writer, signal: limited }
+    const [files, storage] = [openSessionFiles(deps, scope), openSessionStorage(deps, scope)]
     try {
-      return toResult(await tool.run(call.arguments, { ...run, files, signal: limited }))
+      return toResult(await tool.run(call.arguments, { ...run, files, storage, signal: limited }))
     } catch (error) {
       limited.throwIfAborted()
       if (error instanceof WriterLost) throw new RightLost(error.outcome)

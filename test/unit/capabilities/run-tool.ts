@@ -5,11 +5,12 @@ import type { ToolContext } from '../../../domain/capabilities/capability.ts'
 import { createBashProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
 import type { SessionFiles } from '../../../domain/files/session-files.ts'
+import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()
 
-type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'mayHaveRun'>> & {
+type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'mayHaveRun'>> & {
   allowPrivateNetwork?: boolean
 }
 
@@ -20,14 +21,15 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const [problem] = await checkArguments(threads, [{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
-  // Most tools have nothing to do with files.
-  const { files = {} as SessionFiles, mayHaveRun = false } = options
+  // Most tools have nothing to do with files or storage.
+  const { files = {} as SessionFiles, storage = {} as SessionStorage, mayHaveRun = false } = options
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
     threads: { pages },
     bash: createBashProcesses(),
     files,
+    storage,
     ...ids,
     mayHaveRun,
     config: undefined,

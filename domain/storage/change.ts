@@ -1,0 +1,96 @@
+import { storableText } from '../../lib/postgres-text.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { DomainError, invalid, tooMany } from '../errors.ts'
+import { placeOf } from '../secrets.ts'
+import { type CallScope, WriterLost } from '../session-scope.ts'
+import { SESSION_SECRETS } from './secret-column.ts'
+import type { StorageKind } from './session-storage.ts'
+
+/** Largest value and largest secret, in bytes of UTF-8. */
+export const MAX_STORED_BYTES: Record<StorageKind, number> = { value: 1024 * 1024, secret: 64 * 1024 }
+
+type Change = { do: 'set' | 'delete'; kind: StorageKind; name: string; text?: string; secret?: Uint8Array<ArrayBuffer> }
+type Existed = { existed: boolean }
+type Answer =
+  | ({ outcome: 'changed' } & Existed)
+  | { outcome: 'repeated'; effect: Existed }
+  | { outcome: 'refused'; problem: keyof typeof PROBLEMS }
+  | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
+
+/**
+ * Stores a value or secret once for the call, however often it is run. Returns whether there was one before. Throws
+ * `invalid` for what cannot be stored, `unprocessable` beyond a quota, and `WriterLost`.
+ */
+export async function setStored(deps: Deps, scope: CallScope, kind: StorageKind, name: string, text: string) {
+  requireStorable('name', name)
+  requireStorable('value', text)
+  const bytes = Buffer.byteLength(text)
+  const most = MAX_STORED_BYTES[kind]
+  if (bytes > most) throw invalid(`The value has ${bytes} bytes of UTF-8; a ${kind} has at most ${most}`)
+  const place = placeOf(SESSION_SECRETS, [scope.sessionId, name])
+  const stored = kind === 'secret' ? { secret: deps.secrets.encrypt(text, place) } : { text }
+  return change(deps, scope, { do: 'set', kind, name, ...stored })
+}
+
+/** Deletes a value or secret once for the call. Returns whether there was one. Throws `invalid` and `WriterLost`. */
+export async function deleteStored(deps: Deps, scope: CallScope, kind: StorageKind, name: string): Promise<Existed> {
+  requireStorable('name', name)
+  return change(deps, scope, { do: 'delete', kind, name })
+}
+
+/** Throws `invalid` for text that Postgres cannot store, or that UTF-8 cannot represent. */
+export function requireStorable(what: string, text: string): void {
+  if (storableText(text) !== text)
+    throw invalid(`The ${what} has a NUL or half of a surrogate pair, which cannot be stored; encode it, as base64 say`)
+}
+
+async function change(deps: Deps, scope: CallScope, wanted: Change): Promise<Existed> {
+  const answer = await changeInTurn(deps, scope, wanted)
+  switch (answer.outcome) {
+    case 'changed':
+      return { existed: answer.existed }
+    case 'repeated':
+      return answer.effect
+    case 'refused':
+      throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind))
+    default:
+      throw new WriterLost(answer.outcome)
+  }
+}
+
+/** Sentences for the problems of change_session_storage. */
+const PROBLEMS = {
+  too_many: ({ quotas }: Deps, kind: StorageKind) =>
+    `A session has at most ${quotas.storage.maxCount} ${kind}s; delete some first`,
+  too_large: ({ quotas }: Deps, _kind: StorageKind) =>
+    `The values and secrets of a session have at most ${quotas.storage.maxTotalBytes} bytes together; delete some ` +
+    'first, or store smaller ones',
+}
+
+/** Times that a change waits for a second for somebody else's. */
+const MAX_WAITS = 20
+
+async function changeInTurn(deps: Deps, { organizationId, sessionId, writer, signal }: CallScope, wanted: Change) {
+  const { maxCount, maxTotalBytes } = deps.quotas.storage
+  const { turnId, step, fence } = writer
+  for (let waits = 0; waits < MAX_WAITS; waits++) {
+    signal.throwIfAborted()
+    try {
+      const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
+        SELECT change_session_storage(
+          ${organizationId}::uuid, ${sessionId}::uuid, ${turnId}::uuid, ${step}, ${fence}::bigint,
+          ${`${wanted.do}_${wanted.kind}`}, ${wanted.name}, ${wanted.text ?? null}, ${wanted.secret ?? null}::bytea,
+          ${maxCount}::integer, ${maxTotalBytes}::bigint
+        ) AS answer`
+      if (row !== undefined) return row.answer
+    } catch (error) {
+      if (!isLocked(error)) throw error
+    }
+  }
+  throw tooMany('The values and secrets of the session are being changed by others; try again', 2)
+}
+
+/** Whether Postgres has waited for a lock for as long as it may. */
+const isLocked = (error: unknown): boolean =>
+  error instanceof Prisma.PrismaClientKnownRequestError && error.message.includes('55P03')

@@ -1,0 +1,23 @@
+/** Value or secret in a list for a tool. `size_bytes` is that of a value. */
+export type StoredItem = { name: string; size_bytes?: number; updated_at: string }
+
+/** Part of a list, by name: of the items whose names begin with `prefix`. */
+export type ListPart = { prefix: string; offset: number; limit: number }
+
+/** Characters of a value from `offset` on. `totalCharacters` and `sizeBytes` are those of the whole. */
+export type ValuePart = { text: string; totalCharacters: number; sizeBytes: number }
+
+export type StorageKind = 'value' | 'secret'
+
+/** A session's values and secrets as a tool call reads and writes them. Names are 1 to 255 characters. */
+export type SessionStorage = {
+  /** Reads at most `length` characters of a value. Undefined when there is none. */
+  readValue(key: string, part: { offset: number; length: number }): Promise<ValuePart | undefined>
+  /** Reads a secret. Undefined when there is none. Throws `conflict` when it cannot be decrypted. */
+  readSecret(name: string): Promise<string | undefined>
+  list(kind: StorageKind, part: ListPart): Promise<StoredItem[]>
+  /** Stores a value or secret. Returns whether there was one before. Throws `invalid` and `unprocessable`. */
+  set(kind: StorageKind, name: string, value: string): Promise<{ existed: boolean }>
+  /** Deletes a value or secret. Returns whether there was one. */
+  delete(kind: StorageKind, name: string): Promise<{ existed: boolean }>
+}
