@@ -41,7 +41,7 @@ describe('session_storage', () => {
           kv({ operation: 'set', key: 'b/lang', value: 'pt 🇵🇹' }),
           kv({ operation: 'set', key: 'a', value: '{"n":1}' }),
         ],
-        ...[secret({ operation: 'set', name: 'weather', value: 'not-for-lists' }), { text: 'kept' }],
+        ...[secret({ operation: 'set', name: 'weather', value: 'text-of-a-test' }), { text: 'kept' }],
         ...[kv({ operation: 'get', key: 'b/lang' }), kv({ operation: 'list', prefix: 'b/' })],
         ...[secret({ operation: 'get', name: 'weather' }), secret({ operation: 'list' }), kv({ operation: 'get' })],
         ...[kv({ operation: 'delete', key: 'a' }), secret({ operation: 'delete', name: 'weather' }), { text: 'read' }],

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { newUuid } from '../../domain/ids.ts'
+import { placeOf as placeOfRow } from '../../domain/secrets.ts'
+import { SESSION_SECRETS } from '../../domain/storage/secret-column.ts'
 import { type EncryptionKey, keyFromText } from '../../platform/encryption-key.ts'
 import { createLog } from '../../platform/log.ts'
 import { connectPostgres } from '../../platform/postgres.ts'
@@ -14,12 +16,16 @@ export const keyText = (name: string): string => createHash('sha256').update(`se
 export const keyNamed = (name: string): EncryptionKey => keyFromText(keyText(name))
 const secretsOf = (name: string) => createSecrets({ current: keyNamed(name), previous: [] })
 
-/** Database of one test, in which providers have encrypted keys. */
+/** Database of one test, in which providers have encrypted keys, and sessions secrets. */
 export type SecretsDatabase = {
   url: string
   db: PrismaClient
   /** Stores a provider with this API key under the named key, and returns its id. Ids ascend. */
   store(apiKey: string, keyName: string): Promise<string>
+  /** Stores a secret of a session that is not there, which no foreign key prevents. */
+  storeInSession(name: string, text: string, keyName: string): Promise<void>
+  /** Reads a secret of that session with the named key alone. */
+  readInSession(name: string, keyName: string): Promise<string>
   /** Reads all API keys, in the order of their ids, with the named key alone. */
   readAll(keyName: string): Promise<string[]>
   drop(): Promise<void>
@@ -29,6 +35,8 @@ export async function createSecretsDatabase(): Promise<SecretsDatabase> {
   const { url, drop } = await cloneDatabase()
   const { db, close } = connectPostgres({ DATABASE_URL: url, DATABASE_POOL_SIZE: 4 }, createLog('silent', 'test'))
   const { id: organizationId } = await db.organization.findFirstOrThrow()
+  const sessionId = newUuid()
+  const placeInSession = (name: string) => placeOfRow(SESSION_SECRETS, [sessionId, name])
   const placeOf = (id: string) => `llm_providers/${organizationId}/${id}/api_key`
   return {
     url,
@@ -38,6 +46,15 @@ export async function createSecretsDatabase(): Promise<SecretsDatabase> {
       const apiKey = secretsOf(keyName).encrypt(text, placeOf(id))
       await db.llmProvider.create({ data: { id, organizationId, name: id, type: 'openai', apiKey } })
       return id
+    },
+    storeInSession: async (name, text, keyName) => {
+      const value = secretsOf(keyName).encrypt(text, placeInSession(name))
+      const now = new Date()
+      await db.sessionSecret.create({ data: { sessionId, name, value, createdAt: now, updatedAt: now } })
+    },
+    readInSession: async (name, keyName) => {
+      const { value } = await db.sessionSecret.findUniqueOrThrow({ where: { sessionId_name: { sessionId, name } } })
+      return secretsOf(keyName).decrypt(value, placeInSession(name))
     },
     readAll: async (keyName) => {
       const rows = await db.llmProvider.findMany({ where: { apiKey: { not: null } }, orderBy: { id: 'asc' } })

@@ -63,12 +63,13 @@ describe('a start without the key of some secrets', () => {
       ['four', 'c'],
     ] as const)
       await database.store(text, key)
+    await database.storeInSession('of/a session', 'five', 'c')
   })
 
   it.each([
-    ['another key', 'x', [], { a: 2, b: 1, c: 1 }],
+    ['another key', 'x', [], { a: 2, b: 1, c: 2 }],
     ['one of three', 'c', ['x'], { a: 2, b: 1 }],
-    ['no key', undefined, [], { a: 2, b: 1, c: 1 }],
+    ['no key', undefined, [], { a: 2, b: 1, c: 2 }],
   ] as const)('is refused with %s, and writes nothing', async (_, current, previous, missing) => {
     const error = await open(current, ...previous).catch((caught: Error) => caught)
     expect(error).toMatchObject({ name: 'ConfigError' })
@@ -113,6 +114,7 @@ describe('a start without the key of some secrets', () => {
 
   it('is not prevented by bytes that are no secret', async () => {
     await database.db.llmProvider.updateMany({ data: { apiKey: Buffer.from('sk-stored-as-it-is') } })
+    await database.db.sessionSecret.updateMany({ data: { value: Buffer.from('stored as it is') } })
     await open('x')
     await database.db.llmProvider.updateMany({ data: { apiKey: Buffer.of(1, 2) } })
     await open('x')

@@ -27,6 +27,8 @@ const storeAll = async (texts: string[], key: string) => {
   return ids
 }
 const texts = (count: number) => Array.from({ length: count }, (_, index) => `key ${index}`)
+/** Names of a session's secrets, of which places and pages are made. */
+const NAMES = ['a', 'a/b', 'É 🗝', '\\', "'; --"]
 const NONE = { reencrypted: 0, current: 0, changed: 0, unreadable: new Map() }
 
 /** Runs the command with the key `b`, after `a`. */
@@ -67,9 +69,11 @@ describe('re-encrypting', () => {
     await storeAll(['one', 'two'], 'b')
     await storeAll(texts(7), 'a')
     await storeAll(['last'], 'c')
-    expect(await reencrypt(database.db, ringOf('b', 'a', 'c'), 3)).toEqual({ ...NONE, reencrypted: 8, current: 2 })
+    for (const name of NAMES) await database.storeInSession(name, `secret of ${name}`, 'a')
+    expect(await reencrypt(database.db, ringOf('b', 'a', 'c'), 3)).toEqual({ ...NONE, reencrypted: 13, current: 2 })
     expect(await database.readAll('b')).toEqual(['one', 'two', ...texts(7), 'last'])
-    expect(await reencrypt(database.db, ringOf('b'), 3)).toEqual({ ...NONE, current: 10 })
+    for (const name of NAMES) expect(await database.readInSession(name, 'b')).toBe(`secret of ${name}`)
+    expect(await reencrypt(database.db, ringOf('b'), 3)).toEqual({ ...NONE, current: 15 })
   })
 
   it('moves those of the key that the installation made for itself', async () => {

@@ -82,6 +82,14 @@ function withChange(when: 'before' | 'after', between: () => Promise<void>): Dep
   return { ...deps, db: db as unknown as PrismaClient }
 }
 
+/** Counts the statements that wait for a lock. */
+async function countWaiting(): Promise<number> {
+  const [row] = await deps.db.$queryRaw<{ count: number }[]>`
+    SELECT count(*)::integer AS count FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  return row?.count ?? 0
+}
+
 const TOO_MANY = /^A session has at most 3 (value|secret)s; delete some first$/
 const TOO_LARGE = /^The values and secrets of a session have at most 100 bytes together; delete some first/
 
@@ -90,12 +98,22 @@ describe('the quotas of a session', () => {
     ['values', set],
     ['secrets', setSecret],
   ])('are kept by %s, however many are stored at once', async (_, setOne) => {
-    const { id, run } = await createCalls(...Array.from({ length: 8 }, (_, n) => setOne(`${n}`, 'x')))
-    await Promise.all(Array.from({ length: 8 }, (_, n) => run(n, withQuotas({ maxCount: 3 }))))
+    const { id, run } = await createCalls(...[0, 1, 2, 3, 4].map((n) => setOne(`${n}`, 'x')))
+    let running: Promise<unknown> = Promise.resolve()
+    await deps.db.$transaction(
+      async (tx) => {
+        // Whoever does not wait for the others has counted by now, and waits to insert.
+        await tx.$executeRaw`LOCK TABLE session_values, session_secrets IN SHARE MODE`
+        running = Promise.all([0, 1, 2, 3, 4].map((n) => run(n, withQuotas({ maxCount: 3 }))))
+        await waitFor(async () => (await countWaiting()) === 5, 'all calls to wait')
+      },
+      { timeout: 30_000 },
+    )
+    await running
     const results = await resultsOf(id)
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(3)
     const errors = results.filter((result) => typeof result === 'string')
-    expect(errors).toEqual(Array(5).fill(expect.stringMatching(TOO_MANY)))
+    expect(errors).toEqual(Array(2).fill(expect.stringMatching(TOO_MANY)))
     expect([...(await list(id, 'keys')), ...(await list(id, 'secrets'))]).toHaveLength(3)
   })
 
@@ -250,7 +268,7 @@ it('a change waits for one of another process', async () => {
 })
 
 describe('a secret', () => {
-  const SECRET = 'a secret, with a slash / and 🗝'
+  const SECRET = 'text-of-a-test with a slash / and 🗝'
   const get = (name: string): ScriptedCall => ['secret_store', { operation: 'get', name }]
 
   it('is stored encrypted, for its place', async () => {
