@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ContentPart, Message } from '../../contract/messages.ts'
+import { isMaskedResult } from '../call-secrets/mask.ts'
 import { toId } from '../ids.ts'
 import { estimateMessageTokens } from '../llm/token-estimate.ts'
 
@@ -82,13 +83,17 @@ const derivedId = (messageId: string, what: string): string =>
  * Plans how to fit a patched conversation into the context. First the tool results of older steps lose their content,
  * oldest first, except those that the model has not answered yet. Then the oldest exchanges are dropped, except the
  * last one. Undefined when the conversation fits or nothing can be cut; one that cannot be made to fit is cut as far as
- * possible. `fixedTokens` is the size of system prompt and tools.
+ * possible. `fixedTokens` is the size of system prompt and tools, `hiddenTokens` what a message has besides what it shows.
  */
 export function planCompaction(
   messages: Message[],
-  { fixedTokens, contextTokens }: { fixedTokens: number; contextTokens: number },
+  {
+    fixedTokens,
+    contextTokens,
+    hiddenTokens = () => 0,
+  }: { fixedTokens: number; contextTokens: number; hiddenTokens?: (message: Message) => number },
 ): Compaction | undefined {
-  const costs = messages.map(estimateMessageTokens)
+  const costs = messages.map((message) => estimateMessageTokens(message) + hiddenTokens(message))
   const inputTokensBefore = costs.reduce((sum, cost) => sum + cost, fixedTokens)
   const budget = Math.floor(contextTokens * INPUT_SHARE)
   if (inputTokensBefore <= budget) return undefined
@@ -99,7 +104,7 @@ export function planCompaction(
   const clearedTokens = inputTokensBefore - cleared.saved
   const dropped =
     clearedTokens <= budget ? undefined : planDropping(messages, cleared.costs, { tokens: clearedTokens, target })
-  if (cleared.saved === 0 && dropped === undefined) return undefined
+  if (cleared.saved <= 0 && dropped === undefined) return undefined
   const start = dropped?.index ?? 0
   return {
     clearedBefore: cleared.index > start ? sequenceAt(messages, cleared.index) : 0,
@@ -120,8 +125,10 @@ function planClearing(messages: Message[], costs: number[], needed: number) {
   for (const [at, message] of messages.entries()) {
     if (message.role === 'tool_result') {
       if (at > lastAnswer) break
-      const cost = estimateMessageTokens(clearResult(message))
-      saved += (costs[at] ?? 0) - cost
+      const cleared = clearResult(message)
+      const before = costs[at] ?? 0
+      const cost = cleared === message ? before : estimateMessageTokens(cleared)
+      saved += before - cost
       after[at] = cost
       index = at + 1
     } else if (saved >= needed) {
@@ -169,10 +176,14 @@ function indexOf(messages: Message[], sequence: number): number {
       )
 }
 
-/** Replaces the content of results with the notice, unless that saves nothing. */
+/**
+ * Replaces the content of results with the notice, unless that saves nothing. One with a secret is always replaced: how
+ * long that is cannot be seen here.
+ */
 function clearResult(message: Message): Message {
   const cleared = { ...message, content: message.content.flatMap(clearPart) }
-  return estimateMessageTokens(cleared) < estimateMessageTokens(message) ? cleared : message
+  const hasSecret = message.content.some((part) => part.type === 'tool_result' && isMaskedResult(part.result))
+  return hasSecret || estimateMessageTokens(cleared) < estimateMessageTokens(message) ? cleared : message
 }
 
 function clearPart(part: ContentPart): ContentPart[] {

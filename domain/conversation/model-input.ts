@@ -1,9 +1,10 @@
 import type { Message } from '../../contract/messages.ts'
+import { hiddenTokens, type MessageSecrets } from '../call-secrets/places.ts'
 import type { ToolSpec } from '../llm/model.ts'
 import { estimateInputTokens } from '../llm/token-estimate.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
 
-/** The input of a model call. */
+/** The input of a model call. `messages` are as events hold them: secrets are put in when the model is asked. */
 export type ModelInput = {
   messages: Message[]
   tools: ToolSpec[]
@@ -20,6 +21,7 @@ export type ModelInput = {
 /** The data from which a model's input is built. */
 type Ingredients = {
   messages: Message[]
+  secrets: MessageSecrets
   systemPrompt: string
   toolset: Map<string, { spec: ToolSpec }>
   /** Size of the model's context in tokens. */
@@ -32,7 +34,11 @@ export function buildModelInput(context: Ingredients): ModelInput {
   const messages = patchDanglingCalls(context.messages)
   const tools = [...context.toolset.values()].map(({ spec }) => spec)
   const fixedTokens = estimateInputTokens(context.systemPrompt, [], tools)
-  const plan = planCompaction(messages, { fixedTokens, contextTokens: context.contextTokens })
+  const plan = planCompaction(messages, {
+    fixedTokens,
+    contextTokens: context.contextTokens,
+    hiddenTokens: ({ id }) => hiddenTokens(context.secrets, id),
+  })
   if (plan === undefined) return { messages, tools }
   const { clearedBefore, droppedBefore, inputTokensBefore, inputTokensAfter } = plan
   const thresholds = { clearedBefore, droppedBefore }

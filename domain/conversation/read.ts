@@ -1,5 +1,6 @@
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
+import { type CallSecret, type MessageSecrets, secretsOf } from '../call-secrets/places.ts'
 import type { Deps } from '../deps.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
 import type { ProviderData } from '../llm/model.ts'
@@ -97,8 +98,15 @@ export async function readConversation(
   return rows.map((row) => toMessage(row, sessionId))
 }
 
-/** The conversation that a model is given, and what providers need back with their answers, by the message's id. */
-export type Conversation = { messages: Message[]; providerData: ReadonlyMap<string, ProviderData> }
+/**
+ * The conversation that a model is given, as events hold it: without `secrets`. With what providers need back with their
+ * answers, by the message's id.
+ */
+export type Conversation = {
+  messages: Message[]
+  providerData: ReadonlyMap<string, ProviderData>
+  secrets: MessageSecrets
+}
 
 /** Completes the conversation that a model is given: reads from the latest page towards the beginning. */
 export async function completeConversation(
@@ -109,12 +117,20 @@ export async function completeConversation(
 ): Promise<Conversation> {
   const rows = await complete(deps, { turnId, part: {}, fields: WHOLE }, latest)
   const messages = rows.map((row) => toMessage(row, sessionId))
-  return { messages, providerData: new Map(messages.flatMap(({ id }, index) => dataOf(id, rows[index]))) }
+  return {
+    messages,
+    providerData: new Map(messages.flatMap(({ id }, index) => dataOf(id, rows[index]))),
+    secrets: new Map(messages.flatMap(({ id }, index) => secretsIn(id, rows[index]))),
+  }
 }
 
 /** Returns the entry of a message that has data for its provider. Only `answerEvents` writes such data. */
 const dataOf = (id: string, row: Row | undefined): [string, ProviderData][] =>
   row?.data.provider_data === undefined ? [] : [[id, row.data.provider_data as ProviderData]]
+
+/** Returns the entry of a message from which secrets are left out. */
+const secretsIn = (id: string, row: Row | undefined): [string, CallSecret[]][] =>
+  row?.data.secret_tokens === undefined ? [] : [[id, secretsOf(row)]]
 
 type Reading = { turnId: string; part: Part; fields: Fields }
 

@@ -1,17 +1,21 @@
 import type { EventType, WireEvent } from '../../contract/events.ts'
-import type { Prisma } from '../../prisma/generated/client.ts'
+import type { CallSecretKind, Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Announcement, announces } from './announcements.ts'
 import { publishEvents } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 
-/** Event to record. `parts` is only for live readers; later readers compute it. */
+/**
+ * Event to record. `parts` is only for live readers; later readers compute it. `secrets` is what the event leaves out,
+ * encrypted (base64): recorded in call_secrets, in the same transaction.
+ */
 export type NewEvent = {
   type: EventType
   step?: string
   execId?: string
   data: Record<string, unknown>
   parts?: ReadParts
+  secrets?: { step: string; kind: CallSecretKind; value: string }[]
 }
 
 /** Writer of events. `fence` orders the attempts of a step; see turn_steps in prisma/schema.prisma. */
@@ -93,6 +97,7 @@ export const toStored = (events: NewEvent[]): string =>
       step: event.step,
       exec_id: event.execId,
       data: event.data,
+      secrets: event.secrets,
       announces: toAnnounces(announces(event)),
     })),
   )

@@ -46,9 +46,13 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     case 'input.message':
       return { ...event.data, message: presentMessage(event) }
     case 'output.message.completed': {
-      // Only for the provider that made the answer.
-      const { provider_data: _stored, ...data } = event.data
+      // Only for the provider that made the answer, and for those who are given secrets.
+      const { provider_data: _provider, secret_tokens: _secrets, ...data } = event.data
       return { ...data, message: presentMessage(event) }
+    }
+    case 'tool.completed': {
+      const { secret_tokens: _stored, ...data } = event.data
+      return data
     }
     case 'output.message.delta':
     case 'reason.thinking.delta':

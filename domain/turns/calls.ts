@@ -3,6 +3,7 @@ import type { ToolPolicy } from '../../contract/tools.ts'
 import type { RequestedCall } from '../../contract/turns.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
+import type { Hidden } from '../call-secrets/mask.ts'
 import type { Toolset } from '../capabilities/toolset.ts'
 import type { NewEvent } from '../events/append.ts'
 import { actStep, callStep, callSteps, stepSql } from '../events/steps.ts'
@@ -114,6 +115,8 @@ export type CallResult = {
   parts?: ContentPart[]
   error?: string
   durationMs?: number
+  /** Secrets that `parts` leave out. */
+  hidden?: Hidden
 }
 
 type CallName = Pick<Call, 'id' | 'name' | 'displayName'>

@@ -5,7 +5,9 @@
 --   p_session_id, p_turn_id  the turn and its session
 --   p_step, p_fence          the attempt of a step that writes (see turn_steps); null for writers that need no fence:
 --                            the API under the session's lock, and appends that any process may repeat
---   p_events                 [{type, step?, exec_id?, data, announces?}], in the order in which they happened
+--   p_events                 [{type, step?, exec_id?, data, secrets?, announces?}], in the order in which they happened
+--
+-- `secrets` is what a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is encrypted, in base64.
 --
 -- `announces` is what a new event changes in the state. domain/events/announcements.ts defines it for each type of
 -- event; this function does not derive the state from the types. All fields are optional:
@@ -102,7 +104,7 @@ BEGIN
   FOR v_event IN
     SELECT e.ordinality, e.value ->> 'type' AS type, coalesce(e.value ->> 'step', '') AS step,
       (e.value ->> 'exec_id')::uuid AS exec_id, e.value -> 'data' AS data,
-      coalesce(e.value -> 'announces', '{}') AS announces
+      e.value -> 'secrets' AS secrets, coalesce(e.value -> 'announces', '{}') AS announces
     FROM jsonb_array_elements(p_events) WITH ORDINALITY AS e ORDER BY e.ordinality
   LOOP
     CONTINUE WHEN v_session.started_at IS NOT NULL AND v_event.announces ? 'begins_session';
@@ -120,6 +122,12 @@ BEGIN
     CONTINUE WHEN NOT FOUND;
     v_sequence := v_sequence + 1;
     v_rows := v_rows || jsonb_build_array(jsonb_build_array(v_event.ordinality, v_sequence));
+
+    IF v_event.secrets IS NOT NULL THEN
+      INSERT INTO call_secrets (session_id, turn_id, step, kind, value)
+      SELECT p_session_id, p_turn_id, s ->> 'step', (s ->> 'kind')::call_secret_kind, decode(s ->> 'value', 'base64')
+      FROM jsonb_array_elements(v_event.secrets) AS s;
+    END IF;
 
     CONTINUE WHEN v_event.announces = '{}';
     v_announced := v_announced || v_event.announces;

@@ -1,10 +1,11 @@
+import { hideIn } from '../../call-secrets/hide.ts'
+import type { MaskedCall } from '../../call-secrets/mask.ts'
 import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
 import type { Toolset } from '../../capabilities/toolset.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { actStep } from '../../events/steps.ts'
 import { newUuid } from '../../ids.ts'
-import type { ModelToolCall } from '../../llm/model.ts'
 import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { TurnContext } from './turn-context.ts'
 
@@ -20,7 +21,7 @@ export async function beginAct(
   deps: Deps,
   context: TurnContext,
   iteration: number,
-  toolCalls: ModelToolCall[],
+  toolCalls: MaskedCall[],
   signal: AbortSignal,
 ): Promise<{ events: NewEvent[]; plan: ActPlan }> {
   const execId = newUuid()
@@ -45,7 +46,7 @@ export async function beginAct(
 async function findProblems(
   deps: Deps,
   { toolset, organizationId }: TurnContext,
-  toolCalls: ModelToolCall[],
+  toolCalls: MaskedCall[],
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   const checked: CheckedCall[] = []
@@ -55,10 +56,14 @@ async function findProblems(
     if (offered === undefined) return noSuchTool(toolset, call.name)
     if (call.argumentsError !== undefined) return call.argumentsError
     const { tool, spec } = offered
-    return checked.push({ schema: spec.parameters, args: call.arguments, isTrusted: tool !== undefined }) - 1
+    const args = { ...call.arguments, ...call.hidden }
+    return checked.push({ schema: spec.parameters, args, isTrusted: tool !== undefined }) - 1
   })
   const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
-  return places.map((place) => (typeof place === 'number' ? problems[place] : place))
+  return places.map((place, position) => {
+    const problem = typeof place === 'number' ? problems[place] : place
+    return problem && hideIn(problem, toolCalls[position]?.hidden)
+  })
 }
 
 function noSuchTool(toolset: Toolset, name: string): string {
@@ -67,7 +72,7 @@ function noSuchTool(toolset: Toolset, name: string): string {
 }
 
 /** Returns cancelled results for calls made with the turn's last model call: no later one would read real results. */
-export function refuseCalls(context: TurnContext, iteration: number, toolCalls: ModelToolCall[]): NewEvent[] {
+export function refuseCalls(context: TurnContext, iteration: number, toolCalls: MaskedCall[]): NewEvent[] {
   const error = `The turn has reached its limit of ${iteration} model calls.`
   return toolCalls.map((call) => {
     const displayName = context.toolset.get(call.name)?.displayName ?? null

@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -130,7 +131,8 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const { context, attempt, deps } = call
   const ended = AbortSignal.any([attempt.signal, broken])
   // Before the model is asked: its silence begins when it has been.
-  const messages = await loadImages(deps, imageReader(call), call.given.messages, ended)
+  const revealed = await revealMessages(deps, context.sessionId, call.given.messages, context.secrets)
+  const messages = await loadImages(deps, imageReader(call), revealed, ended)
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
   const whole = createTextRepair()
   try {

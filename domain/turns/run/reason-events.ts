@@ -1,5 +1,7 @@
 import type { EventData } from '../../../contract/events.ts'
 import { truncate } from '../../../lib/truncate.ts'
+import type { MaskedCall } from '../../call-secrets/mask.ts'
+import { withSecrets } from '../../call-secrets/seal.ts'
 import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { attemptStep } from '../../events/steps.ts'
@@ -8,8 +10,11 @@ import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
 import type { ModelCall } from './model-call.ts'
 
+/** An answer without the secrets of its calls. */
+type MaskedAnswer = Omit<Answer, 'toolCalls'> & { toolCalls: MaskedCall[] }
+
 /** An answer with what it cost in USD, null when the price is unknown. */
-export type PricedAnswer = Answer & { costUsd: string | null }
+export type PricedAnswer = MaskedAnswer & { costUsd: string | null }
 
 const modelMetadata = ({ model }: ModelCall) => ({
   model: model.name,
@@ -89,8 +94,9 @@ const outcome = (answer: PricedAnswer) => ({
   cost_usd: answer.costUsd,
 })
 
-export function answerEvents(call: ModelCall, answer: Answer): NewEvent[] {
-  const { context, model } = call
+export function answerEvents(call: ModelCall, answer: MaskedAnswer): NewEvent[] {
+  const { deps, context, model, iteration } = call
+  const { sessionId, turnId } = context
   const message = {
     id: toId('message', newUuid()),
     role: 'agent',
@@ -104,14 +110,15 @@ export function answerEvents(call: ModelCall, answer: Answer): NewEvent[] {
       ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
     },
   }
-  return [
-    {
-      type: 'output.message.completed',
-      data: {
-        ...{ message, metadata: modelMetadata(call), usage: answer.usage },
-        ...(answer.providerData === undefined ? {} : { provider_data: answer.providerData }),
-      },
+  const completed: NewEvent = {
+    type: 'output.message.completed',
+    data: {
+      ...{ message, metadata: modelMetadata(call), usage: answer.usage },
+      ...(answer.providerData === undefined ? {} : { provider_data: answer.providerData }),
     },
+  }
+  return [
+    withSecrets(deps, { sessionId, turnId, iteration, kind: 'arguments' }, completed, answer.toolCalls),
     {
       type: 'reason.completed',
       data: {

@@ -1,6 +1,8 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { TurnErrorCode } from '../../../workflows/messages.ts'
+import { type MaskedCall, maskCall } from '../../call-secrets/mask.ts'
+import type { Tool } from '../../capabilities/capability.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -8,7 +10,7 @@ import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import { newUuid } from '../../ids.ts'
 import { costOf } from '../../llm/cost.ts'
-import { ModelError, type ModelToolCall } from '../../llm/model.ts'
+import { ModelError } from '../../llm/model.ts'
 import { findProfile } from '../../llm/profiles/find.ts'
 import { openModel } from '../../llm-providers/open-model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
@@ -92,7 +94,8 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     const streamed = await streamAnswer(call, async (events) => {
       await append(call, own(call, events))
     })
-    const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
+    const toolCalls = streamed.toolCalls.map((toolCall) => maskCall(toolNamed(call, toolCall.name), toolCall))
+    const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
     const answered = own(call, [...answer.rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
     const { nextTurnId } = await append(call, [
@@ -107,7 +110,14 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   }
 }
 
-async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: ModelToolCall[]): Promise<Reasoned> {
+/** Finds the tool that says what is secret in a call. A model may call one that its agent no longer has. */
+const toolNamed = ({ deps, context }: ModelCall, name: string): Tool | undefined => {
+  const offered = context.toolset.get(name)
+  if (offered !== undefined) return offered.tool
+  return deps.capabilities.flatMap(({ tools }) => tools).find((tool) => tool.name === name)
+}
+
+async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: MaskedCall[]): Promise<Reasoned> {
   const { deps, context, iteration } = call
   if (iteration >= deps.limits.maxTurnIterations) {
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])

@@ -2,6 +2,11 @@ import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { ToolOutcome } from '../../../workflows/messages.ts'
+import { hideIn, hideInError } from '../../call-secrets/hide.ts'
+import { maskResult } from '../../call-secrets/mask.ts'
+import { type CallSecret, secretsOf } from '../../call-secrets/places.ts'
+import { readArguments } from '../../call-secrets/reveal.ts'
+import { withSecrets } from '../../call-secrets/seal.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
 import type { Deps } from '../../deps.ts'
 import { DomainError } from '../../errors.ts'
@@ -44,7 +49,10 @@ export async function runTool(
     const startedAt = Date.now()
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
     const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, iteration, live)
-    const recorded = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
+    const completed = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
+    const { id } = call
+    const place = { ...turn, iteration, kind: 'result' } as const
+    const recorded = withSecrets(deps, place, completed, [{ id, hidden: result.hidden }])
     await recordResult(deps, turn, step, live, recorded)
     return { outcome: 'done' }
   })
@@ -84,6 +92,11 @@ const UNRUNNABLE: CallResult = {
   error: 'The tool could not be run because of an error in the service.',
 }
 
+const UNREADABLE: CallResult = {
+  status: 'error',
+  error: 'The call was not run, because its secret arguments can no longer be read. Call again with the values.',
+}
+
 async function resultOf(
   deps: Deps,
   turn: TurnPlace,
@@ -100,6 +113,8 @@ async function resultOf(
       'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
     return { status: 'error', error }
   }
+  const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
+  if (call.secret !== undefined && hidden === undefined) return UNREADABLE
   const { outgoing, threads, bash } = deps
   const run = { outgoing, threads, bash, ...turn, callId: call.id, mayHaveRun, config }
   const writer = { turnId: turn.turnId, step: callStep(iteration, call.id), fence }
@@ -107,15 +122,16 @@ async function resultOf(
     const scope = { ...turn, writer, signal: limited }
     const [files, storage] = [openSessionFiles(deps, scope), openSessionStorage(deps, scope)]
     try {
-      return toResult(await tool.run(call.arguments, { ...run, files, storage, signal: limited }))
+      return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, files, storage, signal: limited }))
     } catch (error) {
       limited.throwIfAborted()
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
-        return { status: 'error', error: storableText(error.message.slice(0, MAX_ERROR_LENGTH)) }
+        return { status: 'error', error: storableText(hideIn(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
       // Whether the tool has had its effect is then unknown, but another attempt finds out.
-      if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw error
-      deps.log.error({ err: error, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
+      if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw hideInError(error, hidden)
+      const err = hideInError(error, hidden)
+      deps.log.error({ err, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
       return { status: 'error', error: 'The tool failed because of an error in the service.' }
     }
   })
@@ -154,13 +170,14 @@ async function withTimeLimit(
   }
 }
 
-function toResult({ value, images = [] }: ToolOutput): CallResult {
-  const text = JSON.stringify(storableJson(value ?? null))
-  const bytes = Buffer.byteLength(text)
+function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
+  const json = JSON.stringify(storableJson(value ?? null))
+  const bytes = Buffer.byteLength(json)
   if (bytes > MAX_RESULT_BYTES) {
     return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }
   }
-  return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)] }
+  const { value: text, ...hidden } = maskResult(tool, json)
+  return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], ...hidden }
 }
 
 type LoadedCall = {
@@ -168,6 +185,8 @@ type LoadedCall = {
   name: string
   displayName: string | null
   arguments: Record<string, unknown>
+  /** Where the secrets stand that the arguments leave out. */
+  secret: CallSecret | undefined
   isCompleted: boolean
   tool: Tool | undefined
   config: unknown
@@ -175,6 +194,7 @@ type LoadedCall = {
 
 type Row = Configuration & {
   call: { id: string; name: string; arguments: Record<string, unknown> }
+  secretTokens: Record<string, number> | null
   completed: string[]
 }
 
@@ -189,6 +209,7 @@ async function loadCall(
     SELECT ${configurationSql},
       (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
+      m.data -> 'secret_tokens' AS "secretTokens",
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed
     FROM events m JOIN sessions s ON s.id = m.session_id
@@ -198,10 +219,13 @@ async function loadCall(
   if (row === undefined) return undefined
   const { id, name } = row.call
   const offered = configure(deps, row).toolset.get(name)
+  const event = { type: 'output.message.completed', turnId, step: reasonStep(iteration) } as const
+  const secrets = secretsOf({ ...event, data: { secret_tokens: row.secretTokens } })
   return {
     id,
     name,
     arguments: row.call.arguments,
+    secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,
     isCompleted: row.completed.includes(callStep(iteration, id)),
     tool: offered?.tool,

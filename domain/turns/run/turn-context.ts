@@ -3,9 +3,15 @@ import { InputControls, type Message, textOf } from '../../../contract/messages.
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
+import type { MessageSecrets } from '../../call-secrets/places.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
-import { type ConversationPage, completeConversation, conversationSql } from '../../conversation/read.ts'
+import {
+  type Conversation,
+  type ConversationPage,
+  completeConversation,
+  conversationSql,
+} from '../../conversation/read.ts'
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import type { CatalogueModel } from '../../llm/catalogue.ts'
@@ -31,9 +37,11 @@ export type TurnContext = TurnPlace & {
   /** Undefined when every model that could serve is disabled. */
   model: CatalogueModel | undefined
   reasoningEffort: string | undefined
+  /** Messages as events hold them: without `secrets`. */
   messages: Message[]
   /** Data that providers need back with their answers, by the id of the message. */
   providerData: ReadonlyMap<string, ProviderData>
+  secrets: MessageSecrets
   /** Text of the message that the turn answers, truncated for summaries. */
   inputContent: string
   /** Number of model calls that the session made before this turn. */
@@ -102,7 +110,7 @@ export const loadTurnAlone = (deps: Deps, turn: TurnPlace, step: string): Promis
 async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
   const [row] = await readTurn(deps, turn, step, conversation)
   if (row === undefined) return null
-  const { messages, providerData } = row.conversation
+  const { messages, providerData, secrets } = row.conversation
     ? await completeConversation(deps, turn.sessionId, turn.turnId, row.conversation)
     : NO_CONVERSATION
   const controls = InputControls.safeParse(row.controls).data
@@ -127,6 +135,7 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,
     providerData,
+    secrets,
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     attempts: {
@@ -138,7 +147,7 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
   }
 }
 
-const NO_CONVERSATION = { messages: [], providerData: new Map<string, ProviderData>() }
+const NO_CONVERSATION: Conversation = { messages: [], providerData: new Map(), secrets: new Map() }
 
 function inputText(messages: Message[], turnId: string): string {
   const input = messages.find((message) => message.id === toId('message', turnId))
