@@ -10,6 +10,9 @@ import type { CallSecret, MessageSecrets } from './places.ts'
 /** Size limit of what is read for one model call, as for a conversation. Older secrets stay `[secret]`. */
 const MAX_BYTES = 32 * 1024 * 1024
 
+/** Messages with their secrets, and these by themselves. */
+type Revealed = { messages: Message[]; secrets: Hidden[] }
+
 /**
  * Puts the secrets into the messages that a model is given. Reads only those of calls and results that are still in
  * the messages, in one query, and nothing when there are none. What cannot be read stays `[secret]`.
@@ -19,22 +22,23 @@ export async function revealMessages(
   sessionId: string,
   messages: Message[],
   secrets: MessageSecrets,
-): Promise<Message[]> {
+): Promise<Revealed> {
   const wanted = messages.toReversed().flatMap(({ id, content }) => {
     const own = secrets.get(id) ?? []
     return own.filter((secret) => content.some((part) => holds(part, secret)))
   })
-  if (wanted.length === 0) return messages
+  if (wanted.length === 0) return { messages, secrets: [] }
   const read = await readSecrets(deps, sessionId, wanted)
   const reveal = (part: ContentPart, own: readonly CallSecret[]): ContentPart => {
     const secret = own.find((one) => holds(part, one))
     const hidden = secret && read.get(secret)
     return hidden === undefined ? part : putBack(part, hidden)
   }
-  return messages.map((message) => {
+  const revealed = messages.map((message) => {
     const own = secrets.get(message.id)
     return own === undefined ? message : { ...message, content: message.content.map((part) => reveal(part, own)) }
   })
+  return { messages: revealed, secrets: [...read.values()] }
 }
 
 /** Reads the secret arguments of a call. Undefined when they cannot be read. */

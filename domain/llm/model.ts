@@ -69,4 +69,9 @@ export class ModelError extends Error {
     this.retryable = options.retryable
     this.retryAfterMs = options.retryAfterMs
   }
+
+  /** Returns the same failure, told in other words. */
+  withMessage(toMessage: (message: string) => string): ModelError {
+    return new ModelError(toMessage(this.message), this)
+  }
 }

@@ -1,4 +1,4 @@
-import { call, createSession, type Json, waitFor, waitUntilIdle } from '../support/http.ts'
+import { call, createSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { anthropicMessages } from '../support/providers/anthropic-messages.ts'
 import { chatCompletions } from '../support/providers/chat-completions.ts'
 import type { Content } from '../support/providers/content.ts'
@@ -28,10 +28,10 @@ beforeAll(async () => {
     capabilities: [vault.capability],
   })
 })
+// In whatever order the tests run, these come after what all of them have planted.
+afterAll(() => expectSealedInTables())
+afterAll(() => expectSealedElsewhere())
 afterAll(async () => {
-  // In whatever order the tests have run, this comes after what all of them have planted.
-  await expectSealedInTables()
-  await expectSealedElsewhere()
   for (const fake of fakes) await fake.close()
   await service.stop()
 })
@@ -42,7 +42,7 @@ const create = async (path: string, body: object): Promise<string> => {
   return answer.body.id
 }
 
-type Played = Omit<Content, 'usage'>
+type Played = Omit<Content, 'usage'> | { status: number; message: string }
 const starts = {
   openai_completions: (answers: Played[]) => startProvider(chatCompletions, answers),
   openai: (answers: Played[]) => startProvider(responses, answers),
@@ -70,7 +70,8 @@ const calling = (name: string, args: unknown, id = 'one'): Played => ({
 const DONE: Played = { text: ['done'] }
 
 async function say(id: string, text = 'Go'): Promise<Json[]> {
-  const { status } = await post(service.url, id, text, {}, '?wait=60')
+  const once = { 'Idempotency-Key': `${id}-${text}` }
+  const { status } = await call(service.url, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text), once)
   expect(status).toBe(200)
   const events = await waitUntilIdle(service.url, id)
   expectSoundRecord(events)
@@ -216,6 +217,16 @@ describe('what a tool and its check say about a call', () => {
     expect(JSON.parse(JSON.parse(asked(1)).messages.at(-1).content)).toEqual({ error })
   })
 
+  it('does not quote the secret in the failure of a provider that does', async () => {
+    const { id } = await createPlayed([
+      calling('keep', { value }),
+      { status: 400, message: `cannot read ${value} and ${escaped(JSON.stringify({ value }))}` },
+    ])
+    const events = await say(id)
+    const [{ error }] = dataOf(events, 'turn.failed')
+    expect(error).toContain('cannot read [secret] and {\\"value\\":\\"[secret]\\"}')
+  })
+
   it('hides the arguments of a tool that the agent does not have', async () => {
     const { id } = await createPlayed([calling('keep', { value }), DONE], { capabilities: [] })
     const events = await say(id)
@@ -266,7 +277,7 @@ async function expectSealedInTables(): Promise<void> {
   const { db } = service.platform.deps
   const { value } = await db.callSecret.findFirstOrThrow()
   // Shows that texts and bytes are searched.
-  expect(await tablesWith('[secret]')).toEqual(['events'])
+  expect(await tablesWith('[secret]')).toContain('events')
   expect(await tablesWith('nothing like it', value.subarray(0, 20))).toEqual(['call_secrets'])
   for (const text of PLANTED) expect(await tablesWith(text)).toEqual([])
 }

@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import { hideIn } from '../../call-secrets/hide.ts'
 import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
@@ -132,7 +133,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const ended = AbortSignal.any([attempt.signal, broken])
   // Before the model is asked: its silence begins when it has been.
   const revealed = await revealMessages(deps, context.sessionId, call.given.messages, context.secrets)
-  const messages = await loadImages(deps, imageReader(call), revealed, ended)
+  const messages = await loadImages(deps, imageReader(call), revealed.messages, ended)
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
   const whole = createTextRepair()
   try {
@@ -151,6 +152,9 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       limits.heard(part)
       yield* whole(part)
     }
+  } catch (error) {
+    // A provider may quote what it was sent.
+    throw error instanceof ModelError ? error.withMessage((message) => hideIn(message, revealed.secrets)) : error
   } finally {
     limits.clear()
   }
