@@ -29,6 +29,35 @@ const estimate = (messages: Message[], fixedTokens = 0) =>
   messages.reduce((sum, each) => sum + estimateMessageTokens(each), fixedTokens)
 const imageFile: ContentPart = { type: 'image_file', image_id: 'image' }
 
+describe('a conversation with secrets', () => {
+  const masked = (id: string) => message(Number(id), 'tool_result', [result(id, { value: '[secret]' })])
+  const messages = [
+    message(1, 'user', [text('Hi')]),
+    message(2, 'agent', [call('3')]),
+    masked('3'),
+    message(4, 'agent', [call('5')]),
+    masked('5'),
+    message(6, 'agent', [text('done')]),
+    message(7, 'user', [text('Well?')]),
+  ]
+  const results = (given: Message[]) =>
+    given.flatMap(({ content }) => content.flatMap((part) => (part.type === 'tool_result' ? [part.result] : [])))
+
+  it('is cut by what the model is given, the same for whoever sees only the masks', () => {
+    const hiddenTokens = ({ sequence }: Message) => (sequence === 3 || sequence === 5 ? 500 : 0)
+    const plan = planCompaction(messages, { fixedTokens: 0, contextTokens: 1000, hiddenTokens })
+    expect(plan?.inputTokensBefore).toBe(estimate(messages) + 1000)
+    const cut = applyCompaction(messages, plan ?? { clearedBefore: 0, droppedBefore: 0 })
+    expect(results(cut)).toEqual([expect.stringContaining('removed'), { value: '[secret]' }])
+    expect(plan?.inputTokensAfter).toBe(estimate(cut) + 500)
+    expect(planCompaction(messages, { fixedTokens: 0, contextTokens: 1000 })).toBeUndefined()
+  })
+
+  it('is not cut where that would make it longer', () => {
+    expect(planCompaction(messages.slice(0, -1), { fixedTokens: 200, contextTokens: 200 })).toBeUndefined()
+  })
+})
+
 describe('a call without a result', () => {
   const asked = [message(1, 'user', [text('Hi')]), message(2, 'agent', [call('a'), call('b')])]
 

@@ -1,0 +1,92 @@
+import { hideIn, hideInError } from '../../../domain/call-secrets/hide.ts'
+import { maskCall, maskResult } from '../../../domain/call-secrets/mask.ts'
+import { createVault } from '../../support/vault.ts'
+
+const [keep] = createVault().capability.tools
+if (keep === undefined) throw new Error('the vault has no tool')
+const callOf = (args: Record<string, unknown>) => ({ id: 'one', name: 'keep', arguments: args })
+
+describe('the secrets in a call', () => {
+  it.each<[string, Record<string, unknown>, Record<string, unknown>, Record<string, unknown>]>([
+    ['marked', { name: 'a', value: 'b' }, { name: 'a', value: '[secret]' }, { value: 'b' }],
+    ['of any type', { value: { a: [1] } }, { value: '[secret]' }, { value: { a: [1] } }],
+    ['empty', { value: '' }, { value: '[secret]' }, { value: '' }],
+    ['not declared', { vaule: 'b', name: 'a' }, { vaule: '[secret]', name: 'a' }, { vaule: 'b' }],
+    [
+      'named like the prototype',
+      JSON.parse('{"__proto__":1}'),
+      JSON.parse('{"__proto__":"[secret]"}'),
+      JSON.parse('{"__proto__":1}'),
+    ],
+  ])('are taken out of it, and can be put back: %s', (_name, args, masked, hidden) => {
+    const call = maskCall(keep, callOf(args))
+    expect(JSON.stringify(call.arguments)).toBe(JSON.stringify(masked))
+    expect(JSON.stringify(call.hidden)).toBe(JSON.stringify(hidden))
+    expect(JSON.stringify({ ...call.arguments, ...call.hidden })).toBe(JSON.stringify(args))
+  })
+
+  it('are none without a mark, without the field, or without a tool', () => {
+    const { secrets: _marks, ...unmarked } = keep
+    for (const [tool, args] of [
+      [keep, { name: 'a' }],
+      [unmarked, { value: 'b', other: 1 }],
+      [undefined, { value: 'b' }],
+    ] as const) {
+      const call = callOf(args)
+      expect(maskCall(tool, call)).toEqual(call)
+    }
+    for (const text of ['{"name":"a"}', '["value"]', '"value"', 'null']) {
+      expect(maskResult(keep, text)).toEqual({ value: text })
+    }
+    expect(maskResult(unmarked, '{"value":1}')).toEqual({ value: '{"value":1}' })
+  })
+})
+
+describe('a text about a call with secrets', () => {
+  it.each<[string, unknown, string, string]>([
+    ['a text', 'hunter2', 'not hunter2, hunter2!', 'not [secret], [secret]!'],
+    ['a pattern', '.*(a+)+$', 'it was .*(a+)+$, not xaa', 'it was [secret], not xaa'],
+    ['a text in JSON', 'a "b" \\', String.raw`got {"value":"a \"b\" \\"}`, 'got {"value":"[secret]"}'],
+    [
+      'a text in JSON in JSON',
+      'a "b"',
+      String.raw`got "{\"value\":\"a \\\"b\\\"\"}"`,
+      String.raw`got "{\"value\":\"[secret]\"}"`,
+    ],
+    ['a number', 4711, 'over 4711', 'over [secret]'],
+    [
+      'what is in it',
+      { user: ['anna', { pass: 12345 }] },
+      'anna has 12345 as pass',
+      '[secret] has [secret] as [secret]',
+    ],
+    ['one that contains another', ['abc', 'abcdef'], 'abcdef and abc', '[secret] and [secret]'],
+    ['a part of the mask', 'secret', 'a secret is secret', 'a [secret] is [secret]'],
+    ['a short one, which stays', 'is', 'this is it', 'this is it'],
+    ['nothing', '', 'this is it', 'this is it'],
+  ])('does not repeat %s', (_name, value, text, expected) => {
+    expect(hideIn(text, [{ value }])).toBe(expected)
+  })
+
+  it('is left out when there is too much to look for, and searched quickly up to then', () => {
+    const many = (count: number) => ({ value: Array.from({ length: count }, (_, index) => index + 10_000) })
+    expect(hideIn('it was 10042', [many(20_000)])).toMatch(/is left out/)
+    expect(hideIn('it was 10042', [many(5000)])).toBe('it was [secret]')
+  })
+
+  it('stays the same without secrets', () => {
+    expect(hideIn('value', [undefined, {}])).toBe('value')
+    const error = new Error('value')
+    expect(hideInError(error, undefined)).toBe(error)
+  })
+
+  it('is all that a log is given of an error', () => {
+    const error = Object.assign(new TypeError('no hunter2'), { args: 'hunter2', cause: new Error('hunter2') })
+    const told = hideInError(error, { value: 'hunter2' }) as Error
+    expect(told).toMatchObject({ name: 'TypeError', message: 'no [secret]' })
+    expect(told.stack).toMatch(/no \[secret\]\n.*hide\.test\.ts/)
+    expect(told).not.toHaveProperty('args')
+    expect(told).not.toHaveProperty('cause')
+    expect(hideInError('hunter2', { value: 'hunter2' })).toMatchObject({ message: '[secret]' })
+  })
+})
