@@ -122,7 +122,10 @@ async function resultOf(
     const scope = { ...turn, writer, signal: limited }
     const [files, storage] = [openSessionFiles(deps, scope), openSessionStorage(deps, scope)]
     try {
-      return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, files, storage, signal: limited }))
+      return toResult(
+        tool,
+        await tool.run({ ...call.arguments, ...hidden }, { ...run, files, storage, signal: limited }),
+      )
     } catch (error) {
       limited.throwIfAborted()
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
