@@ -1,11 +1,95 @@
-import type { Keeper } from './keeper.ts'
+import { type Claim, createSlots } from '../../../lib/threads/slots.ts'
+import { type Copies, createCopies } from './copies.ts'
+import { makeFolder, removeFolder } from './folder.ts'
+import type { JobLimits } from './job.ts'
+import type { Description, ExecuteResult, Keeper, QueryResult, Ran } from './keeper.ts'
+import { createLines } from './lines.ts'
+import { createProcessPool, type ProcessPool } from './processes.ts'
+import { failureOf, runTask, type Task } from './run-task.ts'
 
 export type KeeperOptions = {
-  /** Time for a call in a process. */
-  jobMs?: number
+  /** Time for the SQL of a call. */
+  timeMs?: number
+  /** Memory of a process, of which it needs some 90 MB itself. */
+  memoryBytes?: number
+  /** Time after which a process without work is ended. */
+  warmMs?: number
+  /** Bytes of all copies. */
+  diskBytes?: number
 }
 
-/** Creates a keeper, whose processes and folder appear when they are needed. Close it at the end. */
-export function createKeeper(_options: KeeperOptions = {}): Keeper {
-  throw new Error('not yet')
+/** Calls at once, on however many cores: each can take 400 MB of memory. */
+const MAX_PROCESSES = 4
+/** Time that a call may wait for the database, and for a process. */
+const WAIT_MS = 20_000
+
+const DEFAULTS = { timeMs: 30_000, memoryBytes: 400_000_000, warmMs: 60_000, diskBytes: 1024 ** 3 }
+
+type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
+
+/** Creates a keeper, whose processes and folder are made when they are needed. Close it at the end. */
+export function createKeeper(options: KeeperOptions = {}): Keeper {
+  const { timeMs, memoryBytes, warmMs, diskBytes } = { ...DEFAULTS, ...options }
+  const limits: JobLimits = { timeMs, memoryBytes }
+  const lines = createLines(WAIT_MS)
+  const slots = createSlots(MAX_PROCESSES, WAIT_MS)
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  let workshop: Promise<Workshop> | undefined
+
+  const openWorkshop = async (): Promise<Workshop> => {
+    const folder = await makeFolder()
+    return { folder, copies: createCopies(folder, diskBytes), processes: createProcessPool(folder, warmMs) }
+  }
+  const begin = async (task: Task, signal: AbortSignal) => {
+    workshop ??= openWorkshop()
+    // The next call tries again.
+    workshop.catch(() => {
+      workshop = undefined
+    })
+    return runTask(await workshop, task, limits, signal)
+  }
+  const runInTurn = async (task: Task, claim: Claim, signal: AbortSignal) => {
+    const { id } = task.source
+    if (!(await lines.enter(id, claim, signal))) return failureOf('busy')
+    try {
+      if (!(await slots.enter(claim, signal))) return failureOf('busy')
+      try {
+        return await begin(task, signal)
+      } finally {
+        slots.leave(claim)
+      }
+    } finally {
+      lines.leave(id, claim)
+    }
+  }
+  // A job answers with the result of its kind.
+  const run = async <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> => {
+    const call = runInTurn(task, claim, AbortSignal.any([signal, closing.signal]))
+    running.add(call)
+    try {
+      return (await call) as Ran<Result>
+    } finally {
+      running.delete(call)
+    }
+  }
+
+  return {
+    query: (source, { sql, params = [] }, claim, signal) =>
+      run<QueryResult>({ source, do: 'query', sql, params }, claim, signal),
+    describe: (source, claim, signal) =>
+      run<Description>({ source, do: 'describe', sql: '', params: [] }, claim, signal),
+    execute: (source, { sql, params = [] }, store, claim, signal) =>
+      run<ExecuteResult>({ source, do: 'execute', sql, params, store }, claim, signal),
+    forget: (id) => {
+      workshop?.then(({ copies }) => copies.forget(id)).catch(() => {})
+    },
+    close: async () => {
+      closing.abort(new Error('The keeper of databases is closed.'))
+      await Promise.allSettled(running)
+      const { processes, folder } = (await workshop?.catch(() => undefined)) ?? {}
+      await processes?.close()
+      if (folder !== undefined) await removeFolder(folder)
+    },
+  }
 }

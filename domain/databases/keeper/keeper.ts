@@ -11,7 +11,8 @@ export type PageSource = {
   id: string
   /**
    * Reads the state now, and the pages that changed after version `since` (all of them for 0). Version 0 has no pages.
-   * Undefined when the database is gone. Pages beyond `pageCount` are ignored. `pages` is read at most once, at once.
+   * Undefined when the database is gone. Pages beyond `pageCount` are ignored. Not every number has a page: SQLite does
+   * not write those that came to be and were given up in one transaction. `pages` is read at most once, at once.
    */
   read(since: number): Promise<State | undefined>
 }
@@ -31,8 +32,9 @@ export type QueryResult = Rows & { row_count: number }
 /** Has the rows of the last statement that returns rows, if there is one. */
 export type ExecuteResult = { rows_affected: number; last_insert_rowid?: number | string } & Partial<Rows>
 export type Column = { name: string; type: string; notnull: boolean; pk: boolean; default_value: string | null }
-export type Table = { name: string; columns: Column[]; row_count: number }
-/** Tables that users have made, by name. */
+/** `row_count` is null for a view, and for a table whose rows cannot be counted. */
+export type Table = { name: string; columns: Column[]; row_count: number | null }
+/** Tables and views that users have made, by name, at most 1 MB of JSON; `truncated` when there are more. */
 export type Description = { tables: Table[]; truncated: boolean }
 
 /**
@@ -59,7 +61,7 @@ export type Ran<Result> = { outcome: 'done'; result: Result } | Failure
 export type Store = (changes: Changes, result: ExecuteResult) => Promise<'stored' | 'conflict' | 'gone'>
 
 /**
- * Runs SQL on databases, each on a copy in a file. All calls reject with the reason of `signal` when it aborts, and with
+ * Runs SQL on databases, each on a copy in a file. A database has one call at a time; others wait. All calls reject with the reason of `signal` when it aborts, and with
  * the errors of `source` and `store`.
  */
 export type Keeper = {
@@ -76,6 +78,6 @@ export type Keeper = {
   ): Promise<Ran<ExecuteResult>>
   /** Removes the copy of a deleted database. */
   forget(id: string): void
-  /** Ends the processes and removes the copies. Calls that are under way end with `busy`. */
+  /** Ends the processes and removes the copies. Calls that are under way reject. */
   close(): Promise<void>
 }

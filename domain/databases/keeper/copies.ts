@@ -1,0 +1,135 @@
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MAX_PAGES, PAGE_BYTES, type PageBatch, type PageSource, type State } from './keeper.ts'
+
+/** File that is exactly a version of a database. */
+export type Copy = { path: string; version: number; pageCount: number }
+
+/** Copies of databases in a folder. Each database has one user at a time, who releases it; `forget` may come at any time. */
+export type Copies = {
+  /** Brings the copy up to what the record has. Undefined when the database is gone. */
+  use(source: PageSource): Promise<Copy | undefined>
+  /** Notes which version the file is by now. */
+  advance(id: string, copy: Copy): void
+  /** Removes what a process that has ended left beside the file. */
+  rollBack(id: string): Promise<void>
+  /** Removes a copy that is in use. */
+  discard(id: string): Promise<void>
+  release(id: string): Promise<void>
+  /** Removes a copy, at once or when it is released. */
+  forget(id: string): Promise<void>
+}
+
+/** Least recently used copies are removed when there are more than `maxBytes` of them. */
+export function createCopies(folder: string, maxBytes: number): Copies {
+  /** The one that was used last is the last one. */
+  const copies = new Map<string, Copy>()
+  const inUse = new Set<string>()
+  const forgotten = new Set<string>()
+  let files = 0
+
+  const discard = async (id: string) => {
+    const copy = copies.get(id)
+    copies.delete(id)
+    if (copy !== undefined) await removeFiles(copy.path)
+  }
+  const makeRoom = async () => {
+    let bytes = [...copies.values()].reduce((sum, { pageCount }) => sum + pageCount * PAGE_BYTES, 0)
+    for (const [id, { pageCount }] of copies) {
+      if (bytes <= maxBytes) return
+      if (inUse.has(id)) continue
+      bytes -= pageCount * PAGE_BYTES
+      await discard(id)
+    }
+  }
+  const update = async (source: PageSource): Promise<Copy | undefined> => {
+    const copy = copies.get(source.id)
+    const state = await source.read(copy?.version ?? 0)
+    if (copy !== undefined && state?.version === copy.version) return copy
+    if (copy !== undefined && (state === undefined || state.version < copy.version)) {
+      await discard(source.id)
+      return state && update(source)
+    }
+    return state && write(source.id, copy?.path ?? join(folder, `${++files}.db`), state)
+  }
+  const write = async (id: string, path: string, state: State): Promise<Copy> => {
+    // Until all is written, there is no copy.
+    copies.delete(id)
+    try {
+      await writePages(path, state)
+    } catch (error) {
+      await removeFiles(path)
+      throw error
+    }
+    return { path, version: state.version, pageCount: state.pageCount }
+  }
+
+  return {
+    use: async (source) => {
+      inUse.add(source.id)
+      const copy = await update(source)
+      if (copy === undefined) return undefined
+      copies.delete(source.id)
+      copies.set(source.id, copy)
+      await makeRoom()
+      return copy
+    },
+    advance: (id, copy) => copies.set(id, copy),
+    rollBack: async (id) => {
+      const copy = copies.get(id)
+      // A new database may not even have its first page.
+      if (copy?.version === 0) await discard(id)
+      else if (copy !== undefined) await removeBeside(copy.path)
+    },
+    discard,
+    release: async (id) => {
+      inUse.delete(id)
+      if (forgotten.delete(id)) await discard(id)
+    },
+    forget: async (id) => {
+      if (inUse.has(id)) forgotten.add(id)
+      else await discard(id)
+    },
+  }
+}
+
+async function writePages(path: string, { pageCount, pages }: State): Promise<void> {
+  if (pageCount > MAX_PAGES) throw new Error(`A database has ${pageCount} pages.`)
+  // Makes the file when there is none, and leaves the pages of one that there is.
+  const file = await open(path, 'a+', 0o600).then((made) => made.close().then(() => open(path, 'r+')))
+  try {
+    for await (const batch of pages) await writeBatch(file, batch, pageCount)
+    await file.truncate(pageCount * PAGE_BYTES)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Writes pages, those that follow each other in one go. */
+async function writeBatch(file: FileHandle, { numbers, bytes }: PageBatch, pageCount: number): Promise<void> {
+  if (bytes.length !== numbers.length * PAGE_BYTES) throw new Error('A batch of pages has another length.')
+  for (let from = 0; from < numbers.length; ) {
+    const first = numbers[from] ?? 0
+    let to = from + 1
+    while (to < numbers.length && numbers[to] === first + (to - from)) to++
+    if (first < 1) throw new Error(`A page has the number ${first}.`)
+    const run = bytes.subarray(from * PAGE_BYTES, to * PAGE_BYTES)
+    if (first <= pageCount) await writeFully(file, run, (first - 1) * PAGE_BYTES)
+    from = to
+  }
+}
+
+async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    written += (await file.write(bytes, written, bytes.length - written, position + written)).bytesWritten
+  }
+}
+
+const removeBeside = async (path: string): Promise<void> => {
+  for (const end of ['-wal', '-shm', '-journal']) await rm(path + end, { force: true })
+}
+
+async function removeFiles(path: string): Promise<void> {
+  await removeBeside(path)
+  await rm(path, { force: true })
+}

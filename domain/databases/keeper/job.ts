@@ -1,0 +1,25 @@
+import type { Description, ExecuteResult, Param, QueryResult } from './keeper.ts'
+
+/** What a database process is told, and what it says. */
+
+export type Job = {
+  do: 'query' | 'describe' | 'execute'
+  path: string
+  sql: string
+  params: Param[]
+  limits: JobLimits
+}
+export type JobLimits = { timeMs: number; memoryBytes: number }
+
+/** An execute that is done leaves the database open and its changes in the WAL. Keeping moves them into the file. */
+export type Keep = { do: 'keep' }
+
+export type Done = { outcome: 'done'; result: QueryResult | Description | ExecuteResult }
+export type Reply = Done | { outcome: 'sql_error' | 'damaged'; message: string } | { outcome: 'kept' }
+
+/** Most bytes of the WAL: a script may write a page more than once. */
+export const MAX_WAL_BYTES = 4 * 50 * 1024 * 1024
+
+/** Signal by which the watchdog ends its process, which tells the reason. */
+export const END_SIGNALS = { late: 'SIGALRM', too_much_written: 'SIGUSR2', out_of_memory: 'SIGKILL' } as const
+export type EndReason = keyof typeof END_SIGNALS

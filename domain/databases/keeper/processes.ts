@@ -1,0 +1,125 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { END_SIGNALS, type EndReason, type Job, type Keep, type Reply } from './job.ts'
+
+/** The process was ended, and the database in its file is as it was before the call. */
+export type Ended = { outcome: EndReason }
+
+export type DatabaseProcess = {
+  /**
+   * Runs a job. Kills the process when it takes longer than `timeMs`, and when `signal` aborts: the call then rejects with
+   * its reason. A process has one call at a time.
+   */
+  call(message: Job | Keep, timeMs: number, signal?: AbortSignal): Promise<Reply | Ended>
+  isAlive(): boolean
+  /** Resolves when the process has ended, so that its files can be used. */
+  kill(): Promise<void>
+}
+
+export type ProcessPool = {
+  /** Takes an idle process, or starts one. */
+  take(): DatabaseProcess
+  /** Gives back a process that has nothing open, or has ended. */
+  giveBack(process: DatabaseProcess): void
+  close(): Promise<void>
+}
+
+/** Exit code of a process that could not allocate memory. */
+const ABORTED = 134
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+/** A process reads its program and nothing else but `folder`, where the databases are. */
+const execArgv = (folder: string): string[] => [
+  '--max-old-space-size=128',
+  '--permission',
+  '--allow-worker',
+  `--allow-fs-read=${at('.')}`,
+  `--allow-fs-read=${at('../../../package.json')}`,
+  `--allow-fs-read=${folder}`,
+  `--allow-fs-write=${folder}`,
+  '--disallow-code-generation-from-strings',
+  '--disable-warning=ExperimentalWarning',
+]
+
+/** `warmMs`: time without work after which a process is ended. */
+export function createProcessPool(folder: string, warmMs: number): ProcessPool {
+  const idle = new Map<DatabaseProcess, NodeJS.Timeout>()
+  const all = new Set<DatabaseProcess>()
+  const end = async (process: DatabaseProcess) => {
+    clearTimeout(idle.get(process))
+    idle.delete(process)
+    await process.kill()
+    all.delete(process)
+  }
+  const takeIdle = (): DatabaseProcess | undefined => {
+    // The one that was used last, so that the others can end.
+    for (const process of [...idle.keys()].reverse()) {
+      clearTimeout(idle.get(process))
+      idle.delete(process)
+      if (process.isAlive()) return process
+      all.delete(process)
+    }
+    return undefined
+  }
+  return {
+    take: () => {
+      const process = takeIdle() ?? startProcess(folder)
+      all.add(process)
+      return process
+    },
+    giveBack: (process) => {
+      if (process.isAlive()) idle.set(process, setTimeout(() => end(process), warmMs).unref())
+      else all.delete(process)
+    },
+    close: async () => {
+      await Promise.all([...all].map(end))
+    },
+  }
+}
+
+function startProcess(folder: string): DatabaseProcess {
+  const child = fork(at('./program.ts'), [String(process.pid)], {
+    ...{ env: {}, execArgv: execArgv(folder), serialization: 'advanced', stdio: 'ignore' },
+  })
+  let ended: Reply | Ended | Error | undefined
+  const { promise: hasEnded, resolve: onEnded } = Promise.withResolvers<Ended | Error>()
+  child.on('error', onEnded).on('exit', (code, signal) => onEnded(reasonOf(code, signal)))
+  hasEnded.then((reason) => {
+    ended = reason
+  })
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await hasEnded
+  }
+  return {
+    isAlive: () => ended === undefined,
+    kill,
+    call: async (message, timeMs, signal) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Reply | Ended>()
+      const timer = setTimeout(() => kill().then(() => resolve({ outcome: 'late' })), timeMs)
+      const stop = () => kill().then(() => reject(signal?.reason))
+      signal?.addEventListener('abort', stop)
+      hasEnded.then((reason) => (reason instanceof Error ? reject(reason) : resolve(reason)))
+      child.once('message', resolve)
+      try {
+        signal?.throwIfAborted()
+        // What cannot be sent is for a process that has ended, and that is noticed.
+        child.send(message, () => {})
+        return await promise
+      } finally {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', stop)
+        child.off('message', resolve)
+      }
+    },
+  }
+}
+
+function reasonOf(code: number | null, signal: NodeJS.Signals | null): Ended | Error {
+  if (signal === END_SIGNALS.late) return { outcome: 'late' }
+  if (signal === END_SIGNALS.too_much_written) return { outcome: 'too_much_written' }
+  // SIGKILL comes from the watchdog, or from the kernel when the machine has no memory left.
+  if (signal === END_SIGNALS.out_of_memory || signal === 'SIGABRT' || code === ABORTED)
+    return { outcome: 'out_of_memory' }
+  return new Error(`A database process ended early: ${signal ?? code}.`)
+}

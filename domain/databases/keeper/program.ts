@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { setPriority } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import type { Job, Keep, Reply } from './job.ts'
+import type { Open } from './open.ts'
+import { runJob } from './run-job.ts'
+import type { Watched } from './watchdog.ts'
+
+/** Program of a database process. It has at most one database open, and nothing remains of one job for the next. */
+
+/** Lets everything else on the machine go first. */
+const NICENESS = 10
+
+const watchdog = new Worker(new URL('./watchdog.ts', import.meta.url), {
+  workerData: { parentId: Number(process.argv[2]) },
+  resourceLimits: { maxOldGenerationSizeMb: 16 },
+})
+const isReady = once(watchdog, 'message')
+const watch = (watched: Watched) => watchdog.postMessage(watched)
+
+/** Database of an execute that is done, until it is kept. */
+let open: Open | undefined
+
+async function handle(message: Job | Keep): Promise<Reply> {
+  await isReady
+  if (message.do === 'keep') {
+    open?.authorizer.runOwn('PRAGMA wal_checkpoint(TRUNCATE)')
+    open?.db.close()
+    open = undefined
+    return { outcome: 'kept' }
+  }
+  watch({ path: message.path, limits: message.limits })
+  const ran = runJob(message)
+  watch(undefined)
+  open = ran.open
+  return ran.reply
+}
+
+const sendToParent = process.send?.bind(process)
+
+setPriority(NICENESS)
+// They are for the whole group of processes, as Ctrl-C is; the parent decides when its jobs end.
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
+// Nothing may be closed here: that would keep changes which the record may not have.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+process.on('message', async (message: Job | Keep) => sendToParent?.(await handle(message)))

@@ -1,0 +1,82 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { describe } from './describe.ts'
+import type { Job, Reply } from './job.ts'
+import type { ExecuteResult, QueryResult, Rows } from './keeper.ts'
+import { MAX_SQL_BYTES, type Open, openDatabase } from './open.ts'
+import { readRows, SqlProblem, toInteger } from './rows.ts'
+import { problemOf } from './sql-errors.ts'
+import { prepareEach } from './statements.ts'
+
+/**
+ * Runs a job, and closes the database. After an execute that is done, it is returned open, with its changes committed to
+ * the WAL. Throws what is not the fault of the SQL.
+ */
+export function runJob(job: Job): { reply: Reply; open?: Open } {
+  let open: Open | undefined
+  try {
+    open = openDatabase(job.path)
+    if (job.do === 'execute') return { reply: { outcome: 'done', result: execute(open, job) }, open }
+    const reply: Reply = { outcome: 'done', result: readOnly(open, job) }
+    open.db.close()
+    return { reply }
+  } catch (error) {
+    const problem = problemOf(error, open?.authorizer.takeRefusal())
+    if (problem === undefined) throw error
+    if (open?.db.isTransaction) open.authorizer.runOwn('ROLLBACK')
+    open?.db.close()
+    return { reply: problem }
+  }
+}
+
+function readOnly({ db, authorizer }: Open, job: Job) {
+  // It holds for all that is run from here on, also for what virtual tables do.
+  authorizer.runOwn('PRAGMA query_only = ON')
+  authorizer.runOwn('BEGIN')
+  const result = job.do === 'query' ? query(db, job) : describe(db)
+  authorizer.runOwn('ROLLBACK')
+  return result
+}
+
+function query(db: DatabaseSync, job: Job): QueryResult {
+  let rows: Rows | undefined
+  for (const statement of prepareScript(db, job)) {
+    if (rows !== undefined) throw new SqlProblem('A query is one statement; run several of them one after the other')
+    rows = readRows(statement, job.params)
+  }
+  if (rows === undefined) throw new SqlProblem('The SQL has no statement')
+  return { ...rows, row_count: rows.rows.length }
+}
+
+/** Prepares the statements of a job, each when the one before it has run. */
+function prepareScript(db: DatabaseSync, { sql }: Job): Iterable<StatementSync> {
+  if (Buffer.byteLength(sql) > MAX_SQL_BYTES) throw new SqlProblem('SQL may have at most 1 MB')
+  // SQLite would take it for the end.
+  if (sql.includes('\0')) throw new SqlProblem('SQL cannot contain the character NUL')
+  return prepareEach(db, sql.toWellFormed())
+}
+
+function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
+  authorizer.runOwn('BEGIN IMMEDIATE')
+  const counters = db.prepare('SELECT changes() AS direct, last_insert_rowid() AS rowid')
+  counters.setReadBigInts(true)
+  let [number, affected] = [0, 0n]
+  let rows: Rows | undefined
+  for (const statement of prepareScript(db, job)) {
+    number++
+    if (number > 1 && job.params.length > 0) throw new SqlProblem('With params, the SQL has to be a single statement')
+    // Foreign keys of one that changes rows are checked when it ends.
+    const isChanging = authorizer.takeIsChanging()
+    const read = readRows(statement, job.params, { isReadToEnd: isChanging })
+    if (read.columns.length > 0) rows = read
+    if (isChanging) affected += count(counters).direct
+  }
+  if (number === 0) throw new SqlProblem('The SQL has no statement')
+  const { rowid } = count(counters)
+  authorizer.runOwn('COMMIT')
+  return { rows_affected: Number(affected), ...(rowid !== 0n && { last_insert_rowid: toInteger(rowid) }), ...rows }
+}
+
+function count(counters: StatementSync): { direct: bigint; rowid: bigint } {
+  const { direct, rowid } = counters.get() ?? {}
+  return { direct: typeof direct === 'bigint' ? direct : 0n, rowid: typeof rowid === 'bigint' ? rowid : 0n }
+}

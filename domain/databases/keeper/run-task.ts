@@ -1,0 +1,120 @@
+import type { Copies, Copy } from './copies.ts'
+import type { Done, Job, JobLimits, Reply } from './job.ts'
+import type { ExecuteResult, Failure, FailureKind, PageSource, Store } from './keeper.ts'
+import type { DatabaseProcess, Ended, ProcessPool } from './processes.ts'
+import { readChanges } from './wal.ts'
+
+/** Call of the keeper. `store` is that of an execute. */
+export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; store?: Store }
+
+/** Times that a script is run when others store changes meanwhile. */
+const MAX_TRIES = 10
+/** Time for a process to start, and to stop by itself at its time limit. */
+const GRACE_MS = 3000
+/** Time to move 50 MiB from one file to another. */
+const KEEP_MS = 30_000
+
+const UNCHANGED = { numbers: [], bytes: new Uint8Array() }
+const MESSAGES = {
+  late: 'The SQL took too long and was stopped. Nothing was changed',
+  out_of_memory: 'The SQL needed too much memory and was stopped. Nothing was changed',
+  too_much_written: 'The SQL writes too much in one call and was stopped. Nothing was changed',
+  damaged: 'The database is damaged',
+  busy: 'Too many databases are in use; try again later',
+  conflict: 'Others change the database all the time; try again later',
+  gone: 'The database was deleted',
+}
+
+export function failureOf(outcome: Exclude<FailureKind, 'sql_error'>, message = MESSAGES[outcome]): Failure {
+  return { outcome, message }
+}
+
+/** Runs a call whose turn has come: the database is nobody else's meanwhile. */
+export async function runTask(
+  { copies, processes }: { copies: Copies; processes: ProcessPool },
+  task: Task,
+  limits: JobLimits,
+  signal: AbortSignal,
+): Promise<Done | Failure> {
+  const { id } = task.source
+  let timesDamaged = 0
+  try {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      signal.throwIfAborted()
+      const copy = await copies.use(task.source)
+      if (copy === undefined) return failureOf('gone')
+      const ran = await runOnCopy(copies, processes, copy, task, limits, signal)
+      if (ran.outcome === 'damaged') {
+        await copies.discard(id)
+        // The file may be at fault. It is read from the record once more.
+        if (++timesDamaged > 1) return failureOf('damaged', `${MESSAGES.damaged} (${ran.message})`)
+      } else if (ran.outcome !== 'conflict') return ran
+    }
+    return failureOf('conflict')
+  } finally {
+    await copies.release(id)
+  }
+}
+
+async function runOnCopy(
+  copies: Copies,
+  processes: ProcessPool,
+  copy: Copy,
+  { source: { id }, store, ...job }: Task,
+  limits: JobLimits,
+  signal: AbortSignal,
+): Promise<Done | Failure> {
+  const process = processes.take()
+  try {
+    const reply = await process.call({ ...job, path: copy.path, limits }, limits.timeMs + GRACE_MS, signal)
+    if (reply.outcome !== 'done' || store === undefined) return toResult(reply)
+    return await storeChanges(copies, process, copy, { id, store, done: reply })
+  } catch (error) {
+    // It may have changes that were not stored. Closing the database would keep them in the file.
+    await process.kill()
+    throw error
+  } finally {
+    if (!process.isAlive()) await copies.rollBack(id)
+    processes.giveBack(process)
+  }
+}
+
+async function storeChanges(
+  copies: Copies,
+  process: DatabaseProcess,
+  copy: Copy,
+  { id, store, done }: { id: string; store: Store; done: Done },
+): Promise<Done | Failure> {
+  const changes = await readChanges(`${copy.path}-wal`)
+  const { version, pageCount } = copy
+  // The job was an execute.
+  const stored = await store({ version, pageCount, ...(changes ?? UNCHANGED) }, done.result as ExecuteResult)
+  if (stored !== 'stored') {
+    await process.kill()
+    if (stored === 'gone') await copies.discard(id)
+    return failureOf(stored)
+  }
+  // From here on the call has succeeded, and without its changes in the file there is just no copy.
+  const kept = await process.call({ do: 'keep' }, KEEP_MS).catch(() => undefined)
+  if (kept?.outcome !== 'kept') await copies.discard(id)
+  else if (changes !== undefined) {
+    copies.advance(id, { path: copy.path, version: version + 1, pageCount: changes.pageCount })
+  }
+  return done
+}
+
+function toResult(reply: Reply | Ended): Done | Failure {
+  switch (reply.outcome) {
+    case 'done':
+    case 'sql_error':
+    case 'damaged':
+      return reply
+    case 'late':
+    case 'out_of_memory':
+      return failureOf(reply.outcome)
+    case 'too_much_written':
+      return { outcome: 'sql_error', message: MESSAGES.too_much_written }
+    case 'kept':
+      throw new Error('A database process has kept what it was to run.')
+  }
+}
