@@ -23,7 +23,7 @@ import { boundImages } from './result-images.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
-const MAX_RESULT_BYTES = 512 * 1024
+const MAX_RESULT_BYTES = 2 * 1024 * 1024
 /** Length limit of an error's text, which may repeat what the model has sent. */
 const MAX_ERROR_LENGTH = 4096
 /** Time for which a tool that ignores its aborted signal is still waited for. */
