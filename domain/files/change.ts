@@ -1,7 +1,8 @@
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, invalid, notFound, tooMany } from '../errors.ts'
+import { conflict, DomainError, invalid, notFound } from '../errors.ts'
 import { createSessionLines, type SessionLines } from '../events/session-lines.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
+import { waitForLocks } from '../wait-for-locks.ts'
 import type { Changed, FileChange, Repeated, Write } from './file-change.ts'
 import type { ChangeCall } from './file-store.ts'
 
@@ -41,29 +42,16 @@ const MAX_IN_LINE = 256
 
 export const createFileLines = (): SessionLines => createSessionLines(MAX_IN_LINE)
 
-/** Times that a change waits for a second for somebody else's. */
-const MAX_WAITS = 20
-
 /**
  * Waits until nobody else changes files of the session. Those of this process wait without a connection to Postgres.
  * Throws `too_many` when that takes too long.
  */
 const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): Promise<Answer> =>
   deps.fileLines(call.sessionId, async () => {
-    for (let waits = 0; waits < MAX_WAITS; waits++) {
-      signal?.throwIfAborted()
-      try {
-        // change_session_files returns this.
-        return (await deps.fileStore.change(call)) as Answer
-      } catch (error) {
-        if (!isLocked(error)) throw error
-      }
-    }
-    throw tooMany('The files of the session are being changed by others; try again', 2)
+    // change_session_files returns this.
+    const change = async () => (await deps.fileStore.change(call)) as Answer
+    return waitForLocks(change, 'The files of the session are', signal)
   })
-
-/** Whether Postgres has waited for a lock for as long as it may. */
-const isLocked = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === '55P03'
 
 /** Like `changeFiles`, for a user's change, which no attempt repeats. */
 export async function changeFilesNow(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed> {

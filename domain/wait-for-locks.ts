@@ -1,0 +1,24 @@
+import { tooMany } from './errors.ts'
+
+/** Times that a change waits for a second for somebody else's. */
+const MAX_WAITS = 20
+
+/**
+ * Makes a change of a session's data, again and again while others hold its locks: SQL functions wait for a second, so
+ * that nobody waits long for what they have locked themselves. `what` names the data. Throws `too_many` when that takes
+ * too long.
+ */
+export async function waitForLocks<T>(change: () => Promise<T>, what: string, signal?: AbortSignal): Promise<T> {
+  for (let waits = 0; waits < MAX_WAITS; waits++) {
+    signal?.throwIfAborted()
+    try {
+      return await change()
+    } catch (error) {
+      if (!isLocked(error)) throw error
+    }
+  }
+  throw tooMany(`${what} being changed by others; try again`, 2)
+}
+
+/** Whether Postgres has waited for a lock for as long as it may. */
+const isLocked = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === '55P03'
