@@ -3,11 +3,13 @@ import type { Socket } from 'node:net'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import type { DatabaseStore } from '../domain/databases/database-store.ts'
 import type { FileStore } from '../domain/files/file-store.ts'
 import type { ImageChunks } from '../domain/images/chunk-store.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
+import { createDatabaseStore } from './database-store.ts'
 import { createFileStore } from './file-store.ts'
 import { createImageChunks } from './image-chunks.ts'
 import { reportLostConnections } from './unavailable.ts'
@@ -18,7 +20,13 @@ const STATEMENT_TIMEOUT_MS = 30_000
 const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
 const MAX_NAMED_STATEMENTS = 200
 
-export type Postgres = { db: PrismaClient; imageChunks: ImageChunks; fileStore: FileStore; close(): Promise<void> }
+export type Postgres = {
+  db: PrismaClient
+  imageChunks: ImageChunks
+  fileStore: FileStore
+  databaseStore: DatabaseStore
+  close(): Promise<void>
+}
 
 /**
  * Connects to Postgres. The pool is created here because Prisma leaves the connections of its own open for some seconds
@@ -51,7 +59,13 @@ export function connectPostgres(
     await db.$disconnect()
     await pool.end()
   }
-  return { db, imageChunks: createImageChunks(pool), fileStore: createFileStore(pool), close }
+  return {
+    db,
+    imageChunks: createImageChunks(pool),
+    fileStore: createFileStore(pool),
+    databaseStore: createDatabaseStore(pool),
+    close,
+  }
 }
 
 /**
