@@ -18,6 +18,7 @@ import type { SseStreams } from './http/sse.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { authRoutes } from './routes/auth.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
+import { databaseRoutes } from './routes/databases.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { fileRoutes } from './routes/files.ts'
@@ -73,6 +74,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   imageRoutes(handle, deps)
   fileRoutes(handle, deps)
   storageRoutes(handle, deps)
+  databaseRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix)

@@ -1,6 +1,7 @@
 import { agentEndpoints } from './agents.ts'
 import { authEndpoints } from './auth.ts'
 import { capabilityEndpoints } from './capabilities.ts'
+import { databaseEndpoints } from './databases.ts'
 import { durableEndpoints } from './durable.ts'
 import type { Endpoint } from './endpoint.ts'
 import { eventEndpoints } from './events.ts'
@@ -36,6 +37,7 @@ export const endpoints: Endpoint[] = [
   imageEndpoints,
   fileEndpoints,
   storageEndpoints,
+  databaseEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

@@ -9,6 +9,8 @@ import type { Capability } from './capabilities/capability.ts'
 import type { BashProcesses } from './capabilities/virtual-bash/processes.ts'
 import type { WebPageThreads } from './capabilities/web-page/threads.ts'
 import type { ImageCache } from './conversation/image-cache.ts'
+import type { DatabaseStore } from './databases/database-store.ts'
+import type { Keeper } from './databases/keeper/keeper.ts'
 import type { TemporalHealthReader } from './durable/health.ts'
 import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
@@ -47,6 +49,9 @@ export type Deps = {
   fileLines: SessionLines
   /** Slots of the process for reading whole files for tools. */
   fileReads: Slots
+  databaseStore: DatabaseStore
+  /** Runs the SQL of databases of sessions. */
+  databaseKeeper: Keeper
   /** Bytes of uploaded images. */
   imageChunks: ImageChunks
   /** Images as models were lately given them. */

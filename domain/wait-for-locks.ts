@@ -1,5 +1,8 @@
 import { tooMany } from './errors.ts'
 
+/** Postgres's code of lock_not_available. */
+const LOCKED = '55P03'
+
 /** Times that a change waits for a second for somebody else's. */
 const MAX_WAITS = 20
 
@@ -20,5 +23,6 @@ export async function waitForLocks<T>(change: () => Promise<T>, what: string, si
   throw tooMany(`${what} being changed by others; try again`, 2)
 }
 
-/** Whether Postgres has waited for a lock for as long as it may. */
-const isLocked = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === '55P03'
+/** Whether Postgres has waited for a lock for as long as it may. Of Prisma's errors only the message has the code. */
+const isLocked = (error: unknown): boolean =>
+  error instanceof Error && (('code' in error && error.code === LOCKED) || error.message.includes(LOCKED))

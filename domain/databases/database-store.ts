@@ -1,5 +1,5 @@
 import type { CallWriter, SessionScope } from '../session-scope.ts'
-import type { PageBatch } from './keeper/keeper.ts'
+import type { PageBatch, State } from './keeper/keeper.ts'
 
 /** Databases of sessions in Postgres, read and written by the driver itself. platform/database-store.ts implements it. */
 export type DatabaseStore = {
@@ -9,23 +9,20 @@ export type DatabaseStore = {
   delete(session: SessionScope, name: string): Promise<unknown>
   /** Calls store_session_database. Returns its answer. */
   store(call: StoreCall): Promise<unknown>
-  /** Returns the state of a database; undefined when it is gone. */
-  readState(place: DatabasePlace): Promise<DatabaseState | undefined>
   /**
-   * Reads the pages that changed after version `since`, by number, in batches of 1 MiB, all of them as they are in state
-   * `version`. Throws `StateChanged` before the first batch when the database has another version, or is gone. Holds a
-   * connection until the end.
+   * Reads the state of a database, and the pages that changed after version `since`, by number, in batches of 1 MiB. All
+   * of them are of that state. Undefined when the database is gone. More than a batch is read while it is taken, on a
+   * connection of its own: take all of it, or break off.
    */
-  readPages(place: DatabasePlace, version: number, since: number): AsyncIterable<PageBatch>
+  read(place: DatabasePlace, since: number): Promise<State | undefined>
 }
 
 export type DatabasePlace = { organizationId: string; sessionId: string; databaseId: string }
-export type DatabaseState = { version: number; pageCount: number }
 
 export type StoreCall = PageBatch & {
   organizationId: string
   sessionId: string
-  writer: CallWriter
+  writer: CallWriter | undefined
   databaseId: string
   /** State on which the script was run. */
   version: number
@@ -35,9 +32,4 @@ export type StoreCall = PageBatch & {
   pageCount: number
   /** JSON. */
   effect: string
-}
-
-/** Error of a reader: somebody has written between its look at the state and its reading of the pages. */
-export class StateChanged extends Error {
-  override name = 'StateChanged'
 }

@@ -41,11 +41,12 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   })
   const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
-  // The stored answers contain the session's messages, and names of its files.
+  // The stored answers contain the session's messages, and names of its files and databases.
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (
       SELECT id FROM turns WHERE session_id = ${session.id}::uuid
-      UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid)`
+      UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid)`
   await session.db.session.delete({ where: { id: session.id } })
   return deleted
 }

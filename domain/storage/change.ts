@@ -1,9 +1,9 @@
 import { storableText } from '../../lib/postgres-text.ts'
-import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { DomainError, invalid, tooMany } from '../errors.ts'
+import { DomainError, invalid } from '../errors.ts'
 import { placeOf } from '../secrets.ts'
 import { type CallScope, WriterLost } from '../session-scope.ts'
+import { waitForLocks } from '../wait-for-locks.ts'
 import { SESSION_SECRETS } from './secret-column.ts'
 import type { StorageKind } from './session-storage.ts'
 
@@ -68,29 +68,18 @@ const PROBLEMS = {
     'first, or store smaller ones',
 }
 
-/** Times that a change waits for a second for somebody else's. */
-const MAX_WAITS = 20
-
-async function changeInTurn(deps: Deps, { organizationId, sessionId, writer, signal }: CallScope, wanted: Change) {
+const changeInTurn = (deps: Deps, { organizationId, sessionId, writer, signal }: CallScope, wanted: Change) => {
   const { maxCount, maxTotalBytes } = deps.quotas.storage
   const { turnId, step, fence } = writer
-  for (let waits = 0; waits < MAX_WAITS; waits++) {
-    signal.throwIfAborted()
-    try {
-      const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
-        SELECT change_session_storage(
-          ${organizationId}::uuid, ${sessionId}::uuid, ${turnId}::uuid, ${step}, ${fence}::bigint,
-          ${`${wanted.do}_${wanted.kind}`}, ${wanted.name}, ${wanted.text ?? null}, ${wanted.secret ?? null}::bytea,
-          ${maxCount}::integer, ${maxTotalBytes}::bigint
-        ) AS answer`
-      if (row !== undefined) return row.answer
-    } catch (error) {
-      if (!isLocked(error)) throw error
-    }
+  const once = async (): Promise<Answer> => {
+    const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
+      SELECT change_session_storage(
+        ${organizationId}::uuid, ${sessionId}::uuid, ${turnId}::uuid, ${step}, ${fence}::bigint,
+        ${`${wanted.do}_${wanted.kind}`}, ${wanted.name}, ${wanted.text ?? null}, ${wanted.secret ?? null}::bytea,
+        ${maxCount}::integer, ${maxTotalBytes}::bigint
+      ) AS answer`
+    if (row === undefined) throw new Error('A function returns a row.')
+    return row.answer
   }
-  throw tooMany('The values and secrets of the session are being changed by others; try again', 2)
+  return waitForLocks(once, 'The values and secrets of the session are', signal)
 }
-
-/** Whether Postgres has waited for a lock for as long as it may. */
-const isLocked = (error: unknown): boolean =>
-  error instanceof Prisma.PrismaClientKnownRequestError && error.message.includes('55P03')

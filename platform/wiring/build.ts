@@ -6,6 +6,7 @@ import { createBashProcesses } from '../../domain/capabilities/virtual-bash/proc
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import { createImageLoads } from '../../domain/conversation/load-image.ts'
+import { createKeeper } from '../../domain/databases/keeper/create-keeper.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
@@ -44,7 +45,7 @@ export async function buildPlatform(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
   await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
-  const { db, imageChunks, fileStore, close: closePostgres } = connectPostgres(config, log)
+  const { db, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(config, log)
   const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
     await closePostgres()
     throw error
@@ -59,6 +60,7 @@ export async function buildPlatform(
     greps: createGrepThreads(),
   }
   const { models, close: closeModels } = createModels(config)
+  const databaseKeeper = createKeeper()
   const deps: Deps = {
     log,
     db,
@@ -77,6 +79,8 @@ export async function buildPlatform(
     fileStore,
     fileLines: createFileLines(),
     fileReads: createFileReads(),
+    databaseStore,
+    databaseKeeper,
     grepSlots: createGrepSlots(),
     unavailability,
     ...settingsOf(config),
@@ -92,6 +96,7 @@ export async function buildPlatform(
         temporal.close(),
         closePostgres(),
         closeModels(),
+        databaseKeeper.close(),
         ...Object.values(threads).map((pool) => pool.close()),
       ])
     },

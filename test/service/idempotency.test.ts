@@ -39,6 +39,7 @@ const countAll = async () => [
   await db().llmModel.count(),
   await db().image.count(),
   await db().sessionFile.count(),
+  await db().sessionDatabase.count(),
 ]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
@@ -83,6 +84,7 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
       return [`${files}/_/copy`, { src_path: '/a', dst_path: '/b' }]
     },
   ],
+  ['a database', async () => [`/v1/sessions/${await createSession(service.url)}/databases`, { name: 'notes' }]],
   ['an image', async () => ['/v1/images', formOf(PIXEL)]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],

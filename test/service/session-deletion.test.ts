@@ -25,10 +25,12 @@ afterAll(() => service.stop())
 const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/sessions${path}`, body)
 const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
 /** Calls that keep a value and a secret. */
-const storing = ['kv_store', 'secret_store'].map((name) => ({
-  name,
-  arguments: { operation: 'set', [name === 'kv_store' ? 'key' : 'name']: 'a', value: 'b' },
-}))
+/** Calls that keep something in the session. */
+const storing = [
+  { name: 'kv_store', arguments: { operation: 'set', key: 'a', value: 'b' } },
+  { name: 'secret_store', arguments: { operation: 'set', name: 'a', value: 'b' } },
+  { name: 'sql_execute', arguments: { database: 'notes', sql: 'CREATE TABLE notes (text)' } },
+]
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
 /** Counts a session's rows in the record by table. All counts are zero once it is gone. */
@@ -74,13 +76,6 @@ const insertEvents = (sessionId: string, count: number) => service.platform.deps
   SELECT ${sessionId}::uuid, n, 'output.message.delta', now(), ${newUuid()}::uuid, 'reason:1', '{}'
   FROM generate_series(1, ${count}::int) n`
 
-/** Inserts what tools keep for the session. */
-const insertData = (id: string) => service.platform.deps.db.$executeRaw`
-  WITH session AS (SELECT ${toUuid(id)}::uuid AS id, ${newUuid()}::uuid AS of, now() AS now),
-    a AS (INSERT INTO session_databases SELECT of, id, 'notes', 1, 1, now, now FROM session),
-    b AS (INSERT INTO session_database_pages SELECT id, of, 1, 1, '' FROM session)
-  INSERT INTO call_secrets SELECT id, of, 'act:1:call', 'result', '' FROM session`
-
 /** Signal that never aborts. */
 const ALWAYS = new AbortController().signal
 
@@ -107,18 +102,27 @@ const untilWorkflowEnds = (turnId: string) =>
 describe('deleting a session', () => {
   it('leaves only the usage of its agent', async () => {
     const id = await createScriptedSession(service.url, [{ tool_calls: storing }, { text: 'Hi' }], {
-      capabilities: [{ ref: 'session_storage' }],
+      capabilities: [{ ref: 'session_storage' }, { ref: 'session_sql_database' }],
     })
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
-    await insertData(id)
     await expectOneOfEach(id)
     const { agent_id, usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
     await untilGone(id)
-    for (const path of ['', '/messages', '/events', '/sse', '/turns', '/fs', '/fs/a.txt']) {
+    for (const path of [
+      '',
+      '/messages',
+      '/events',
+      '/sse',
+      '/turns',
+      '/fs',
+      '/fs/a.txt',
+      '/databases',
+      '/databases/notes',
+    ]) {
       expectError(await ask('GET', `/${id}${path}`), 404, 'Session not found')
     }
     expectError(await ask('DELETE', `/${id}`), 404, 'Session not found')

@@ -27,6 +27,8 @@ export type Ids = {
   waitingTurn: string
   toolCall: string
   deletedSession: string
+  /** Name of a database of the session, in which a table has the mark. */
+  database: string
   apiKey: string
   /** LLM provider, and a model of it. */
   llmProvider: string
@@ -59,6 +61,7 @@ export const unknownIds = (): Ids => ({
   waitingTurn: toId('turn', newUuid()),
   toolCall: `call-${newUuid()}`,
   deletedSession: toId('session', newUuid()),
+  database: `notes_${newUuid().replaceAll('-', '')}`,
   apiKey: newUuid(),
   llmProvider: toId('provider', newUuid()),
   llmModel: toId('model', newUuid()),
@@ -72,13 +75,13 @@ type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Pro
 /** Creates a user who owns an organization with one resource of each kind. */
 export async function createOwner(url: string): Promise<Owner> {
   const user = await registerUser(url)
-  const { mark, toolCall, idempotencyKey } = unknownIds()
+  const { mark, toolCall, database, idempotencyKey } = unknownIds()
   const { id: organization, headers } = await addOwnOrganization(url, user, `Own ${mark}`)
   const ask: Ask = async (method, path, body, more) =>
     expectDone(await call(url, method, path, body, { ...headers, ...more }))
   const scripts = await modelId(url, 'llmsim-script', headers)
   const [chosenAgent, importedAgent] = [await addAgent(ask, scripts, mark), await addAgent(ask, scripts, mark)]
-  const finished = await addFinished(ask, scripts, mark, idempotencyKey)
+  const finished = await addFinished(ask, scripts, { mark, database, idempotencyKey })
   const waiting = await addWaiting(ask, scripts, mark, toolCall)
   const { id: deletedSession } = await ask('POST', '/v1/sessions', { title: mark })
   await ask('DELETE', `/v1/sessions/${deletedSession}`)
@@ -90,7 +93,7 @@ export async function createOwner(url: string): Promise<Owner> {
     ids: {
       ...models,
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
-      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image },
+      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database },
     },
     headers,
     token: user.headers,
@@ -121,14 +124,14 @@ async function addModel(ask: Ask, mark: string) {
   return { llmProvider, llmModel }
 }
 
-async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyKey: string) {
-  const set = { operation: 'set', value: mark }
-  const tool_calls = [
-    { name: 'kv_store', arguments: { ...set, key: mark } },
-    { name: 'secret_store', arguments: { ...set, name: mark } },
-  ]
-  const capabilities = [{ ref: 'session_storage' }]
-  const agent = await addAgent(ask, scripts, mark, [{ tool_calls }, { text: mark }], { capabilities })
+async function addFinished(
+  ask: Ask,
+  scripts: string,
+  { mark, database, idempotencyKey }: Pick<Ids, 'mark' | 'database' | 'idempotencyKey'>,
+) {
+  const capabilities = [{ ref: 'session_sql_database' }, { ref: 'session_storage' }]
+  const steps = [{ tool_calls: toolCallsOf(mark, database) }, { text: mark }]
+  const agent = await addAgent(ask, scripts, mark, steps, { capabilities })
   const once = { 'Idempotency-Key': idempotencyKey }
   const { id: session } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark, tags: [mark] }, once)
   const turn = await post(ask, session, mark, 'completed')
@@ -137,6 +140,13 @@ async function addFinished(ask: Ask, scripts: string, mark: string, idempotencyK
   const { data } = await ask('GET', `/v1/sessions/${session}/events`)
   return { agent, session, turn, event: data[2].id }
 }
+
+/** Calls with which an agent keeps something in its session. */
+const toolCallsOf = (mark: string, database: string) => [
+  { name: 'sql_execute', arguments: { database, sql: `CREATE TABLE "${mark}" (a)` } },
+  { name: 'kv_store', arguments: { operation: 'set', key: mark, value: mark } },
+  { name: 'secret_store', arguments: { operation: 'set', name: mark, value: mark } },
+]
 
 async function addWaiting(ask: Ask, scripts: string, mark: string, toolCall: string) {
   const tool_calls = callsOf('ask').map((one) => ({ ...one, id: toolCall }))

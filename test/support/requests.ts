@@ -175,6 +175,21 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/storage/keys': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/storage/secrets': (_, other) => [{ path: other }],
 
+  'GET /v1/sessions/{session_id}/databases': (_, other) => [{ path: other }],
+  'POST /v1/sessions/{session_id}/databases': (own, other) => [
+    { path: other, body: { name: 'taken' } },
+    {
+      path: own,
+      body: { name: other.database },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'GET /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
+  'DELETE /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
+  'GET /v1/sessions/{session_id}/databases/{name}/schema': (own, other) => databasesOf(own, other),
+
   'GET /v1/llm-providers': () => [list()],
   'POST /v1/llm-providers': (_, other) => [
     {
@@ -242,6 +257,8 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
 ]
 /** Members named with an organization or a user of somebody else's, or both. */
 const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other.user }, { ...other, user: own.user }]
+const databasesOf = (own: Ids, other: Ids): Request[] =>
+  [other, { ...own, database: other.database }, { ...other, database: own.database }].map((path) => ({ path }))
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
@@ -255,6 +272,7 @@ const NOWHERE = {
 const parametersOf = (ids: Ids): Record<string, string> => ({
   agent_id: ids.agent,
   session_id: ids.session,
+  name: ids.database,
   turn_id: ids.turn,
   org: ids.organization,
   key_id: ids.apiKey,

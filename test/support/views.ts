@@ -44,6 +44,11 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
     list({ session_id: session, path: encodeURI(FILE.slice(1)) }),
   'GET /v1/sessions/{session_id}/storage/keys': ofSessions,
   'GET /v1/sessions/{session_id}/storage/secrets': ofSessions,
+  'GET /v1/sessions/{session_id}/databases': ({ session }) => list({ session_id: session }),
+  'GET /v1/sessions/{session_id}/databases/{name}': ({ session, database }) =>
+    list({ session_id: session, name: database }),
+  'GET /v1/sessions/{session_id}/databases/{name}/schema': ({ session, database }) =>
+    list({ session_id: session, name: database }),
   'GET /v1/llm-providers': () => list(),
   'GET /v1/llm-providers/{provider_id}': ({ llmProvider }) => list({ provider_id: llmProvider }),
   'GET /v1/llm-providers/{provider_id}/models': ({ llmProvider }) => list({ provider_id: llmProvider }),
@@ -74,8 +79,8 @@ export const tables: Record<string, string> = {
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
   session_file_totals: 'numbers that follow from the files',
-  session_databases: 'no operation yet',
-  session_database_pages: 'no operation yet',
+  session_databases: 'GET /v1/sessions/{session_id}/databases',
+  session_database_pages: 'GET /v1/sessions/{session_id}/databases/{name}/schema',
   session_values: 'GET /v1/sessions/{session_id}/storage/keys',
   session_secrets: 'GET /v1/sessions/{session_id}/storage/secrets',
   call_secrets: 'what tools and models alone are given',

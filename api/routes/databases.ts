@@ -1,0 +1,25 @@
+import { databaseEndpoints } from '../../contract/databases.ts'
+import { createDatabase } from '../../domain/databases/create.ts'
+import { deleteDatabase } from '../../domain/databases/delete.ts'
+import { getDatabase, listDatabases } from '../../domain/databases/read.ts'
+import { getSchema } from '../../domain/databases/schema.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { type Handle, reply } from '../http/handle.ts'
+import { untilClosed } from '../http/until-closed.ts'
+
+export function databaseRoutes(handle: Handle, deps: Deps): void {
+  handle(databaseEndpoints.list, async ({ actor, params }) =>
+    reply(200, { data: await listDatabases(deps, actor, params.session_id) }),
+  )
+  handle(databaseEndpoints.create, async ({ actor, params, body, once }) =>
+    reply(201, await once((attempt) => createDatabase(deps, actor, { ...params, ...body }, attempt))),
+  )
+  handle(databaseEndpoints.get, async ({ actor, params }) => reply(200, await getDatabase(deps, actor, params)))
+  handle(databaseEndpoints.delete, async ({ actor, params }) => {
+    await deleteDatabase(deps, actor, params)
+    return reply(204, undefined)
+  })
+  handle(databaseEndpoints.schema, async ({ actor, params, ctx }) =>
+    reply(200, await getSchema(deps, actor, params, untilClosed(ctx))),
+  )
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { group } from './endpoint.ts'
+import { SessionId } from './ids.ts'
+
+/** Most databases of a session. */
+export const MAX_DATABASES = 10
+
+export const DatabaseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, {
+  error: 'must have 1 to 64 letters of A to Z, digits and underscores, and not begin with a digit',
+})
+
+export const Database = z
+  .object({
+    name: z.string(),
+    size_bytes: z.int().min(0),
+    page_count: z.int().min(0),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'DatabaseInfoResponse' })
+export type Database = z.infer<typeof Database>
+
+const CreateDatabaseRequest = z.object({ name: DatabaseName }).meta({ id: 'CreateDatabaseRequest' })
+
+const Column = z
+  .object({
+    name: z.string(),
+    type: z.string().meta({ description: 'As it was declared, empty when it was not.' }),
+    notnull: z.boolean(),
+    pk: z.boolean(),
+    default_value: z.string().nullable().meta({ description: 'The SQL of the default value.' }),
+  })
+  .meta({ id: 'DatabaseColumn' })
+
+const Table = z
+  .object({
+    name: z.string(),
+    columns: z.array(Column),
+    row_count: z.int().min(0).nullable().meta({ description: 'Null for a view, and when it cannot be counted.' }),
+  })
+  .meta({ id: 'DatabaseTable' })
+
+export const Schema = z
+  .object({
+    database: z.string(),
+    tables: z.array(Table),
+    truncated: z.boolean().optional().meta({ description: 'True when there are tables that were left out.' }),
+  })
+  .meta({ id: 'SchemaResponse' })
+export type Schema = z.infer<typeof Schema>
+
+const ofSession = z.object({ session_id: SessionId })
+const ofDatabase = z.object({ session_id: SessionId, name: DatabaseName })
+
+export const databaseEndpoints = group(
+  { tag: 'databases', path: '/v1/sessions/{session_id}/databases', access: 'member' },
+  {
+    list: {
+      method: 'GET',
+      summary: 'Lists databases, newest first',
+      params: ofSession,
+      responses: { 200: listOf(Database) },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Creates an empty database',
+      description: 'A session has at most 10. Those that an agent needs, it creates itself.',
+      params: ofSession,
+      body: CreateDatabaseRequest,
+      creates: true,
+      responses: { 201: Database },
+      errors: [422, 429],
+    },
+    get: { method: 'GET', at: '/{name}', summary: 'Gets a database', params: ofDatabase, responses: { 200: Database } },
+    delete: {
+      method: 'DELETE',
+      at: '/{name}',
+      summary: 'Deletes a database',
+      params: ofDatabase,
+      responses: { 204: null },
+      errors: [429],
+    },
+    schema: {
+      method: 'GET',
+      at: '/{name}/schema',
+      summary: 'Describes the tables and views of a database',
+      description:
+        'By name, with their columns and their number of rows. 422 when the database is damaged, or when counting its rows takes more than 30 seconds.',
+      params: ofDatabase,
+      responses: { 200: Schema },
+      errors: [422, 429],
+    },
+  },
+)

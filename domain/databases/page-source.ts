@@ -1,0 +1,23 @@
+import type { Deps } from '../deps.ts'
+import type { DatabasePlace } from './database-store.ts'
+import type { PageBatch, PageSource, State } from './keeper/keeper.ts'
+
+/** State of a database as it was just read. Version 0 for one that is yet to be made. */
+type Known = Pick<State, 'version' | 'pageCount'>
+
+/** Returns the source of a database's pages. A copy that has the state which is known needs nothing more. */
+export function pageSource({ databaseStore }: Deps, place: DatabasePlace, { version, pageCount }: Known): PageSource {
+  let lately: State | undefined = { version, pageCount, pages: NO_PAGES }
+  return {
+    id: place.databaseId,
+    read: async (since) => {
+      const state = lately?.version === since ? lately : databaseStore.read(place, since)
+      // It may have changed the next time.
+      lately = undefined
+      return state
+    },
+  }
+}
+
+const NO_PAGES: AsyncIterable<PageBatch> = { [Symbol.asyncIterator]: () => noPages() }
+async function* noPages(): AsyncGenerator<PageBatch> {}
