@@ -1,4 +1,5 @@
 import type { ContentPart } from '../../contract/messages.ts'
+import type { SessionDatabases } from '../databases/session-databases.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
 import type { SessionStorage } from '../storage/session-storage.ts'
@@ -14,6 +15,7 @@ export type ToolContext = {
   bash: BashProcesses
   files: SessionFiles
   storage: SessionStorage
+  databases: SessionDatabases
   organizationId: string
   sessionId: string
   turnId: string

@@ -21,6 +21,7 @@ describe('capabilities', () => {
       'noop',
       'sample_data',
       'session_file_system',
+      'session_sql_database',
       'session_storage',
       'stateless_todo_list',
       'test_math',
@@ -28,7 +29,7 @@ describe('capabilities', () => {
       'virtual_bash',
       'web_fetch',
     ])
-    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule', 'session_sql_database', 'skills'])
+    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule', 'skills'])
   })
 
   it('have tools in the form in which an agent may define them', async () => {

@@ -3,15 +3,6 @@ import type { Capability } from '../capability.ts'
 const comingSoon = (fields: Omit<Capability, 'status' | 'tools' | 'dependencies' | 'features'> & Partial<Capability>) =>
   ({ dependencies: [], features: [], ...fields, status: 'coming_soon', tools: [] }) satisfies Capability
 
-export const sessionSqlDatabase = comingSoon({
-  id: 'session_sql_database',
-  name: 'SQL database',
-  description: 'Gives each session SQLite databases.',
-  category: 'data',
-  icon: 'database',
-  features: ['sql_database'],
-})
-
 export const sessionSchedule = comingSoon({
   id: 'session_schedule',
   name: 'Schedules',

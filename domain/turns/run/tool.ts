@@ -8,6 +8,7 @@ import { type CallSecret, secretsOf } from '../../call-secrets/places.ts'
 import { readArguments } from '../../call-secrets/reveal.ts'
 import { withSecrets } from '../../call-secrets/seal.ts'
 import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
+import { openSessionDatabases } from '../../databases/open-session-databases.ts'
 import type { Deps } from '../../deps.ts'
 import { DomainError } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
@@ -120,12 +121,13 @@ async function resultOf(
   const writer = { turnId: turn.turnId, step: callStep(iteration, call.id), fence }
   return withTimeLimit(tool, signal, async (limited) => {
     const scope = { ...turn, writer, signal: limited }
-    const [files, storage] = [openSessionFiles(deps, scope), openSessionStorage(deps, scope)]
+    const data = {
+      files: openSessionFiles(deps, scope),
+      storage: openSessionStorage(deps, scope),
+      databases: openSessionDatabases(deps, scope),
+    }
     try {
-      return toResult(
-        tool,
-        await tool.run({ ...call.arguments, ...hidden }, { ...run, files, storage, signal: limited }),
-      )
+      return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, signal: limited }))
     } catch (error) {
       limited.throwIfAborted()
       if (error instanceof WriterLost) throw new RightLost(error.outcome)

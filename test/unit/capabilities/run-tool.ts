@@ -4,6 +4,7 @@ import { builtinCapabilities } from '../../../domain/capabilities/builtin/regist
 import type { ToolContext } from '../../../domain/capabilities/capability.ts'
 import { createBashProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
+import type { SessionDatabases } from '../../../domain/databases/session-databases.ts'
 import type { SessionFiles } from '../../../domain/files/session-files.ts'
 import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
 
@@ -30,6 +31,8 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     bash: createBashProcesses(),
     files,
     storage,
+    // What the tools of databases do is tested with a session.
+    databases: {} as SessionDatabases,
     ...ids,
     mayHaveRun,
     config: undefined,

@@ -1,0 +1,13 @@
+import type { Description, ExecuteResult, QueryResult, Statement } from './keeper/keeper.ts'
+
+/** A session's databases as a tool call reads and writes them. Names are valid. Throws DomainErrors. */
+export type SessionDatabases = {
+  /** Runs a statement that only reads. */
+  query(name: string, statement: Statement): Promise<QueryResult>
+  describe(name: string): Promise<Description>
+  /**
+   * Runs a script as one transaction, once for the call: in a further attempt, `mayHaveRun`, it answers what it answered
+   * before. Makes a missing database.
+   */
+  execute(name: string, script: Statement, options: { mayHaveRun: boolean }): Promise<ExecuteResult>
+}
