@@ -20,6 +20,9 @@ export type Copies = {
   forget(id: string): Promise<void>
 }
 
+/** Most copies, which may all be small. */
+const MAX_COPIES = 1000
+
 /** Least recently used copies are removed when there are more than `maxBytes` of them. */
 export function createCopies(folder: string, maxBytes: number): Copies {
   /** The one that was used last is the last one. */
@@ -36,7 +39,7 @@ export function createCopies(folder: string, maxBytes: number): Copies {
   const makeRoom = async () => {
     let bytes = [...copies.values()].reduce((sum, { pageCount }) => sum + pageCount * PAGE_BYTES, 0)
     for (const [id, { pageCount }] of copies) {
-      if (bytes <= maxBytes) return
+      if (bytes <= maxBytes && copies.size <= MAX_COPIES) return
       if (inUse.has(id)) continue
       bytes -= pageCount * PAGE_BYTES
       await discard(id)

@@ -20,8 +20,9 @@ export type KeeperOptions = {
 
 /** Calls at once, on however many cores: each can take 400 MB of memory. */
 const MAX_PROCESSES = 4
-/** Time that a call may wait for the database, and for a process. */
-const WAIT_MS = 20_000
+/** Time that a call may wait for the database, and then for a process. */
+const DATABASE_WAIT_MS = 15_000
+const PROCESS_WAIT_MS = 10_000
 
 const DEFAULTS = { timeMs: 30_000, memoryBytes: 400_000_000, warmMs: 60_000, diskBytes: 1024 ** 3 }
 
@@ -31,8 +32,8 @@ type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 export function createKeeper(options: KeeperOptions = {}): Keeper {
   const { timeMs, memoryBytes, warmMs, diskBytes } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
-  const lines = createLines(WAIT_MS)
-  const slots = createSlots(MAX_PROCESSES, WAIT_MS)
+  const lines = createLines(DATABASE_WAIT_MS)
+  const slots = createSlots(MAX_PROCESSES, PROCESS_WAIT_MS)
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   let workshop: Promise<Workshop> | undefined

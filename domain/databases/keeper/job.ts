@@ -15,7 +15,18 @@ export type JobLimits = { timeMs: number; memoryBytes: number }
 export type Keep = { do: 'keep' }
 
 export type Done = { outcome: 'done'; result: QueryResult | Description | ExecuteResult }
-export type Reply = Done | { outcome: 'sql_error' | 'damaged'; message: string } | { outcome: 'kept' }
+/** `failed`: neither the SQL nor the database is to blame. The database may be open. */
+export type Reply =
+  | Done
+  | { outcome: 'sql_error' | 'damaged'; message: string }
+  | { outcome: 'failed'; message: string }
+  | { outcome: 'kept' }
+
+/** `isSpent`: the process has taken so much memory that it should not get another job. */
+export type Answer = { reply: Reply; isSpent: boolean }
+
+/** First message of a process. */
+export const READY = 'ready'
 
 /** Most bytes of the WAL: a script may write a page more than once. */
 export const MAX_WAL_BYTES = 4 * 50 * 1024 * 1024

@@ -1,28 +1,35 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { END_SIGNALS, type EndReason, type Job, type Keep, type Reply } from './job.ts'
+import { type Answer, END_SIGNALS, type EndReason, type Job, type Keep, READY, type Reply } from './job.ts'
 
 /** The process was ended, and the database in its file is as it was before the call. */
 export type Ended = { outcome: EndReason }
 
 export type DatabaseProcess = {
+  /** Waits until the process can work. Throws when it cannot, or not in time. */
+  start(timeMs: number): Promise<void>
   /**
    * Runs a job. Kills the process when it takes longer than `timeMs`, and when `signal` aborts: the call then rejects with
    * its reason. A process has one call at a time.
    */
   call(message: Job | Keep, timeMs: number, signal?: AbortSignal): Promise<Reply | Ended>
   isAlive(): boolean
+  /** False when it should not be used again. */
+  isFresh(): boolean
   /** Resolves when the process has ended, so that its files can be used. */
   kill(): Promise<void>
 }
 
 export type ProcessPool = {
-  /** Takes an idle process, or starts one. */
-  take(): DatabaseProcess
+  /** Takes an idle process, or starts one and waits until it can work. */
+  take(): Promise<DatabaseProcess>
   /** Gives back a process that has nothing open, or has ended. */
   giveBack(process: DatabaseProcess): void
   close(): Promise<void>
 }
+
+/** Time for a process to start on a machine that is busy. */
+const START_MS = 20_000
 
 /** Exit code of a process that could not allocate memory. */
 const ABORTED = 134
@@ -62,14 +69,22 @@ export function createProcessPool(folder: string, warmMs: number): ProcessPool {
     return undefined
   }
   return {
-    take: () => {
-      const process = takeIdle() ?? startProcess(folder)
+    take: async () => {
+      const warm = takeIdle()
+      if (warm !== undefined) return warm
+      const process = startProcess(folder)
       all.add(process)
-      return process
+      try {
+        await process.start(START_MS)
+        return process
+      } catch (error) {
+        await end(process)
+        throw error
+      }
     },
     giveBack: (process) => {
-      if (process.isAlive()) idle.set(process, setTimeout(() => end(process), warmMs).unref())
-      else all.delete(process)
+      if (process.isFresh()) idle.set(process, setTimeout(() => end(process), warmMs).unref())
+      else end(process)
     },
     close: async () => {
       await Promise.all([...all].map(end))
@@ -81,36 +96,48 @@ function startProcess(folder: string): DatabaseProcess {
   const child = fork(at('./program.ts'), [String(process.pid)], {
     ...{ env: {}, execArgv: execArgv(folder), serialization: 'advanced', stdio: 'ignore' },
   })
-  let ended: Reply | Ended | Error | undefined
+  let [isAlive, isSpent] = [true, false]
   const { promise: hasEnded, resolve: onEnded } = Promise.withResolvers<Ended | Error>()
   child.on('error', onEnded).on('exit', (code, signal) => onEnded(reasonOf(code, signal)))
-  hasEnded.then((reason) => {
-    ended = reason
+  hasEnded.then(() => {
+    isAlive = false
   })
   const kill = async () => {
     child.kill('SIGKILL')
     await hasEnded
   }
+  /** Resolves with the next message. */
+  const receive = async <Message>(timeMs: number, signal?: AbortSignal): Promise<Message | Ended> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Message | Ended>()
+    const timer = setTimeout(() => kill().then(() => resolve({ outcome: 'late' })), timeMs)
+    const stop = () => kill().then(() => reject(signal?.reason))
+    hasEnded.then((reason) => (reason instanceof Error ? reject(reason) : resolve(reason)))
+    signal?.addEventListener('abort', stop)
+    child.once('message', resolve)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+      child.off('message', resolve)
+    }
+  }
   return {
-    isAlive: () => ended === undefined,
+    isAlive: () => isAlive,
+    isFresh: () => isAlive && !isSpent,
     kill,
+    start: async (timeMs) => {
+      const first = await receive<typeof READY>(timeMs)
+      if (first !== READY) throw new Error(`A database process did not start: ${first.outcome}.`)
+    },
     call: async (message, timeMs, signal) => {
-      const { promise, resolve, reject } = Promise.withResolvers<Reply | Ended>()
-      const timer = setTimeout(() => kill().then(() => resolve({ outcome: 'late' })), timeMs)
-      const stop = () => kill().then(() => reject(signal?.reason))
-      signal?.addEventListener('abort', stop)
-      hasEnded.then((reason) => (reason instanceof Error ? reject(reason) : resolve(reason)))
-      child.once('message', resolve)
-      try {
-        signal?.throwIfAborted()
-        // What cannot be sent is for a process that has ended, and that is noticed.
-        child.send(message, () => {})
-        return await promise
-      } finally {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', stop)
-        child.off('message', resolve)
-      }
+      signal?.throwIfAborted()
+      // What cannot be sent is for a process that has ended, and that is noticed.
+      child.send(message, () => {})
+      const answer = await receive<Answer>(timeMs, signal)
+      if ('outcome' in answer) return answer
+      isSpent ||= answer.isSpent
+      return answer.reply
     },
   }
 }

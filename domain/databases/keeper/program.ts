@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { Job, Keep, Reply } from './job.ts'
+import { type Answer, type Job, type Keep, READY, type Reply } from './job.ts'
 import type { Open } from './open.ts'
 import { runJob } from './run-job.ts'
 import type { Watched } from './watchdog.ts'
@@ -15,14 +15,15 @@ const watchdog = new Worker(new URL('./watchdog.ts', import.meta.url), {
   workerData: { parentId: Number(process.argv[2]) },
   resourceLimits: { maxOldGenerationSizeMb: 16 },
 })
-const isReady = once(watchdog, 'message')
 const watch = (watched: Watched) => watchdog.postMessage(watched)
+
+/** Memory above which SQLite may not have given back what a job took. The process alone has less than 100 MB. */
+const SPENT_BYTES = 200_000_000
 
 /** Database of an execute that is done, until it is kept. */
 let open: Open | undefined
 
-async function handle(message: Job | Keep): Promise<Reply> {
-  await isReady
+function handle(message: Job | Keep): Reply {
   if (message.do === 'keep') {
     open?.authorizer.runOwn('PRAGMA wal_checkpoint(TRUNCATE)')
     open?.db.close()
@@ -43,4 +44,9 @@ setPriority(NICENESS)
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
 // Nothing may be closed here: that would keep changes which the record may not have.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-process.on('message', async (message: Job | Keep) => sendToParent?.(await handle(message)))
+process.on('message', (message: Job | Keep) => {
+  const reply = handle(message)
+  sendToParent?.({ reply, isSpent: process.memoryUsage.rss() > SPENT_BYTES } satisfies Answer)
+})
+await once(watchdog, 'message')
+sendToParent?.(READY)

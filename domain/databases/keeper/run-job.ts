@@ -9,7 +9,7 @@ import { prepareEach } from './statements.ts'
 
 /**
  * Runs a job, and closes the database. After an execute that is done, it is returned open, with its changes committed to
- * the WAL. Throws what is not the fault of the SQL.
+ * the WAL. It is also open when the job has failed, since nobody knows what closing it would do.
  */
 export function runJob(job: Job): { reply: Reply; open?: Open } {
   let open: Open | undefined
@@ -20,11 +20,11 @@ export function runJob(job: Job): { reply: Reply; open?: Open } {
     open.db.close()
     return { reply }
   } catch (error) {
-    const problem = problemOf(error, open?.authorizer.takeRefusal())
-    if (problem === undefined) throw error
-    if (open?.db.isTransaction) open.authorizer.runOwn('ROLLBACK')
-    open?.db.close()
-    return { reply: problem }
+    const reply = problemOf(error, open?.authorizer.takeRefusal(), job.do !== 'execute')
+    if (reply.outcome === 'failed' || open === undefined) return { reply, ...(open && { open }) }
+    if (open.db.isTransaction) open.authorizer.runOwn('ROLLBACK')
+    open.db.close()
+    return { reply }
   }
 }
 

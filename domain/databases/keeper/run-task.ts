@@ -8,17 +8,17 @@ import { readChanges } from './wal.ts'
 export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; store?: Store }
 
 /** Times that a script is run when others store changes meanwhile. */
-const MAX_TRIES = 10
-/** Time for a process to start, and to stop by itself at its time limit. */
+const MAX_TRIES = 5
+/** Time for a process to stop by itself at its time limit. */
 const GRACE_MS = 3000
 /** Time to move 50 MiB from one file to another. */
 const KEEP_MS = 30_000
 
 const UNCHANGED = { numbers: [], bytes: new Uint8Array() }
 const MESSAGES = {
-  late: 'The SQL took too long and was stopped. Nothing was changed',
-  out_of_memory: 'The SQL needed too much memory and was stopped. Nothing was changed',
-  too_much_written: 'The SQL writes too much in one call and was stopped. Nothing was changed',
+  late: 'The SQL took too long and was stopped',
+  out_of_memory: 'The SQL needed too much memory and was stopped',
+  too_much_written: 'The SQL writes too much in one call and was stopped',
   damaged: 'The database is damaged',
   busy: 'Too many databases are in use; try again later',
   conflict: 'Others change the database all the time; try again later',
@@ -41,9 +41,7 @@ export async function runTask(
   try {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       signal.throwIfAborted()
-      const copy = await copies.use(task.source)
-      if (copy === undefined) return failureOf('gone')
-      const ran = await runOnCopy(copies, processes, copy, task, limits, signal)
+      const ran = await runOnce(copies, processes, task, limits, signal)
       if (ran.outcome === 'damaged') {
         await copies.discard(id)
         // The file may be at fault. It is read from the record once more.
@@ -56,22 +54,26 @@ export async function runTask(
   }
 }
 
-async function runOnCopy(
+async function runOnce(
   copies: Copies,
   processes: ProcessPool,
-  copy: Copy,
-  { source: { id }, store, ...job }: Task,
+  { source, store, ...job }: Task,
   limits: JobLimits,
   signal: AbortSignal,
 ): Promise<Done | Failure> {
-  const process = processes.take()
+  const { id } = source
+  // Taken before the record is read: others may change it while a process starts.
+  const process = await processes.take()
   try {
+    const copy = await copies.use(source)
+    if (copy === undefined) return failureOf('gone')
     const reply = await process.call({ ...job, path: copy.path, limits }, limits.timeMs + GRACE_MS, signal)
-    if (reply.outcome !== 'done' || store === undefined) return toResult(reply)
+    if (reply.outcome !== 'done' || store === undefined) return toResult(reply, limits)
     return await storeChanges(copies, process, copy, { id, store, done: reply })
   } catch (error) {
-    // It may have changes that were not stored. Closing the database would keep them in the file.
+    // Closing the database would move changes that were not stored into its file.
     await process.kill()
+    await copies.discard(id)
     throw error
   } finally {
     if (!process.isAlive()) await copies.rollBack(id)
@@ -103,15 +105,18 @@ async function storeChanges(
   return done
 }
 
-function toResult(reply: Reply | Ended): Done | Failure {
+function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure {
   switch (reply.outcome) {
     case 'done':
     case 'sql_error':
     case 'damaged':
       return reply
     case 'late':
+      return failureOf('late', `The SQL took longer than ${timeMs / 1000} seconds and was stopped`)
     case 'out_of_memory':
-      return failureOf(reply.outcome)
+      return failureOf('out_of_memory')
+    case 'failed':
+      throw new Error(`A database process failed: ${reply.message}`)
     case 'too_much_written':
       return { outcome: 'sql_error', message: MESSAGES.too_much_written }
     case 'kept':

@@ -12,12 +12,16 @@ const READONLY = 8
 const FULL = 13
 const TOO_BIG = 18
 
-/** Says what went wrong. Undefined for what is not the fault of the SQL or of the database. */
-export function problemOf(error: unknown, refusal: string | undefined): Reply | undefined {
+/** Says what went wrong, with the reason of the authorizer if it has refused something. */
+export function problemOf(error: unknown, refusal: string | undefined, isQuery: boolean): Reply {
   if (error instanceof SqlProblem) return sqlError(error.message)
   const code = errcodeOf(error)
-  if (!(error instanceof Error) || code === undefined || INTERNAL.includes(code & 0xff)) return undefined
-  if (CORRUPT.includes(code)) return { outcome: 'damaged', message: error.message }
+  if (!(error instanceof Error) || code === undefined || INTERNAL.includes(code & 0xff)) {
+    return { outcome: 'failed', message: String(error) }
+  }
+  // What may be written and is read-only has a damaged header.
+  if (CORRUPT.includes(code) || (!isQuery && (code & 0xff) === READONLY))
+    return { outcome: 'damaged', message: error.message }
   return sqlError(refusal ?? sentenceOf(code, error.message))
 }
 

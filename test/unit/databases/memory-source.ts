@@ -68,7 +68,7 @@ export function dump(db: DatabaseSync): unknown {
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name <> 'sqlite_stat1' ORDER BY name")
     .all()
   const tables = schema.filter(({ type }) => type === 'table').map(({ name }) => String(name))
-  const rows = tables.map((name) => db.prepare(`SELECT * FROM "${name}" ORDER BY 1, 2`).all())
+  const rows = tables.map((name) => db.prepare(`SELECT * FROM "${name}"`).all())
   return { check: db.prepare('PRAGMA integrity_check').all(), schema, rows }
 }
 
