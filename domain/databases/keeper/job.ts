@@ -28,9 +28,6 @@ export type Answer = { reply: Reply; isSpent: boolean }
 /** First message of a process. */
 export const READY = 'ready'
 
-/** Most bytes of the WAL: a script may write a page more than once. */
-export const MAX_WAL_BYTES = 4 * 50 * 1024 * 1024
-
 /** Signal by which the watchdog ends its process, which tells the reason. */
-export const END_SIGNALS = { late: 'SIGALRM', too_much_written: 'SIGUSR2', out_of_memory: 'SIGKILL' } as const
+export const END_SIGNALS = { late: 'SIGALRM', out_of_memory: 'SIGKILL' } as const
 export type EndReason = keyof typeof END_SIGNALS

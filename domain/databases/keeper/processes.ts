@@ -109,9 +109,19 @@ function startProcess(folder: string): DatabaseProcess {
   /** Resolves with the next message. */
   const receive = async <Message>(timeMs: number, signal?: AbortSignal): Promise<Message | Ended> => {
     const { promise, resolve, reject } = Promise.withResolvers<Message | Ended>()
-    const timer = setTimeout(() => kill().then(() => resolve({ outcome: 'late' })), timeMs)
-    const stop = () => kill().then(() => reject(signal?.reason))
-    hasEnded.then((reason) => (reason instanceof Error ? reject(reason) : resolve(reason)))
+    let settle: (() => void) | undefined
+    const end = (then: () => void) => {
+      settle ??= then
+      kill()
+    }
+    const timer = setTimeout(end, timeMs, () => resolve({ outcome: 'late' }))
+    const stop = () => end(() => reject(signal?.reason))
+    // Not before it has ended, so that nobody writes to its files any more.
+    hasEnded.then((reason) => {
+      if (settle !== undefined) settle()
+      else if (reason instanceof Error) reject(reason)
+      else resolve(reason)
+    })
     signal?.addEventListener('abort', stop)
     child.once('message', resolve)
     try {
@@ -144,7 +154,6 @@ function startProcess(folder: string): DatabaseProcess {
 
 function reasonOf(code: number | null, signal: NodeJS.Signals | null): Ended | Error {
   if (signal === END_SIGNALS.late) return { outcome: 'late' }
-  if (signal === END_SIGNALS.too_much_written) return { outcome: 'too_much_written' }
   // SIGKILL comes from the watchdog, or from the kernel when the machine has no memory left.
   if (signal === END_SIGNALS.out_of_memory || signal === 'SIGABRT' || code === ABORTED)
     return { outcome: 'out_of_memory' }

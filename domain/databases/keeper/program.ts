@@ -30,7 +30,7 @@ function handle(message: Job | Keep): Reply {
     open = undefined
     return { outcome: 'kept' }
   }
-  watch({ path: message.path, limits: message.limits })
+  watch(message.limits)
   const ran = runJob(message)
   watch(undefined)
   open = ran.open

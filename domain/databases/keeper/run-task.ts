@@ -18,7 +18,6 @@ const UNCHANGED = { numbers: [], bytes: new Uint8Array() }
 const MESSAGES = {
   late: 'The SQL took too long and was stopped',
   out_of_memory: 'The SQL needed too much memory and was stopped',
-  too_much_written: 'The SQL writes too much in one call and was stopped',
   damaged: 'The database is damaged',
   busy: 'Too many databases are in use; try again later',
   conflict: 'Others change the database all the time; try again later',
@@ -117,8 +116,6 @@ function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure {
       return failureOf('out_of_memory')
     case 'failed':
       throw new Error(`A database process failed: ${reply.message}`)
-    case 'too_much_written':
-      return { outcome: 'sql_error', message: MESSAGES.too_much_written }
     case 'kept':
       throw new Error('A database process has kept what it was to run.')
   }

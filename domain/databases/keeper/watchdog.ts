@@ -1,14 +1,13 @@
-import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { END_SIGNALS, type EndReason, type JobLimits, MAX_WAL_BYTES } from './job.ts'
+import { END_SIGNALS, type EndReason, type JobLimits } from './job.ts'
 
 /**
- * Thread that ends its process: at the time limit of a job, when the job takes too much memory or disk, and when the
- * service has died. SQLite cannot be interrupted while it runs, and its `hard_heap_limit` has no effect in Node's build.
+ * Thread that ends its process: at the time limit of a job, when the job takes too much memory, and when the service has
+ * died. SQLite cannot be interrupted while it runs, and its `hard_heap_limit` has no effect in Node's build.
  */
 
 /** `undefined` when the job is over. */
-export type Watched = { path: string; limits: JobLimits } | undefined
+export type Watched = JobLimits | undefined
 
 /** Fast enough for SQLite, which can fill some gigabytes in a second. */
 const CHECK_MS = 20
@@ -22,14 +21,13 @@ function check(): void {
   if (process.ppid !== parentId) end('out_of_memory')
   if (job === undefined) return
   if (performance.now() > job.endsAt) end('late')
-  if (process.memoryUsage.rss() > job.limits.memoryBytes) end('out_of_memory')
-  if ((statSync(`${job.path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > MAX_WAL_BYTES) end('too_much_written')
+  if (process.memoryUsage.rss() > job.memoryBytes) end('out_of_memory')
 }
 
 const end = (reason: EndReason) => process.kill(process.pid, END_SIGNALS[reason])
 
 parentPort?.on('message', (watched: Watched) => {
-  job = watched && { ...watched, endsAt: performance.now() + watched.limits.timeMs }
+  job = watched && { ...watched, endsAt: performance.now() + watched.timeMs }
   clearInterval(timer)
   timer = setInterval(check, watched === undefined ? IDLE_CHECK_MS : CHECK_MS)
 })

@@ -1,0 +1,117 @@
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createKeeper } from '../../../domain/databases/keeper/create-keeper.ts'
+import type { Keeper, Store } from '../../../domain/databases/keeper/keeper.ts'
+import { countOf } from '../../support/counts.ts'
+import { createRandom, type Random } from '../../support/random.ts'
+import { seedsOf } from '../../support/seeds.ts'
+import { createMemorySource, dump, dumpSource } from './memory-source.ts'
+import { watchProcesses } from './processes.ts'
+
+/** Statements as they come, some of which fail at some times. Each has the same effect in any SQLite. */
+const STATEMENTS: ((n: (below: number) => number) => string)[] = [
+  (n) => `INSERT INTO t${n(3)} (b, c) VALUES (${n(1000)}, '${'x'.repeat(n(300))}'), (NULL, x'${'0a'.repeat(n(5000))}')`,
+  (n) => `INSERT INTO t${n(3)} (a) VALUES (${n(50)})`,
+  (n) => `UPDATE t${n(3)} SET b = b + 1, c = hex(zeroblob(${n(4000)})) WHERE a % ${1 + n(5)} = 0`,
+  (n) => `DELETE FROM t${n(3)} WHERE a % ${1 + n(7)} = ${n(3)}`,
+  (n) => `CREATE TABLE t${n(3)} (a INTEGER PRIMARY KEY, b, c)`,
+  (n) => `CREATE TABLE IF NOT EXISTS t${n(3)} (a INTEGER PRIMARY KEY AUTOINCREMENT, b UNIQUE, c)`,
+  (n) => `DROP TABLE IF EXISTS t${n(3)}`,
+  (n) => `CREATE INDEX i${n(3)} ON t${n(3)} (b, c)`,
+  (n) => `ALTER TABLE t${n(3)} ADD COLUMN d${n(3)} DEFAULT ${n(9)}`,
+  (n) => `ALTER TABLE t${n(3)} RENAME TO t${n(3)}`,
+  (n) =>
+    `CREATE TRIGGER IF NOT EXISTS r${n(3)} AFTER DELETE ON t${n(3)} BEGIN INSERT INTO t${n(3)} (b) VALUES (old.a); END`,
+  (n) => `SAVEPOINT s; UPDATE t${n(3)} SET c = zeroblob(${n(9000)}); ROLLBACK TO s; RELEASE s`,
+  // More than SQLite keeps in memory, so that the WAL gets pages before anything is committed.
+  (n) => `INSERT INTO t${n(3)} (c) SELECT zeroblob(9000 + value) FROM json_each('[${'1,'.repeat(400)}${n(100)}]')`,
+  () => 'CREATE VIRTUAL TABLE IF NOT EXISTS f USING fts5(words)',
+  (n) => `INSERT INTO f VALUES ('w${n(10)} w${n(100)} w${n(1000)}')`,
+  (n) => `DELETE FROM f WHERE f MATCH 'w${n(10)}'`,
+  () => 'SELECT nothing FROM nowhere',
+]
+
+type Kind = 'plain' | 'failing' | 'lost' | 'overtaken' | 'killed'
+const KINDS: Kind[] = [...Array<Kind>(12).fill('plain'), 'failing', 'lost', 'overtaken', 'killed', 'killed']
+
+describe('random scripts', () => {
+  it.each(seedsOf('databaseScripts'))(
+    'end as in one SQLite, by two keepers, whatever fails (seed %i)',
+    async (seed) => {
+      const random = createRandom(seed)
+      const source = createMemorySource()
+      const model = new DatabaseSync(':memory:')
+      const keepers = [createKeeper(), createKeeper()]
+      const watched = watchProcesses()
+      const counts = new Map<string, number>()
+      for (let step = 0; step < countOf('databaseScripts'); step++) {
+        const ended = await runStep(source, model, keepers, random, watched)
+        counts.set(ended, (counts.get(ended) ?? 0) + 1)
+        if (step % 10 === 9)
+          expect({ step, ...(dumpSource(source) as object) }).toEqual({ step, ...(dump(model) as object) })
+      }
+      watched.stop()
+      await Promise.all(keepers.map((keeper) => keeper.close()))
+      expect([...counts.keys()].sort()).toEqual(expect.arrayContaining(['done', 'rejected', 'sql_error']))
+    },
+  )
+})
+
+async function runStep(
+  source: ReturnType<typeof createMemorySource>,
+  model: DatabaseSync,
+  keepers: Keeper[],
+  random: Random,
+  { started }: ReturnType<typeof watchProcesses>,
+): Promise<string> {
+  const below = (end: number) => Math.floor(random() * end)
+  const pick = <T>(list: T[]): T => list[below(list.length)] as T
+  const draw = () => Array.from({ length: 1 + below(4) }, () => pick(STATEMENTS)(below)).join(';\n')
+  const { signal } = new AbortController()
+  const [sql, kind] = [draw(), pick(KINDS)]
+  const [keeper, other] = random() < 0.5 ? keepers : keepers.toReversed()
+  let hasStored = false
+  const storeAndNote: Store = async (...args) => {
+    const stored = await source.store(...args)
+    hasStored = stored === 'stored'
+    if (hasStored) expect(applyTo(model, sql)).toBe(true)
+    return stored
+  }
+  let wasOvertaken = false
+  const store: Store = async (...args) => {
+    if (kind === 'failing') throw new Error('not stored')
+    if (kind === 'overtaken' && !wasOvertaken) {
+      wasOvertaken = true
+      const faster = draw()
+      const ran = await other?.execute(source, { sql: faster }, source.store, {}, signal)
+      expect({ faster, isDone: applyTo(model, faster) }).toEqual({ faster, isDone: ran?.outcome === 'done' })
+    }
+    const stored = await storeAndNote(...args)
+    if (kind === 'lost') throw new Error('the answer was lost')
+    return stored
+  }
+  const call = keeper?.execute(source, { sql }, store, {}, signal)
+  if (kind === 'killed') {
+    sleep(random() * 8).then(() => started.forEach((child) => void child.kill('SIGKILL')))
+  }
+  try {
+    const ran = await call
+    if (ran?.outcome === 'done') expect(hasStored).toBe(true)
+    if (ran?.outcome === 'sql_error') expect({ sql, isDone: applyTo(model, sql) }).toEqual({ sql, isDone: false })
+    return ran?.outcome ?? ''
+  } catch (error) {
+    if (error instanceof Error && /not stored|was lost|database process/.test(error.message)) return 'rejected'
+    throw error
+  }
+}
+
+/** Runs a script as one transaction, and says whether it did. */
+function applyTo(model: DatabaseSync, sql: string): boolean {
+  try {
+    model.exec(`BEGIN;${sql};COMMIT`)
+    return true
+  } catch {
+    if (model.isTransaction) model.exec('ROLLBACK')
+    return false
+  }
+}
