@@ -5,6 +5,7 @@ import { freePorts, startServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
 import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
+import { benchDatabases } from './databases.ts'
 import { benchFiles } from './files.ts'
 import { benchGrep } from './files-grep.ts'
 import { benchHostile } from './hostile.ts'
@@ -14,8 +15,8 @@ import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
 /**
- * `npm run bench [-- turns | sse | lists | auth | append | hostile | images | files]`: starts its own services and the
- * service, measures, prints, and cleans up.
+ * `npm run bench [-- turns | sse | lists | auth | append | hostile | images | files |
+ * databases]`: starts its own services and the service, measures, prints, and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
@@ -38,6 +39,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'append') return benchAppend(services)
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
   if (subject === 'hostile') return benchHostile(services, port)
+  if (subject === 'databases') return benchDatabases(services)
   if (subject === 'images') return benchImages(services, port)
   if (subject === 'files')
     return [await benchFiles(services, port), await benchGrep(services, otherPort)].every(Boolean)
