@@ -22,6 +22,13 @@ const SECOND_TEXT = 'Now the weather and the rest of it.'
 const ANSWER = 'So this is the whole answer, which took two rounds of tools.'
 /** Content of many chunks. */
 const LARGE = 'large '.repeat(50_000)
+/** Rows that one call inserts. */
+const FILLED = 1000
+const INSERT = 'CREATE TABLE IF NOT EXISTS accepted (call TEXT); INSERT INTO accepted'
+const sql = (id: string, values: string) => {
+  const args = { database: 'calls', sql: `${INSERT} ${values}` }
+  return { id, name: 'sql_execute', arguments: args }
+}
 const PACE = { tokens_per_second: 50 }
 const SCRIPT = [
   {
@@ -35,6 +42,9 @@ const SCRIPT = [
       { id: 'ask', name: 'ask', arguments: { text: 'Which town?' } },
       // Twice would show.
       { id: 'append', name: 'bash', arguments: { command: 'echo line >> /log; mv /old /new; cat /log' } },
+      // Both make the database.
+      sql('make', "VALUES ('make')"),
+      sql('count', "VALUES ('count')"),
     ],
   },
   {
@@ -45,12 +55,17 @@ const SCRIPT = [
       { id: 'wait', name: 'wait', arguments: { ms: 200 } },
       { id: 'edit', name: 'edit_file', arguments: { path: '/plan', old_text: 'go', new_text: 'go and go' } },
       { id: 'write', name: 'write_file', arguments: { path: '/large', content: LARGE } },
+      // Of many pages.
+      sql(
+        'fill',
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${FILLED}) SELECT printf('%.*c', 1000, 'x') FROM n`,
+      ),
     ],
   },
   { ...PACE, text: ANSWER },
 ]
 const AGENT = {
-  capabilities: ['test_math', 'test_weather', 'virtual_bash', 'lab'].map((ref) => ({ ref })),
+  capabilities: ['test_math', 'test_weather', 'virtual_bash', 'session_sql_database', 'lab'].map((ref) => ({ ref })),
   tools: [
     {
       type: 'client_side',
@@ -65,11 +80,14 @@ const STATUS_OF_CALLS = [
     ['add', 'success'],
     ['append', 'success'],
     ['ask', 'success'],
+    ['count', 'success'],
     ['divide', 'error'],
+    ['make', 'success'],
     ['wait', 'success'],
   ],
   ...[
     ['edit', 'success'],
+    ['fill', 'success'],
     ['wait', 'success'],
     ['weather', 'success'],
     ['write', 'success'],
@@ -86,8 +104,8 @@ const actTypes = (started: number, completed: number) => [
 /** Event types of the turn, without those that a repeated step records again. */
 const EXPECTED_TYPES = [
   ...['input.message', 'session.started', 'session.activated', 'turn.started'],
-  ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(4, 5), 'tool.call_requested'],
-  ...[...reasonTypes, ...actTypes(4, 4)],
+  ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(6, 7), 'tool.call_requested'],
+  ...[...reasonTypes, ...actTypes(5, 5)],
   ...[...reasonTypes, 'turn.completed', 'session.idled'],
 ].sort()
 const REPEATED = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
@@ -147,6 +165,8 @@ async function playTurn(lane: Lane, random: Random): Promise<Kill> {
   expectWholeTurn(events)
   expect(stream.events()).toEqual(events)
   expect(await readAll(service.url, files)).toEqual(EXPECTED_FILES)
+  const { tables } = (await call(service.url, 'GET', `/v1/sessions/${id}/databases/calls/schema`)).body
+  expect(tables).toMatchObject([{ name: 'accepted', row_count: 2 + FILLED }])
   return { ...kill, standstillMs: standstillMs(events, killedAt) }
 }
 
@@ -170,13 +190,13 @@ function expectWholeTurn(events: Json[]): void {
   expect(typesOf(events).slice(-2)).toEqual(['turn.completed', 'session.idled'])
   expect(events.at(-2).data.iterations).toBe(3)
   const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
-  const sorted = [results.slice(0, 5), results.slice(5)].map((act) =>
+  const sorted = [results.slice(0, 7), results.slice(7)].map((act) =>
     act.map((result) => [result.tool_call_id, result.status]).sort(),
   )
   expect(sorted.flat()).toEqual(STATUS_OF_CALLS)
   const generations = events.filter(({ type }) => type === 'llm.generation')
   expect(generations.map(({ data }) => data.output.text)).toEqual([TEXT, SECOND_TEXT, ANSWER])
-  expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 7, 12])
+  expect(generations.map(({ data }) => data.messages.length)).toEqual([1, 9, 15])
 }
 
 function report(seed: number, kills: Kill[]): void {
