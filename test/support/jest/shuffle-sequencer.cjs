@@ -1,14 +1,23 @@
 const { createHash } = require('node:crypto')
 const { default: Sequencer } = require('@jest/test-sequencer')
 
-/**
- * Share of the run over which fault tests are started. They mostly wait and some take long, so none starts after it.
- */
-const FAULTS_END = 0.85
+/** Share of the run over which long files are started: none starts after it, so that none is run alone in the end. */
+const LONG_END = 0.8
+/** Files that take longest, besides the fault tests; `npm test` prints the slowest. */
+const LONG = [
+  'record/retention',
+  'service/client-tools',
+  'service/durable',
+  'service/no-credentials',
+  'service/sse-lifecycle',
+  'service/turn-answers',
+  'service/without-worker',
+  'unit/capabilities/virtual-bash',
+]
 
 /**
- * Orders test files by Jest's seed, so that none comes to depend on another. `--seed` repeats an order. Fault tests are
- * spread evenly among the others, which use the CPU while they wait, and do not come last.
+ * Orders test files by Jest's seed, so that none comes to depend on another. `--seed` repeats an order. Long files
+ * are spread evenly among the others, which use the CPU while they wait, and do not come last.
  */
 class ShuffleSequencer extends Sequencer {
   constructor(options) {
@@ -17,13 +26,13 @@ class ShuffleSequencer extends Sequencer {
   }
 
   sort(tests) {
-    const isFault = ({ path }) => path.includes('/faults/')
-    const faults = this.spread(tests.filter(isFault), FAULTS_END)
+    const isLong = ({ path }) => path.includes('/faults/') || LONG.some((name) => path.endsWith(`/${name}.test.ts`))
+    const long = this.spread(tests.filter(isLong), LONG_END)
     const others = this.spread(
-      tests.filter((test) => !isFault(test)),
+      tests.filter((test) => !isLong(test)),
       1,
     )
-    return [...faults, ...others].sort((left, right) => left.place - right.place).map(({ test }) => test)
+    return [...long, ...others].sort((left, right) => left.place - right.place).map(({ test }) => test)
   }
 
   spread(tests, end) {
