@@ -7,12 +7,11 @@ import { createLab } from './lab.ts'
 const { capability } = createLab()
 
 await run('worker', [
-  (platform, config, log) => {
+  async (platform, config, log) => {
     platform.deps.capabilities = [...platform.deps.capabilities, capability]
-    return workerRole(platform, config, log)
+    const running = await workerRole(platform, config, log)
+    // Now, for the processes started next: a killed process does not write its cache.
+    flushCompileCache()
+    return running
   },
 ])
-
-// Flush now for the processes started next. Compiling takes half of a start, and a killed process does not write its
-// cache.
-flushCompileCache()
