@@ -24,7 +24,7 @@ const COUNTS = {
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
   recordedBatches: [300, 3000],
-  databaseScripts: [50, 1000],
+  databaseScripts: [40, 1000],
 } satisfies Record<string, [test: number, soak: number]>
 
 export const isSoak = process.env.SOAK === '1'
