@@ -14,7 +14,7 @@ export type KeeperOptions = {
   memoryBytes?: number
   /** Time after which a process without work is ended. */
   warmMs?: number
-  /** Bytes of all copies. */
+  /** Bytes of all copies, which take memory where the folder for temporary files is in it. */
   diskBytes?: number
 }
 
@@ -24,7 +24,7 @@ const MAX_PROCESSES = 4
 const DATABASE_WAIT_MS = 15_000
 const PROCESS_WAIT_MS = 10_000
 
-const DEFAULTS = { timeMs: 30_000, memoryBytes: 400_000_000, warmMs: 60_000, diskBytes: 1024 ** 3 }
+const DEFAULTS = { timeMs: 30_000, memoryBytes: 400_000_000, warmMs: 60_000, diskBytes: 256 * 1024 ** 2 }
 
 type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 

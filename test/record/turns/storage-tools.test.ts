@@ -14,12 +14,12 @@ import { call, createScriptedSession, type Json, listEvents, textMessage, waitFo
 import { toUuid } from '../../support/ids.ts'
 import { expectSoundRecord } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
-import { keyNamed } from '../../support/stored-secrets.ts'
+import { keyNamed, keyText } from '../../support/stored-secrets.ts'
 
 let service: TestService
 let deps: Deps
 beforeAll(async () => {
-  service = await startService({ worker: false })
+  service = await startService({ worker: false, environment: { SECRETS_ENCRYPTION_KEY: keyText('ours') } })
   const nothing = async () => {}
   deps = withWorkflows(service.platform.deps, { startTurn: nothing, resumeTurn: nothing, cancelTurn: nothing })
 })
@@ -296,7 +296,8 @@ describe('a secret', () => {
     expect(await namesOf(id)).toEqual(['a'])
     await run(2)
     expect(await readSecret(deps, turn, 'a')).toBe(SECRET)
-    await run(3, rotated)
+    // The call itself came under the old key.
+    await run(3, { ...rotated, secrets: createSecrets({ current: keyNamed('other'), previous: [keyNamed('ours')] }) })
     await run(4, rotated)
     const results = await resultsOf(id)
     expect(results[1]).toMatch(

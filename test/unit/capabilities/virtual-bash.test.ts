@@ -130,7 +130,7 @@ describe('bash', () => {
 describe('a command that takes too much', () => {
   const processes = createBashProcesses()
   const none = new AbortController().signal
-  const run = (command: string, signal = none, timeoutMs = 20_000) =>
+  const run = (command: string, signal = none, timeoutMs = 60_000) =>
     runCommand(processes, createFakeFiles(TEXTS), { command, timeoutMs, owner: 'o' }, signal)
 
   it.each<[command: string, end: RegExp | { exitCode: number; stderr: string }]>([
@@ -147,7 +147,7 @@ describe('a command that takes too much', () => {
     ],
     ['printf %0900000d 1 > f; for i in {1..99}; do cp f f$i; done', { exitCode: 1, stderr: 'ENOSPC' }],
   ])('%s', async (command, end) => {
-    const ran = run(command, none, String(end).includes('long') ? 500 : 20_000)
+    const ran = run(command, none, String(end).includes('long') ? 500 : 60_000)
     if (end instanceof RegExp) {
       await expect(ran.then(({ stderr }) => Promise.reject(new CommandStopped(stderr.text)))).rejects.toThrow(end)
     } else {
