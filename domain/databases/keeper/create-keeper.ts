@@ -14,7 +14,7 @@ export type KeeperOptions = {
   memoryBytes?: number
   /** Time after which a process without work is ended. */
   warmMs?: number
-  /** Bytes of all copies, which take memory where the folder for temporary files is in it. */
+  /** Bytes of all copies. In a container, the temporary folder may be in memory. */
   diskBytes?: number
 }
 

@@ -272,6 +272,24 @@ describe('a database in the keeper', () => {
     expect(results).toEqual([[0, 0, [], 0, [[1]]], [1, 2, [], 0, [[2]]]]) // biome-ignore format: short
   })
 
+  it('stores a page as it is in the end, however often a large script has written it', async () => {
+    const source = createMemorySource()
+    const fill = (table: string) => `CREATE TABLE ${table} (a INTEGER PRIMARY KEY, b);
+      INSERT INTO ${table} (b) SELECT zeroblob(900) FROM json_each('[${'1,'.repeat(4000)}1]');`
+    const spoilt = 'SAVEPOINT s; UPDATE t SET b = randomblob(900); DELETE FROM u; ROLLBACK TO s; RELEASE s;'
+    // The rows of u leave the memory of SQLite for those of t. The last one comes back, and is what commits.
+    const back = 'UPDATE t SET b = zeroblob(899); UPDATE u SET b = 5 WHERE a = 4001'
+    expect(await execute(source, `${fill('t')} ${fill('u')} ${back}`)).toMatchObject({ outcome: 'done' })
+    expect(await execute(source, `${spoilt} UPDATE u SET b = 5 WHERE a = 1`)).toMatchObject({ outcome: 'done' })
+    const rows = { t: [4001, 4001 * 899], u: [4001, 3999 * 900 + 2] }
+    const other = createKeeper()
+    for (const [table, row] of Object.entries(rows)) {
+      const sql = `SELECT count(*), sum(length(b)) FROM ${table} WHERE b = 5 OR b = zeroblob(length(b))`
+      expect(await other.query(source, { sql }, {}, signal)).toMatchObject({ result: { rows: [row] } })
+    }
+    await other.close()
+  })
+
   it('looks up what was stored when storing fails, whether it was done or not', async () => {
     const source = createMemorySource()
     await execute(source, 'CREATE TABLE t (a)')
