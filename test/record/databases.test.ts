@@ -8,7 +8,15 @@ import { reason } from '../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../../domain/turns/turn-place.ts'
 import { ANYBODY, withWorkflows } from '../support/by-hand.ts'
-import { call, createScriptedSession, createSession, type Json, listEvents, textMessage } from '../support/http.ts'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  expectError,
+  type Json,
+  listEvents,
+  textMessage,
+} from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -236,6 +244,26 @@ describe('a database that is deleted while a script runs on it', () => {
     await deleteOwnedData(deps, turn.sessionId)
     await expectSound(turn.sessionId)
     expect(await deps.db.sessionDatabasePage.count({ where: { sessionId: turn.sessionId } })).toBe(0)
+  })
+})
+
+describe('a database with a damaged page', () => {
+  it('is refused with a sentence, and can be deleted', async () => {
+    const { id, turn, run } = await createCalls(MAKE, QUERY, ADD, MAKE)
+    await run(0, { ...deps, databaseKeeper: keeperOf(1) })
+    await deps.db.sessionDatabasePage.updateMany({
+      where: { sessionId: turn.sessionId, number: 2 },
+      data: { bytes: Buffer.alloc(PAGE_BYTES, 0xff) },
+    })
+    const schema = await call(service.url, 'GET', `/v1/sessions/${id}/databases/d/schema`)
+    expectError(schema, 422, /^The database is damaged/)
+    await run(1)
+    await run(2)
+    expect((await resultsOf(id)).slice(1)).toEqual(Array(2).fill(expect.stringMatching(/^The database is damaged/)))
+    expect((await deleteD(id)).status).toBe(204)
+    await run(3)
+    expect((await resultsOf(id))[3]).toMatchObject({ rows_affected: 1 })
+    await expectSound(turn.sessionId)
   })
 })
 
