@@ -23,15 +23,24 @@ export type Copies = {
 /** Most copies, which may all be small. */
 const MAX_COPIES = 1000
 
-/** Least recently used copies are removed when there are more than `maxBytes` of them. */
-export function createCopies(folder: string, maxBytes: number): Copies {
+/**
+ * Least recently used copies are removed when there are more than `maxBytes` of them, and any copy that was not used for
+ * `idleMs`: its database may have been deleted by another process.
+ */
+export function createCopies(folder: string, maxBytes: number, idleMs: number): Copies {
   /** The one that was used last is the last one. */
   const copies = new Map<string, Copy>()
   const inUse = new Set<string>()
   const forgotten = new Set<string>()
+  const timers = new Map<string, NodeJS.Timeout>()
   let files = 0
 
+  const stopTimer = (id: string) => {
+    clearTimeout(timers.get(id))
+    timers.delete(id)
+  }
   const discard = async (id: string) => {
+    stopTimer(id)
     const copy = copies.get(id)
     copies.delete(id)
     if (copy !== undefined) await removeFiles(copy.path)
@@ -69,6 +78,7 @@ export function createCopies(folder: string, maxBytes: number): Copies {
 
   return {
     use: async (source) => {
+      stopTimer(source.id)
       inUse.add(source.id)
       const copy = await update(source)
       if (copy === undefined) return undefined
@@ -88,6 +98,7 @@ export function createCopies(folder: string, maxBytes: number): Copies {
     release: async (id) => {
       inUse.delete(id)
       if (forgotten.delete(id)) await discard(id)
+      else if (copies.has(id)) timers.set(id, setTimeout(() => discard(id).catch(() => {}), idleMs).unref())
     },
     forget: async (id) => {
       if (inUse.has(id)) forgotten.add(id)

@@ -16,6 +16,8 @@ export type KeeperOptions = {
   warmMs?: number
   /** Bytes of all copies. In a container, the temporary folder may be in memory. */
   diskBytes?: number
+  /** Time after which a copy that was not used is removed. */
+  idleMs?: number
 }
 
 /** Calls at once, on however many cores: each can take 400 MB of memory. */
@@ -24,13 +26,19 @@ const MAX_PROCESSES = 4
 const DATABASE_WAIT_MS = 15_000
 const PROCESS_WAIT_MS = 10_000
 
-const DEFAULTS = { timeMs: 30_000, memoryBytes: 400_000_000, warmMs: 60_000, diskBytes: 256 * 1024 ** 2 }
+const DEFAULTS = {
+  timeMs: 30_000,
+  memoryBytes: 400_000_000,
+  warmMs: 60_000,
+  diskBytes: 256 * 1024 ** 2,
+  idleMs: 600_000,
+}
 
 type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 
 /** Creates a keeper, whose processes and folder are made when they are needed. Close it at the end. */
 export function createKeeper(options: KeeperOptions = {}): Keeper {
-  const { timeMs, memoryBytes, warmMs, diskBytes } = { ...DEFAULTS, ...options }
+  const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
   const lines = createLines(DATABASE_WAIT_MS)
   const slots = createSlots(MAX_PROCESSES, PROCESS_WAIT_MS)
@@ -40,7 +48,7 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
 
   const openWorkshop = async (): Promise<Workshop> => {
     const folder = await makeFolder()
-    return { folder, copies: createCopies(folder, diskBytes), processes: createProcessPool(folder, warmMs) }
+    return { folder, copies: createCopies(folder, diskBytes, idleMs), processes: createProcessPool(folder, warmMs) }
   }
   const begin = async (task: Task, signal: AbortSignal) => {
     workshop ??= openWorkshop()

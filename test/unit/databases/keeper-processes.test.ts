@@ -118,8 +118,10 @@ describe('the processes of the keeper', () => {
     const left = [`${prefix}${2 ** 30}-1-x`, `${prefix}${process.pid}-1-x`]
     for (const path of left) mkdirSync(path)
     const others = mkdtempSync(`${prefix}${process.ppid}-1-`)
-    start()
+    start({ idleMs: 1 })
     await keeper.query(createMemorySource(), { sql: 'SELECT 1' }, {}, signal)
+    // A copy that is not used any more, too.
+    await waitFor(() => readdirSync(join(tmpdir(), own()[0] ?? '')).length === 0)
     expect([left.some(existsSync), existsSync(others), own().length]).toEqual([false, true, 1])
     rmSync(others, { recursive: true })
     await keeper.close()
