@@ -175,7 +175,7 @@ describe('a tool that misbehaves never fails the turn', () => {
   })
 
   it('a result that is too large is an error', async () => {
-    expect(await resultOf('flood')).toMatchObject({ status: 'error', error: expect.stringContaining('1048578 bytes') })
+    expect(await resultOf('flood')).toMatchObject({ status: 'error', error: expect.stringContaining('2097154 bytes') })
   })
 
   it('a result that Postgres cannot store is repaired', async () => {

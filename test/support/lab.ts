@@ -87,7 +87,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     }),
     tool('hang', (args, run) => wait({ ms: 3_600_000, ...args }, run), { timeoutMs: 700 }),
     tool('deaf', () => new Promise(() => {}), { timeoutMs: 700 }),
-    tool('flood', async () => 'x'.repeat(1024 * 1024)),
+    tool('flood', async () => 'x'.repeat(2 * 1024 * 1024)),
     tool('nul', async () => ({ text: 'a\0b\ud800c', '\0key': 1 })),
     tool('once', async (args, run) => wait(args, run), { mayRunAgain: false }),
   ]

@@ -24,6 +24,9 @@ const ARRIVAL = { requestMs: 1000, uploadMs: 4000, windowMs: 500, windowBytes: 1
 const BODY_MEMORY_BYTES = 32 * MIB
 
 let app: PlantedApp
+let hasty: PlantedApp
+/** Lets a body take its time: what is tested with it is not when it arrives. */
+let patient: PlantedApp
 let release: () => void
 let releaseLarge: () => void
 const counts = { json: 0, upload: 0, held: 0, largeHeld: 0 }
@@ -60,9 +63,16 @@ beforeAll(async () => {
       return reply(204, undefined)
     })
   }
-  app = await plant(register, { arrival: ARRIVAL, bodyMemoryBytes: BODY_MEMORY_BYTES })
+  hasty = await plant(register, { arrival: ARRIVAL, bodyMemoryBytes: BODY_MEMORY_BYTES })
+  patient = await plant(register, { bodyMemoryBytes: BODY_MEMORY_BYTES })
 })
-afterAll(() => app.close())
+beforeEach(() => {
+  app = hasty
+})
+afterAll(async () => {
+  await hasty.close()
+  await patient.close()
+})
 
 type Client = { socket: Socket; answer: () => string; hasEnded: () => boolean; openedAt: number }
 
@@ -164,6 +174,9 @@ describe('an upload', () => {
 })
 
 describe('bodies in memory', () => {
+  beforeEach(() => {
+    app = patient
+  })
   const twoMib = JSON.stringify('x'.repeat(2 * MIB - 2))
 
   it('have a common limit, and each frees its share', async () => {
