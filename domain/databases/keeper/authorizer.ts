@@ -9,7 +9,10 @@ export type Authorizer = {
   runOwn(sql: string): void
   /** Says why SQL was refused, and forgets it. SQLite itself only says "not authorized". */
   takeRefusal(): string | undefined
-  /** Says whether a statement that changes rows was compiled since it was asked last. One that makes a table does not. */
+  /**
+   * Says whether a statement that changes rows was compiled since it was asked last. One that makes, alters or drops
+   * something changes none that are counted.
+   */
   takeIsChanging(): boolean
 }
 
@@ -29,12 +32,15 @@ const FUNCTIONS_REFUSED = ['load_extension', 'fts3_tokenizer']
 
 const CHANGING_ROWS = new Set([codes.SQLITE_INSERT, codes.SQLITE_UPDATE, codes.SQLITE_DELETE])
 const OWN = new Set([codes.SQLITE_TRANSACTION, codes.SQLITE_PRAGMA])
+/** Actions that change what the database consists of. */
+const OF_SCHEMA = new Set([
+  ...[codes.SQLITE_DROP_INDEX, codes.SQLITE_DROP_TABLE, codes.SQLITE_DROP_TRIGGER, codes.SQLITE_DROP_VIEW],
+  ...[codes.SQLITE_DROP_VTABLE, codes.SQLITE_ALTER_TABLE, codes.SQLITE_REINDEX, codes.SQLITE_ANALYZE],
+])
 /** Actions that reach nothing but the database. */
 const ALLOWED = new Set([
   ...[codes.SQLITE_SELECT, codes.SQLITE_READ, codes.SQLITE_RECURSIVE],
-  ...[...CHANGING_ROWS, codes.SQLITE_ALTER_TABLE],
-  ...[codes.SQLITE_DROP_INDEX, codes.SQLITE_DROP_TABLE, codes.SQLITE_DROP_TRIGGER, codes.SQLITE_DROP_VIEW],
-  ...[codes.SQLITE_DROP_VTABLE, codes.SQLITE_REINDEX, codes.SQLITE_ANALYZE, codes.SQLITE_SAVEPOINT],
+  ...[...CHANGING_ROWS, ...OF_SCHEMA, codes.SQLITE_SAVEPOINT],
 ])
 /** Actions that make something, which has to be in the database. */
 const CREATING = new Set([
@@ -49,12 +55,12 @@ const CREATING_TEMPORARY = new Set([
 export function authorize(db: DatabaseSync): Authorizer {
   let isOwn = false
   let refusal: string | undefined
-  let [isChanging, isCreating] = [false, false]
+  let [isChanging, isOfSchema] = [false, false]
   db.setAuthorizer((code, name, argument, schema) => {
     const problem = isOwn && OWN.has(code) ? undefined : problemOf(code, name, argument, schema)
     refusal ??= problem
     isChanging ||= CHANGING_ROWS.has(code)
-    isCreating ||= CREATING.has(code)
+    isOfSchema ||= CREATING.has(code) || OF_SCHEMA.has(code)
     return problem === undefined ? codes.SQLITE_OK : codes.SQLITE_DENY
   })
   return {
@@ -72,9 +78,9 @@ export function authorize(db: DatabaseSync): Authorizer {
       return taken
     },
     takeIsChanging: () => {
-      const taken = isChanging && !isCreating
+      const taken = isChanging && !isOfSchema
       isChanging = false
-      isCreating = false
+      isOfSchema = false
       return taken
     },
   }

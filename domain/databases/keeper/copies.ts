@@ -1,5 +1,5 @@
-import { type FileHandle, open, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { MAX_PAGES, PAGE_BYTES, type PageBatch, type PageSource, type State } from './keeper.ts'
 
 /** File that is exactly a version of a database. */
@@ -18,6 +18,11 @@ export type Copies = {
   release(id: string): Promise<void>
   /** Removes a copy, at once or when it is released. */
   forget(id: string): Promise<void>
+}
+
+/** Error of pages in the record that cannot be those of a database. */
+export class DamagedPages extends Error {
+  override name = 'DamagedPages'
 }
 
 /** Most copies, which may all be small. */
@@ -54,8 +59,14 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
       await discard(id)
     }
   }
+  const findIntact = async (id: string): Promise<Copy | undefined> => {
+    const copy = copies.get(id)
+    if (copy === undefined || (await isIntact(copy))) return copy
+    await discard(id)
+    return undefined
+  }
   const update = async (source: PageSource): Promise<Copy | undefined> => {
-    const copy = copies.get(source.id)
+    const copy = await findIntact(source.id)
     const state = await source.read(copy?.version ?? 0)
     if (copy !== undefined && state?.version === copy.version) return copy
     if (copy !== undefined && (state === undefined || state.version < copy.version)) {
@@ -97,7 +108,8 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
     discard,
     release: async (id) => {
       inUse.delete(id)
-      if (forgotten.delete(id)) await discard(id)
+      // One of version 0 is of a script that has made no database.
+      if (forgotten.delete(id) || copies.get(id)?.version === 0) await discard(id)
       else if (copies.has(id)) timers.set(id, setTimeout(() => discard(id).catch(() => {}), idleMs).unref())
     },
     forget: async (id) => {
@@ -107,8 +119,16 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
   }
 }
 
+/** Whether the file still has its size. Whoever cleans folders for temporary files may have removed it. */
+async function isIntact({ path, version, pageCount }: Copy): Promise<boolean> {
+  if (version === 0) return true
+  const { size } = await stat(path).catch(() => ({ size: -1 }))
+  return size === pageCount * PAGE_BYTES
+}
+
 async function writePages(path: string, { pageCount, pages }: State): Promise<void> {
-  if (pageCount > MAX_PAGES) throw new Error(`A database has ${pageCount} pages.`)
+  if (pageCount > MAX_PAGES) throw new DamagedPages(`it has ${pageCount} pages`)
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   // Makes the file when there is none, and leaves the pages of one that there is.
   const file = await open(path, 'a+', 0o600).then((made) => made.close().then(() => open(path, 'r+')))
   try {
@@ -121,12 +141,12 @@ async function writePages(path: string, { pageCount, pages }: State): Promise<vo
 
 /** Writes pages, those that follow each other in one go. */
 async function writeBatch(file: FileHandle, { numbers, bytes }: PageBatch, pageCount: number): Promise<void> {
-  if (bytes.length !== numbers.length * PAGE_BYTES) throw new Error('A batch of pages has another length.')
+  if (bytes.length !== numbers.length * PAGE_BYTES) throw new DamagedPages('a page has another length')
   for (let from = 0; from < numbers.length; ) {
     const first = numbers[from] ?? 0
     let to = from + 1
     while (to < numbers.length && numbers[to] === first + (to - from)) to++
-    if (first < 1) throw new Error(`A page has the number ${first}.`)
+    if (first < 1) throw new DamagedPages(`a page has the number ${first}`)
     const run = bytes.subarray(from * PAGE_BYTES, to * PAGE_BYTES)
     if (first <= pageCount) await writeFully(file, run, (first - 1) * PAGE_BYTES)
     from = to

@@ -22,9 +22,8 @@ export type KeeperOptions = {
 
 /** Calls at once, on however many cores: each can take 400 MB of memory. */
 const MAX_PROCESSES = 4
-/** Time that a call may wait for the database, and then for a process. */
-const DATABASE_WAIT_MS = 15_000
-const PROCESS_WAIT_MS = 10_000
+/** Time that a call may wait for the database, and then for a process: longer than the SQL of another call takes. */
+const WAIT_MS = 35_000
 
 const DEFAULTS = {
   timeMs: 30_000,
@@ -40,8 +39,8 @@ type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 export function createKeeper(options: KeeperOptions = {}): Keeper {
   const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
-  const lines = createLines(DATABASE_WAIT_MS)
-  const slots = createSlots(MAX_PROCESSES, PROCESS_WAIT_MS)
+  const lines = createLines(WAIT_MS)
+  const slots = createSlots(MAX_PROCESSES, WAIT_MS)
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   let workshop: Promise<Workshop> | undefined
@@ -60,7 +59,7 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
   }
   const runInTurn = async (task: Task, claim: Claim, signal: AbortSignal) => {
     const { id } = task.source
-    if (!(await lines.enter(id, claim, signal))) return failureOf('busy')
+    if (!(await lines.enter(id, claim, signal))) return failureOf('busy', 'Others use the database; try again later')
     try {
       if (!(await slots.enter(claim, signal))) return failureOf('busy')
       try {

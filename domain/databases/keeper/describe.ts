@@ -3,18 +3,17 @@ import type { Column, Description, Table } from './keeper.ts'
 import { errcodeOf, jsonBytes, MAX_JSON_BYTES } from './rows.ts'
 
 /** Tables that hold the data of virtual tables are of the type `shadow`. */
-const TABLES = `SELECT name, type FROM pragma_table_list
-  WHERE schema = 'main' AND type IN ('table', 'virtual', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name`
-/** `hidden` are columns that virtual tables have for their own use; those that are generated have other numbers. */
-const COLUMNS = 'SELECT name, type, "notnull", pk, dflt_value FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid'
+const DESCRIBED: unknown[] = ['table', 'virtual', 'view']
+/** Column that a virtual table has for its own use; those that are generated have other numbers. */
+const HIDDEN = 1
 /** Error of SQL: a table that cannot be used, as a view of what no longer exists. */
 const SQLITE_ERROR = 1
 
 export function describe(db: DatabaseSync): Description {
   const tables: Table[] = []
   let bytes = 0
-  for (const { name, type } of db.prepare(TABLES).all()) {
-    const table = describeTable(db, String(name), type === 'view')
+  for (const { name, type } of listTables(db)) {
+    const table = describeTable(db, name, type === 'view')
     bytes += jsonBytes(table) + 1
     if (bytes > MAX_JSON_BYTES) return { tables, truncated: true }
     tables.push(table)
@@ -22,9 +21,20 @@ export function describe(db: DatabaseSync): Description {
   return { tables, truncated: false }
 }
 
+/** Asks PRAGMAs as statements: a user can make a table with the name of their functions, such as pragma_table_list. */
+function listTables(db: DatabaseSync): { name: string; type: unknown }[] {
+  const all = db
+    .prepare('PRAGMA main.table_list')
+    .all()
+    .map(({ name, type }) => ({ name: String(name), type }))
+  const made = all.filter(({ name, type }) => DESCRIBED.includes(type) && !/^sqlite_/i.test(name))
+  return made.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
 function describeTable(db: DatabaseSync, name: string, isView: boolean): Table {
-  const columns = tryTo(() => db.prepare(COLUMNS).all(name))?.map(toColumn) ?? []
   const quoted = `"${name.replaceAll('"', '""')}"`
+  const listed = tryTo(() => db.prepare(`PRAGMA main.table_xinfo(${quoted})`).all()) ?? []
+  const columns = listed.filter(({ hidden }) => hidden !== HIDDEN).map(toColumn)
   // Counting the rows of a view can take any time.
   const counted = isView ? undefined : tryTo(() => db.prepare(`SELECT count(*) AS n FROM main.${quoted}`).get())
   return { name, columns, row_count: counted === undefined ? null : Number(counted.n) }

@@ -21,8 +21,9 @@ export async function removeFolder(path: string): Promise<void> {
 }
 
 function isLeftOver(maker: string): boolean {
-  const [id = 0, madeAt = 0] = maker.split('-').map(Number)
-  if (!Number.isInteger(id) || id <= 0) return false
+  // Of another host, when more follows: its name begins like this one's.
+  const [, id = 0, madeAt = 0] = /^(\d+)-(\d+)-[^-]+$/.exec(maker)?.map(Number) ?? []
+  if (id === 0) return false
   return id === process.pid ? madeAt !== startedAt : !isRunning(id)
 }
 

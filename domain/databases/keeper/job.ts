@@ -28,6 +28,6 @@ export type Answer = { reply: Reply; isSpent: boolean }
 /** First message of a process. */
 export const READY = 'ready'
 
-/** Signal by which the watchdog ends its process, which tells the reason. */
-export const END_SIGNALS = { late: 'SIGALRM', out_of_memory: 'SIGKILL' } as const
+/** Signal by which the watchdog ends its process, which tells the reason. All of them end one that is inside of SQLite. */
+export const END_SIGNALS = { late: 'SIGALRM', out_of_memory: 'SIGUSR2' } as const
 export type EndReason = keyof typeof END_SIGNALS

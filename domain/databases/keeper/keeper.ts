@@ -61,8 +61,8 @@ export type Ran<Result> = { outcome: 'done'; result: Result } | Failure
 export type Store = (changes: Changes, result: ExecuteResult) => Promise<'stored' | 'conflict' | 'gone'>
 
 /**
- * Runs SQL on databases, each on a copy in a file. A database has one call at a time; others wait. All calls reject with the reason of `signal` when it aborts, and with
- * the errors of `source` and `store`.
+ * Runs SQL on databases, each on a copy in a file. A database has one call at a time; others wait. All calls reject with
+ * the reason of `signal` when it aborts, and with the errors of `source` and `store`.
  */
 export type Keeper = {
   /** Runs one statement that only reads. */

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { type Answer, END_SIGNALS, type EndReason, type Job, type Keep, READY, type Reply } from './job.ts'
 
 /** The process was ended, and the database in its file is as it was before the call. */
-export type Ended = { outcome: EndReason }
+export type Ended = { outcome: EndReason | 'killed' }
 
 export type DatabaseProcess = {
   /** Waits until the process can work. Throws when it cannot, or not in time. */
-  start(timeMs: number): Promise<void>
+  start(timeMs: number, signal: AbortSignal): Promise<void>
   /**
    * Runs a job. Kills the process when it takes longer than `timeMs`, and when `signal` aborts: the call then rejects with
    * its reason. A process has one call at a time.
@@ -22,7 +22,7 @@ export type DatabaseProcess = {
 
 export type ProcessPool = {
   /** Takes an idle process, or starts one and waits until it can work. */
-  take(): Promise<DatabaseProcess>
+  take(signal: AbortSignal): Promise<DatabaseProcess>
   /** Gives back a process that has nothing open, or has ended. */
   giveBack(process: DatabaseProcess): void
   close(): Promise<void>
@@ -69,13 +69,13 @@ export function createProcessPool(folder: string, warmMs: number): ProcessPool {
     return undefined
   }
   return {
-    take: async () => {
+    take: async (signal) => {
       const warm = takeIdle()
       if (warm !== undefined) return warm
       const process = startProcess(folder)
       all.add(process)
       try {
-        await process.start(START_MS)
+        await process.start(START_MS, signal)
         return process
       } catch (error) {
         await end(process)
@@ -99,8 +99,11 @@ function startProcess(folder: string): DatabaseProcess {
   let [isAlive, isSpent] = [true, false]
   const { promise: hasEnded, resolve: onEnded } = Promise.withResolvers<Ended | Error>()
   child.on('error', onEnded).on('exit', (code, signal) => onEnded(reasonOf(code, signal)))
-  hasEnded.then(() => {
+  /** Told of the end. Only the call that waits, because what a promise once called is kept as long as it. */
+  let onEnd: ((reason: Ended | Error) => void) | undefined
+  hasEnded.then((reason) => {
     isAlive = false
+    onEnd?.(reason)
   })
   const kill = async () => {
     child.kill('SIGKILL')
@@ -117,11 +120,12 @@ function startProcess(folder: string): DatabaseProcess {
     const timer = setTimeout(end, timeMs, () => resolve({ outcome: 'late' }))
     const stop = () => end(() => reject(signal?.reason))
     // Not before it has ended, so that nobody writes to its files any more.
-    hasEnded.then((reason) => {
+    onEnd = (reason) => {
       if (settle !== undefined) settle()
       else if (reason instanceof Error) reject(reason)
       else resolve(reason)
-    })
+    }
+    if (!isAlive) onEnd(await hasEnded)
     signal?.addEventListener('abort', stop)
     child.once('message', resolve)
     try {
@@ -130,14 +134,15 @@ function startProcess(folder: string): DatabaseProcess {
       clearTimeout(timer)
       signal?.removeEventListener('abort', stop)
       child.off('message', resolve)
+      onEnd = undefined
     }
   }
   return {
     isAlive: () => isAlive,
     isFresh: () => isAlive && !isSpent,
     kill,
-    start: async (timeMs) => {
-      const first = await receive<typeof READY>(timeMs)
+    start: async (timeMs, signal) => {
+      const first = await receive<typeof READY>(timeMs, signal)
       if (first !== READY) throw new Error(`A database process did not start: ${first.outcome}.`)
     },
     call: async (message, timeMs, signal) => {
@@ -154,8 +159,8 @@ function startProcess(folder: string): DatabaseProcess {
 
 function reasonOf(code: number | null, signal: NodeJS.Signals | null): Ended | Error {
   if (signal === END_SIGNALS.late) return { outcome: 'late' }
-  // SIGKILL comes from the watchdog, or from the kernel when the machine has no memory left.
   if (signal === END_SIGNALS.out_of_memory || signal === 'SIGABRT' || code === ABORTED)
     return { outcome: 'out_of_memory' }
+  if (signal === 'SIGKILL') return { outcome: 'killed' }
   return new Error(`A database process ended early: ${signal ?? code}.`)
 }

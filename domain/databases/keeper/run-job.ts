@@ -59,7 +59,7 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
   authorizer.runOwn('BEGIN IMMEDIATE')
   const counters = db.prepare('SELECT changes() AS direct, last_insert_rowid() AS rowid')
   counters.setReadBigInts(true)
-  let [number, affected] = [0, 0n]
+  let [number, affected, rowid] = [0, 0n, 0n]
   let rows: Rows | undefined
   for (const statement of prepareScript(db, job)) {
     number++
@@ -68,10 +68,15 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
     const isChanging = authorizer.takeIsChanging()
     const read = readRows(statement, job.params, { isReadToEnd: isChanging })
     if (read.columns.length > 0) rows = read
-    if (isChanging) affected += count(counters).direct
+    if (isChanging) {
+      const counted = count(counters)
+      affected += counted.direct
+      rowid = counted.rowid
+    }
+    // What a virtual table has compiled meanwhile says nothing about the next statement.
+    authorizer.takeIsChanging()
   }
   if (number === 0) throw new SqlProblem('The SQL has no statement')
-  const { rowid } = count(counters)
   authorizer.runOwn('COMMIT')
   return { rows_affected: Number(affected), ...(rowid !== 0n && { last_insert_rowid: toInteger(rowid) }), ...rows }
 }

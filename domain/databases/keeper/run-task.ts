@@ -1,4 +1,4 @@
-import type { Copies, Copy } from './copies.ts'
+import { type Copies, type Copy, DamagedPages } from './copies.ts'
 import type { Done, Job, JobLimits, Reply } from './job.ts'
 import type { ExecuteResult, Failure, FailureKind, PageSource, Store } from './keeper.ts'
 import type { DatabaseProcess, Ended, ProcessPool } from './processes.ts'
@@ -36,7 +36,7 @@ export async function runTask(
   signal: AbortSignal,
 ): Promise<Done | Failure> {
   const { id } = task.source
-  let timesDamaged = 0
+  let [timesDamaged, timesKilled] = [0, 0]
   try {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       signal.throwIfAborted()
@@ -45,6 +45,9 @@ export async function runTask(
         await copies.discard(id)
         // The file may be at fault. It is read from the record once more.
         if (++timesDamaged > 1) return failureOf('damaged', `${MESSAGES.damaged} (${ran.message})`)
+      } else if (ran.outcome === 'killed') {
+        // By the kernel, when the machine has no memory left: whether this call has taken it, the second time tells.
+        if (++timesKilled > 1) return failureOf('out_of_memory')
       } else if (ran.outcome !== 'conflict') return ran
     }
     return failureOf('conflict')
@@ -59,10 +62,10 @@ async function runOnce(
   { source, store, ...job }: Task,
   limits: JobLimits,
   signal: AbortSignal,
-): Promise<Done | Failure> {
+): Promise<Done | Failure | Killed> {
   const { id } = source
   // Taken before the record is read: others may change it while a process starts.
-  const process = await processes.take()
+  const process = await processes.take(signal)
   try {
     const copy = await copies.use(source)
     if (copy === undefined) return failureOf('gone')
@@ -73,6 +76,7 @@ async function runOnce(
     // Closing the database would move changes that were not stored into its file.
     await process.kill()
     await copies.discard(id)
+    if (error instanceof DamagedPages) return { outcome: 'damaged', message: error.message }
     throw error
   } finally {
     if (!process.isAlive()) await copies.rollBack(id)
@@ -88,6 +92,8 @@ async function storeChanges(
 ): Promise<Done | Failure> {
   const changes = await readChanges(`${copy.path}-wal`)
   const { version, pageCount } = copy
+  // Nothing makes a database smaller. A file that was removed under the process would.
+  if (changes !== undefined && changes.pageCount < pageCount) throw new Error('A database has lost pages.')
   // The job was an execute.
   const stored = await store({ version, pageCount, ...(changes ?? UNCHANGED) }, done.result as ExecuteResult)
   if (stored !== 'stored') {
@@ -104,12 +110,16 @@ async function storeChanges(
   return done
 }
 
-function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure {
+type Killed = { outcome: 'killed' }
+
+function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure | Killed {
   switch (reply.outcome) {
     case 'done':
     case 'sql_error':
     case 'damaged':
       return reply
+    case 'killed':
+      return { outcome: reply.outcome }
     case 'late':
       return failureOf('late', `The SQL took longer than ${timeMs / 1000} seconds and was stopped`)
     case 'out_of_memory':

@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto'
+import { readdirSync, rmSync, truncateSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createKeeper } from '../../../domain/databases/keeper/create-keeper.ts'
 import type { Keeper, Param, Store } from '../../../domain/databases/keeper/keeper.ts'
+import { leastLiveBytes } from '../../support/heap.ts'
 import { createMemorySource, dumpSource, type MemorySource } from './memory-source.ts'
 
 let keeper: Keeper
@@ -15,6 +20,7 @@ afterAll(() => keeper.close())
 const execute = (source: MemorySource, sql: string, params?: Param[], store: Store = source.store) =>
   keeper.execute(source, { sql, params }, store, {}, signal)
 const query = (source: MemorySource, sql: string, params?: Param[]) => keeper.query(source, { sql, params }, {}, signal)
+const ENDLESS_ROWS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c'
 const done = (result: object) => ({ outcome: 'done', result })
 
 describe('a database in the keeper', () => {
@@ -74,6 +80,37 @@ describe('a database in the keeper', () => {
     expect(await keeper.describe(source, {}, signal)).toEqual(done({ tables, truncated: false }))
     expect(await keeper.describe(createMemorySource(), {}, signal)).toEqual(done({ tables: [], truncated: false }))
     expect(await query(source, "SELECT * FROM f WHERE f MATCH 'two'")).toMatchObject({ result: { row_count: 1 } })
+  })
+
+  it('describes it also when tables have the names of PRAGMAs', async () => {
+    const source = createMemorySource()
+    await execute(source, 'CREATE TABLE pragma_table_list (z); CREATE VIEW pragma_table_xinfo AS SELECT 1 AS name')
+    const names = ['pragma_table_list', 'pragma_table_xinfo']
+    expect(await keeper.describe(source, {}, signal)).toMatchObject(
+      done({ tables: names.map((name) => ({ name, columns: [{ name: name.endsWith('list') ? 'z' : 'name' }] })) }),
+    )
+  })
+
+  it('counts the rows that statements change, and no others', async () => {
+    const three = 'INSERT INTO t VALUES (1), (2), (3)'
+    const words = "INSERT INTO f VALUES ('a'), ('b')"
+    for (const [sql, affected, rowid] of [
+      [`${three}; DROP TABLE x`, 3, 3],
+      [`${three}; ALTER TABLE t ADD COLUMN b`, 3, 3],
+      [`${three}; CREATE VIEW v AS SELECT 1; DROP VIEW v; REINDEX; ANALYZE`, 3, 3],
+      [`${three}; UPDATE t SET a = 1 WHERE a > 1; SELECT 1`, 5, 3],
+      [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}`, 2, 2],
+      [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}; SELECT 1`, 2, 2],
+      ['CREATE VIRTUAL TABLE f USING fts5(x)', 0, undefined],
+      // Read only as far as its rows are given.
+      [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}; ${ENDLESS_ROWS}`, 2, 2],
+    ] as const) {
+      const source = createMemorySource()
+      await execute(source, 'CREATE TABLE t (a); CREATE TABLE x (a); INSERT INTO x VALUES (1), (2)')
+      const ran = await execute(source, sql)
+      const counts = ran.outcome === 'done' && [ran.result.rows_affected, ran.result.last_insert_rowid]
+      expect({ sql, counts }).toEqual({ sql, counts: [affected, rowid] })
+    }
   })
 
   it('gives at most 1,000 rows and 1 MB, and reads no further', async () => {
@@ -184,6 +221,7 @@ describe('a database in the keeper', () => {
       ['INSERT INTO t VALUES (? + ?)', [1], /^The SQL has more placeholders than there are params \(1\)$/],
       ['DELETE FROM t WHERE a = ?', [], /^The SQL has more placeholders than there are params \(0\)$/],
       ['DELETE FROM t WHERE a = ?', [1, 2], /^There are more params \(2\) than placeholders/],
+      ['DELETE FROM t WHERE a = :name', [], /^Placeholders have to be \? or \?1, with a param for each/],
       ['DELETE FROM t WHERE a = :name', [1], /^There are more params \(1\) than placeholders.*have to be \?/],
       ['DELETE FROM t WHERE a = ?; SELECT 1', [1], /^With params, the SQL has to be a single statement$/],
     ]
@@ -330,6 +368,11 @@ describe('a database in the keeper', () => {
     })
     expect(await execute(source, 'DELETE FROM t')).toMatchObject({ outcome: 'damaged' })
     expect(await query(well, 'SELECT a FROM t')).toMatchObject({ outcome: 'done' })
+    source.pages.set(2, { version: 3, bytes: bytes.slice(1) })
+    expect(await query(source, 'SELECT a FROM t')).toEqual({
+      outcome: 'damaged',
+      message: 'The database is damaged (a page has another length)',
+    })
     source.pages.set(2, { version: 3, bytes })
     expect(await query(source, 'SELECT a FROM t')).toMatchObject({ result: { rows: [[1]] } })
   })
@@ -350,5 +393,55 @@ describe('a database in the keeper', () => {
     keeper.forget(other.id)
     await query(other, 'SELECT 1')
     expect(other.reads.at(-1)).toBe(0)
+  })
+
+  it('is read again when its file has gone, or lost its end, and never stored without it', async () => {
+    const source = createMemorySource()
+    const own = createKeeper()
+    const run = (sql: string, store: Store = source.store) => own.execute(source, { sql }, store, {}, signal)
+    const count = async () => (await own.query(source, { sql: 'SELECT count(*) FROM t' }, {}, signal)) as object
+    const remove = () => {
+      for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    }
+    const before = readdirSync(tmpdir())
+    await run(`CREATE TABLE t (a); INSERT INTO t ${ENDLESS_ROWS} LIMIT 3000`)
+    const made = readdirSync(tmpdir()).find((name) => !before.includes(name) && name.includes(`-${process.pid}-`))
+    const folder = join(tmpdir(), made ?? '')
+    const spoils = [
+      remove,
+      () => truncateSync(join(folder, readdirSync(folder)[0] ?? ''), 4096),
+      () => rmSync(folder, { recursive: true }),
+    ]
+    for (const [times, spoil] of spoils.entries()) {
+      spoil()
+      expect(await run('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (7)')).toMatchObject(done({}))
+      expect(await count()).toMatchObject({ result: { rows: [[3001 + times]] } })
+    }
+    await own.close()
+  })
+
+  it('that a script has failed to make leaves no copy', async () => {
+    const [kept, source] = [createMemorySource(), createMemorySource()]
+    const own = createKeeper({ diskBytes: 9000 })
+    await own.execute(kept, { sql: 'CREATE TABLE t (a)' }, kept.store, {}, signal)
+    for (let times = 0; times < 3; times++) {
+      const failed = { ...source, id: randomUUID() }
+      expect(await own.execute(failed, { sql: 'SELEC' }, source.store, {}, signal)).toMatchObject({
+        outcome: 'sql_error',
+      })
+    }
+    expect(source.reads).toEqual([0, 0, 0])
+    await own.query(kept, { sql: 'SELECT 1' }, {}, signal)
+    expect(kept.reads.at(-1)).toBe(1)
+    await own.close()
+  })
+
+  it('keeps no answers in memory', async () => {
+    const source = createMemorySource()
+    const large = "SELECT printf('%.*c', 900000, 'x')"
+    for (let times = 0; times < 5; times++) await query(source, large)
+    const before = await leastLiveBytes()
+    for (let times = 0; times < 40; times++) await query(source, large)
+    expect((await leastLiveBytes()) - before).toBeLessThan(10_000_000)
   })
 })

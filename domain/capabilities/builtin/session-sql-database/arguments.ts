@@ -3,7 +3,7 @@ import type { Statement } from '../../../databases/keeper/keeper.ts'
 import { ToolError } from '../../capability.ts'
 
 /** Time limit of the tools: that of the SQL itself, 30 s, and of the waiting for a process. */
-export const SQL_TOOL_MS = 45_000
+export const SQL_TOOL_MS = 110_000
 
 /** JSON Schema of a name. Its rules are those of the contract, which `parseName` applies. */
 export const nameSchema = (description: string) => ({ type: 'string', maxLength: 256, description })
