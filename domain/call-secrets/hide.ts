@@ -1,51 +1,70 @@
-import { isRecord } from '../../lib/is-record.ts'
 import { type Hidden, MASK } from './mask.ts'
 
-/** Limit on the parts of secret values that a text is searched for. */
-const MAX_PARTS = 10_000
-/** A shorter part would be found in words that have nothing to do with it. */
+/** A shorter text would be found in words that have nothing to do with it. */
 const MIN_LENGTH = 3
+/** Limit on the characters that are searched, once for each secret: about a tenth of a second. */
+const MAX_SEARCHED = 200_000_000
 const LEFT_OUT = 'What went wrong is left out, because it may repeat secret values.'
 
 /**
  * Replaces secret values, and the texts, numbers and names in them, wherever a text about their calls repeats one of
  * them whole.
  */
-export function hideIn(text: string, secrets: readonly (Hidden | undefined)[]): string {
-  const parts = partsOf(secrets.flatMap((hidden) => Object.values(hidden ?? {})))
-  if (parts === undefined) return LEFT_OUT
-  const found = [...new Set(parts)].filter((part) => part.length >= MIN_LENGTH && text.includes(part))
-  if (found.length === 0) return text
-  // The longest first, of those that begin at the same place; all at once, so that no mask is searched.
-  const longestFirst = found.toSorted((a, b) => b.length - a.length)
-  return text.replaceAll(new RegExp(longestFirst.map(literally).join('|'), 'g'), MASK)
+export function hideIn(text: string, hidden: Hidden | undefined): string {
+  const forms = formsOf(hidden, text.length)
+  if (forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
+  const spans = [...forms].flatMap((form) => findAll(text, form)).sort((a, b) => a.start - b.start)
+  let shown = ''
+  let end = 0
+  for (const span of spans) {
+    // Those that overlap or touch share a mask.
+    if (span.start > end || end === 0) shown += text.slice(end, span.start) + MASK
+    end = Math.max(end, span.end)
+  }
+  return shown + text.slice(end)
 }
 
-const literally = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-
-/** Replaces the secrets in what a log or a stack has of an error. Without secrets the error stays the same. */
+/**
+ * Replaces the secrets in what a log or a stack has of an error. Its class, code and reason stay, by which an outage is
+ * recognized, and nothing else. Without secrets the error stays the same.
+ */
 export function hideInError(error: unknown, hidden: Hidden | undefined): unknown {
   if (hidden === undefined) return error
-  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
-  const told = new Error(hideIn(message, [hidden]))
-  return Object.assign(told, { name, stack: hideIn(stack ?? '', [hidden]) })
+  const own = error instanceof Error ? error : new Error(String(error))
+  const told = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
+    const value: unknown = Reflect.get(own, field)
+    return [field, { value: typeof value === 'string' ? hideIn(value, hidden) : undefined }]
+  })
+  return Object.create(Object.getPrototypeOf(own), Object.fromEntries(told))
 }
 
-/** Returns the texts in which one of the values may be repeated. Undefined when there are too many. */
-function partsOf(values: unknown[]): string[] | undefined {
-  const parts: string[] = []
+/** Returns the texts in which a value may be repeated: as they are, in JSON, and in a text in JSON. */
+function formsOf(hidden: Hidden | undefined, maxLength: number): Set<string> {
+  const forms = new Set<string>()
+  const add = (form: string) => {
+    if (form.length >= MIN_LENGTH && form.length <= maxLength) forms.add(form)
+  }
   // A list of what is left instead of a recursion: a model can nest values deeply.
-  const left = [...values]
+  const left = Object.values(hidden ?? {})
   while (left.length > 0) {
     const value = left.pop()
-    // As it is, in JSON, and in a text in JSON.
-    if (typeof value === 'string') parts.push(value, escaped(value), escaped(escaped(value)))
-    if (typeof value === 'number') parts.push(String(value))
-    if (isRecord(value)) parts.push(...Object.keys(value).slice(0, MAX_PARTS + 1))
-    if (typeof value === 'object' && value !== null) left.push(...Object.values(value).slice(0, MAX_PARTS + 1))
-    if (parts.length + left.length > MAX_PARTS) return undefined
+    if (typeof value === 'object' && value !== null) {
+      for (const [name, inner] of Object.entries(value)) left.push(...(Array.isArray(value) ? [] : [name]), inner)
+    }
+    if (typeof value === 'number') add(String(value))
+    if (typeof value !== 'string' || value.length > maxLength) continue
+    const once = escaped(value)
+    for (const form of [value, once, escaped(once)]) add(form)
   }
-  return parts
+  return forms
 }
 
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+function findAll(text: string, form: string): { start: number; end: number }[] {
+  const spans: { start: number; end: number }[] = []
+  for (let start = text.indexOf(form); start >= 0; start = text.indexOf(form, start + form.length)) {
+    spans.push({ start, end: start + form.length })
+  }
+  return spans
+}

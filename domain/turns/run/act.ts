@@ -62,7 +62,7 @@ async function findProblems(
   const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
   return places.map((place, position) => {
     const problem = typeof place === 'number' ? problems[place] : place
-    return problem && hideIn(problem, [toolCalls[position]?.hidden])
+    return problem && hideIn(problem, toolCalls[position]?.hidden)
   })
 }
 

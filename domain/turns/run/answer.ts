@@ -154,7 +154,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     }
   } catch (error) {
     // A provider may quote what it was sent.
-    throw error instanceof ModelError ? error.withMessage((message) => hideIn(message, revealed.secrets)) : error
+    throw error instanceof ModelError ? error.withMessage((message) => revealed.secrets.reduce(hideIn, message)) : error
   } finally {
     limits.clear()
   }

@@ -132,7 +132,7 @@ async function resultOf(
       limited.throwIfAborted()
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
-        return { status: 'error', error: storableText(hideIn(error.message, [hidden]).slice(0, MAX_ERROR_LENGTH)) }
+        return { status: 'error', error: storableText(hideIn(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
       // Whether the tool has had its effect is then unknown, but another attempt finds out.
       if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw hideInError(error, hidden)
       const err = hideInError(error, hidden)
