@@ -60,18 +60,33 @@ export class ModelError extends Error {
   readonly retryable: boolean
   readonly retryAfterMs: number | undefined
 
+  /** The sentence without the provider's own words, when `message` has some. */
+  readonly ownWords: string | undefined
+  /** Whether the provider had begun to answer, so that its words may be about the answer. */
+  hasAnswered = false
+
   constructor(
     message: string,
-    options: { status?: number | undefined; retryable: boolean; retryAfterMs?: number | undefined; cause?: unknown },
+    options: {
+      status?: number | undefined
+      retryable: boolean
+      retryAfterMs?: number | undefined
+      ownWords?: string
+      cause?: unknown
+    },
   ) {
     super(message, { cause: options.cause })
     this.status = options.status
     this.retryable = options.retryable
     this.retryAfterMs = options.retryAfterMs
+    this.ownWords = options.ownWords
   }
 
-  /** Returns the same failure, told in other words. */
-  withMessage(toMessage: (message: string) => string): ModelError {
-    return new ModelError(toMessage(this.message), this)
+  /** Returns the same failure without the provider's own words, for a call in which these may repeat secrets. */
+  inOwnWords(): ModelError {
+    if (this.ownWords === undefined) return this
+    const { status, retryable, retryAfterMs } = this
+    const message = `${this.ownWords} The reason is left out, because it may repeat secret values.`
+    return new ModelError(message, { status, retryable, retryAfterMs })
   }
 }

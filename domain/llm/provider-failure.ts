@@ -16,7 +16,9 @@ export function statusError(failure: {
 }): ModelError {
   const { providerName, status, retryAfterMs } = failure
   const reason = clean(failure.reason, failure.apiKey)
-  return new ModelError(`${providerName} answered ${status}${reason === '' ? '.' : `: ${reason}`}`, {
+  const ownWords = `${providerName} answered ${status}.`
+  return new ModelError(reason === '' ? ownWords : `${providerName} answered ${status}: ${reason}`, {
+    ownWords,
     status,
     retryable: isRetryableStatus(status),
     retryAfterMs,

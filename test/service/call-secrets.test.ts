@@ -42,7 +42,9 @@ const create = async (path: string, body: object): Promise<string> => {
   return answer.body.id
 }
 
-type Played = Omit<Content, 'usage'> | { status: number; message: string }
+type Played =
+  | (Omit<Content, 'usage'> & { chunks?: unknown[] })
+  | { status: number; message: string; headers?: Record<string, string> }
 const starts = {
   openai_completions: (answers: Played[]) => startProvider(chatCompletions, answers),
   openai: (answers: Played[]) => startProvider(responses, answers),
@@ -64,7 +66,7 @@ async function createPlayed(answers: Played[], agent: object = {}, type: keyof t
   return { id, stream, asked: (index: number) => JSON.stringify(fake.requests[index]?.body) }
 }
 
-const calling = (name: string, args: unknown, id = 'one'): Played => ({
+const calling = (name: string, args: unknown, id = 'one') => ({
   toolCalls: [{ id, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }],
 })
 const DONE: Played = { text: ['done'] }
@@ -217,14 +219,40 @@ describe('what a tool and its check say about a call', () => {
     expect(JSON.parse(JSON.parse(asked(1)).messages.at(-1).content)).toEqual({ error })
   })
 
-  it('does not quote the secret in the failure of a provider that does', async () => {
+  const OWN_WORDS = 'The reason is left out, because it may repeat secret values.'
+  const lines = Array.from({ length: 5 }, (_, n) => `${n} ${MARK}`.padEnd(64, '+')).join('\n')
+
+  it('does not quote a provider that was given secrets', async () => {
     const { id } = await createPlayed([
-      calling('keep', { value }),
-      { status: 400, message: `cannot read ${value} and ${escaped(JSON.stringify({ value }))}` },
+      calling('keep', { value: lines }),
+      { status: 503, message: `cannot read ${lines}`, headers: { 'retry-after-ms': '1' } },
+      { status: 400, message: `cannot read ${lines}` },
     ])
     const events = await say(id)
-    const [{ error }] = dataOf(events, 'turn.failed')
-    expect(error).toContain('cannot read [secret] and {\\"value\\":\\"[secret]\\"}')
+    expect(dataOf(events, 'reason.retrying')).toMatchObject([{ error: `Fake answered 503. ${OWN_WORDS}` }])
+    expect(dataOf(events, 'turn.failed')).toMatchObject([{ error: `Fake answered 400. ${OWN_WORDS}` }])
+    expect(JSON.stringify(events)).not.toContain(MARK)
+  })
+
+  const error = { message: `cannot go on with ${value}`, code: 400 }
+  it.each<[string, Played]>([
+    ['the call', { ...calling('keep', { value }), chunks: [{ error }] }],
+    ['text', { text: ['I call'], chunks: [{ error }] }],
+    ['nothing', { chunks: [{ error }] }],
+  ])('does not quote a provider that fails in its answer, after %s', async (_name, failing) => {
+    const { id } = await createPlayed([failing])
+    const events = await say(id)
+    const [{ error: told }] = dataOf(events, 'turn.failed')
+    expect(told).toMatch(/^Fake (answered 400|broke off its answer)\. The reason is left out, because/)
+    expect(JSON.stringify(events)).not.toContain(MARK)
+  })
+
+  it('quotes a provider that refuses what has no secrets, or has no tool for any', async () => {
+    const { id } = await createPlayed([{ status: 400, message: 'no such model' }])
+    expect(dataOf(await say(id), 'turn.failed')[0].error).toBe('Fake answered 400: no such model')
+    const plain = { ...error, message: 'cannot go on' }
+    const other = await createPlayed([{ text: ['I'], chunks: [{ error: plain }] }], { capabilities: [] })
+    expect(dataOf(await say(other.id), 'turn.failed')[0].error).toBe('Fake broke off its answer: cannot go on')
   })
 
   it('hides the arguments of a tool that the agent does not have', async () => {

@@ -29,8 +29,9 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     })
   }
   if (UnsupportedFunctionalityError.isInstance(error)) {
-    const message = `${providerName} does not take a part of this conversation: ${clean(error.functionality)}.`
-    return new ModelError(message, { retryable: false })
+    const ownWords = `${providerName} does not take a part of this conversation.`
+    const message = `${ownWords.slice(0, -1)}: ${clean(error.functionality)}.`
+    return new ModelError(message, { ownWords, retryable: false })
   }
   // An API error without such a status, and any error of the runtime's own, comes from the connection.
   if (APICallError.isInstance(error) || !isUnreadable(error)) return connectionError(error, providerName)
@@ -47,7 +48,8 @@ export function notAStream(contentType: string, provider: Provider): ModelError 
   // A name alone: anything that follows it may quote the request.
   const [type = ''] = /^\s*[\w.+-]+\/[\w.+-]+/.exec(contentType) ?? []
   const message = `${providerName} answered with ${clean(type, apiKey)} and not with an event stream; is ${clean(baseUrl, apiKey)} its base URL?`
-  return new ModelError(message, { retryable: false })
+  const ownWords = `${providerName} answered with something that is not an event stream.`
+  return new ModelError(message, { ownWords, retryable: false })
 }
 
 const Reason = z
@@ -92,6 +94,7 @@ export function toStreamedError(error: unknown, provider: Provider): ModelError 
   const status = [code, translated].map(Number).find((candidate) => candidate >= 400 && candidate <= 599)
   const reason = clean(parsed.data.message, provider.apiKey)
   return new ModelError(`${provider.providerName} broke off its answer: ${reason}`, {
+    ownWords: `${provider.providerName} broke off its answer.`,
     status,
     retryable: status === undefined || isRetryableStatus(status),
   })

@@ -44,9 +44,13 @@ export function refuseFailedFinish(
   const { providerName, apiKey } = provider
   const reason = raw === undefined ? '' : `: ${clean(raw, apiKey)}`
   if (raw === undefined && FINISH_REASONS[unified] === undefined) throw cutOff(provider)
-  if (unified === 'error') throw new ModelError(`${providerName} broke off its answer${reason}.`, { retryable: true })
+  if (unified === 'error') {
+    const ownWords = `${providerName} broke off its answer.`
+    throw new ModelError(`${providerName} broke off its answer${reason}.`, { ownWords, retryable: true })
+  }
   if (unified === 'content-filter' && isEmpty) {
-    throw new ModelError(`${providerName} blocked the answer${reason}.`, { retryable: false })
+    const ownWords = `${providerName} blocked the answer.`
+    throw new ModelError(`${providerName} blocked the answer${reason}.`, { ownWords, retryable: false })
   }
 }
 

@@ -1,5 +1,5 @@
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
-import { type Model, ModelError, type ModelPart, type ModelRequest } from '../model.ts'
+import { APICallError, type LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import { type Model, ModelError, type ModelRequest } from '../model.ts'
 import { readAnswer } from './answer.ts'
 import { notAStream, toModelError } from './call-failure.ts'
 import { toPrompt, toTools } from './prompt.ts'
@@ -16,16 +16,23 @@ export function streamModel(protocol: Protocol, settings: ExplicitSettings): Mod
     // However the call ends, nothing of it goes on: after an error the SDK would read the rest of the stream.
     const ended = new AbortController()
     const signal = AbortSignal.any([request.signal, ended.signal])
+    let hasAnswered = false
     try {
-      yield* streamParts(protocol, toCall({ ...request, signal }, protocol, settings), settings)
+      const stream = await openStream(protocol, toCall({ ...request, signal }, protocol, settings), settings)
+      hasAnswered = true
+      yield* readAnswer(stream, protocol, settings)
     } catch (error) {
       request.signal.throwIfAborted()
-      throw toModelError(error, settings)
+      throw Object.assign(toModelError(error, settings), { hasAnswered: hasAnswered || isOfStream(error) })
     } finally {
       ended.abort()
     }
   }
 }
+
+/** Whether it is an error in the first event of a stream, for which the SDK looks before it gives that out. */
+const isOfStream = (error: unknown): boolean =>
+  APICallError.isInstance(error) && /event-stream/i.test(error.responseHeaders?.['content-type'] ?? '')
 
 const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] satisfies Effort[]
 const isEffort = (effort: string): effort is Effort => EFFORTS.includes(effort)
@@ -48,16 +55,12 @@ function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSet
 /** Types of answers that are no stream. Some servers send a stream under another type than its own. */
 const NO_STREAM = /^\s*(text\/html|application\/json)\b/i
 
-async function* streamParts(
-  protocol: Protocol,
-  call: LanguageModelV4CallOptions,
-  settings: ExplicitSettings,
-): AsyncIterable<ModelPart> {
+async function openStream(protocol: Protocol, call: LanguageModelV4CallOptions, settings: ExplicitSettings) {
   const { stream, response } = await protocol.sdkModel.doStream(call)
   const contentType = response?.headers?.['content-type'] ?? ''
   if (NO_STREAM.test(contentType)) {
     await stream.cancel()
     throw notAStream(contentType, settings)
   }
-  yield* readAnswer(stream, protocol, settings)
+  return stream
 }

@@ -1,6 +1,5 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
-import { hideIn } from '../../call-secrets/hide.ts'
 import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
@@ -136,6 +135,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const messages = await loadImages(deps, imageReader(call), revealed.messages, ended)
   const limits = createLimits(deps.limits.modelIdleTimeoutMs)
   const whole = createTextRepair()
+  let hasAnswered = false
   try {
     const signal = AbortSignal.any([ended, limits.signal])
     const parts = call.ask({
@@ -149,16 +149,23 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       signal,
     })
     for await (const part of parts) {
+      hasAnswered = true
       limits.heard(part)
       yield* whole(part)
     }
   } catch (error) {
-    // A provider may quote what it was sent.
-    throw error instanceof ModelError ? error.withMessage((message) => revealed.secrets.reduce(hideIn, message)) : error
+    if (!(error instanceof ModelError)) throw error
+    // A provider may quote what it was sent, and a call that it is making.
+    const isMaking = (hasAnswered || error.hasAnswered) && offersSecrets(call)
+    throw revealed.secrets.length > 0 || isMaking ? error.inOwnWords() : error
   } finally {
     limits.clear()
   }
 }
+
+/** Whether a call that the model makes may have secrets. */
+const offersSecrets = ({ context }: ModelCall): boolean =>
+  [...context.toolset.values()].some(({ tool }) => tool?.secrets?.arguments?.length)
 
 const imageReader = ({ deps, model, context: { organizationId } }: ModelCall): ImageReader => ({
   organizationId,
