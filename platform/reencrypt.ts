@@ -20,20 +20,20 @@ export async function reencrypt(db: PrismaClient, ring: KeyRing, batch = BATCH):
   const secrets = createSecrets(ring)
   const result: Reencrypted = { reencrypted: 0, current: 0, changed: 0, unreadable: new Map() }
   for (const column of encryptedColumns) {
-    for await (const { keys, bytes } of readSecrets(db, column, headerOf(ring.current), batch)) {
-      if (bytes === null) result.current++
-      else await move(db, secrets, column, { keys, bytes }, result)
+    for await (const { keys, isCurrent } of readPlaces(db, column, headerOf(ring.current), batch)) {
+      if (isCurrent) result.current++
+      else await move(db, secrets, column, keys, result)
     }
   }
   return result
 }
 
 type Stored = { keys: string[]; bytes: Uint8Array<ArrayBuffer> }
-/** `bytes` is null when the secret is under the current key. */
-type Row = { keys: string[]; bytes: Uint8Array<ArrayBuffer> | null }
+/** Row with a secret, which is read by itself: many together may be large. */
+type Row = { keys: string[]; isCurrent: boolean }
 
 /** Reads in the order of the primary key, so that each row is seen once even while others change. */
-async function* readSecrets(
+async function* readPlaces(
   db: PrismaClient,
   column: EncryptedColumn,
   currentHeader: Uint8Array<ArrayBuffer>,
@@ -51,7 +51,7 @@ function pageSql(encrypted: EncryptedColumn, after: string[]): string {
   const columns = encrypted.keys.map((key) => `"${key}"`)
   const place = after.length === 0 ? '' : `AND (${columns}) > (${after.map((_, index) => `$${index + 3}`)})`
   return `SELECT ARRAY[${columns.map((key) => `${key}::text`)}] AS keys,
-      CASE WHEN ${headerSql(encrypted)} = $1 THEN NULL ELSE "${column}" END AS bytes
+      ${headerSql(encrypted)} = $1 AS "isCurrent"
     FROM "${table}" WHERE "${column}" IS NOT NULL ${place} ORDER BY ${columns} LIMIT $2`
 }
 
@@ -59,10 +59,15 @@ async function move(
   db: PrismaClient,
   secrets: Secrets,
   column: EncryptedColumn,
-  stored: Stored,
+  keys: string[],
   result: Reencrypted,
 ): Promise<void> {
-  const place = placeOf(column, stored.keys)
+  const place = placeOf(column, keys)
+  const stored = await read(db, column, keys)
+  if (stored === undefined) {
+    result.changed++
+    return
+  }
   try {
     const bytes = secrets.encrypt(secrets.decrypt(stored.bytes, place), place)
     const isReplaced = await replace(db, column, stored, bytes)
@@ -74,14 +79,28 @@ async function move(
   }
 }
 
+/** Reads a row's secret. Undefined when it is gone. */
+async function read(db: PrismaClient, encrypted: EncryptedColumn, keys: string[]): Promise<Stored | undefined> {
+  const { table, column } = encrypted
+  const [row] = await db.$queryRawUnsafe<{ bytes: Stored['bytes'] }[]>(
+    `SELECT "${column}" AS bytes FROM "${table}" WHERE "${column}" IS NOT NULL AND ${isRow(encrypted, 1)}`,
+    ...keys,
+  )
+  return row && { keys, bytes: row.bytes }
+}
+
+/** SQL that selects a row by its keys, which are the parameters from the given number on. */
+const isRow = ({ keys }: EncryptedColumn, first: number): string =>
+  keys.map((key, index) => `"${key}" = $${index + first}`).join(' AND ')
+
 /** Replaces the bytes that were read. Returns false when they are no longer there. */
 async function replace(
   db: PrismaClient,
-  { table, keys, column }: EncryptedColumn,
+  encrypted: EncryptedColumn,
   stored: Stored,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<boolean> {
-  const row = keys.map((key, index) => `"${key}" = $${index + 3}`).join(' AND ')
-  const sql = `UPDATE "${table}" SET "${column}" = $1 WHERE "${column}" = $2 AND ${row}`
+  const { table, column } = encrypted
+  const sql = `UPDATE "${table}" SET "${column}" = $1 WHERE "${column}" = $2 AND ${isRow(encrypted, 3)}`
   return (await db.$executeRawUnsafe(sql, bytes, stored.bytes, ...stored.keys)) > 0
 }

@@ -87,6 +87,23 @@ describe('re-encrypting', () => {
     expect(await database.readAll('a')).toEqual(['one'])
   })
 
+  it('reads one value at once, however large they are', async () => {
+    await storeAll(texts(3), 'a')
+    const sizes: number[] = []
+    const counting = new Proxy(database.db, {
+      get: (target, name) => {
+        if (name !== '$queryRawUnsafe') return Reflect.get(target, name)
+        return async (sql: string, ...values: unknown[]) => {
+          const rows = await target.$queryRawUnsafe<object[]>(sql, ...values)
+          sizes.push(rows.filter((row) => Object.values(row).some((value) => value instanceof Uint8Array)).length)
+          return rows
+        }
+      },
+    })
+    expect(await reencrypt(counting, ringOf('b', 'a'))).toMatchObject({ reencrypted: 3 })
+    expect(Math.max(...sizes)).toBe(1)
+  })
+
   it('leaves other columns of a row as they are', async () => {
     await storeAll(['one'], 'a')
     const read = () => database.db.llmProvider.findMany({ omit: { apiKey: true } })
