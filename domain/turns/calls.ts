@@ -116,7 +116,7 @@ export type CallResult = {
   error?: string
   durationMs?: number
   /** Secrets that `parts` leave out. */
-  hidden?: Hidden
+  hidden?: Hidden | undefined
 }
 
 type CallName = Pick<Call, 'id' | 'name' | 'displayName'>

@@ -262,6 +262,25 @@ describe('what a tool and its check say about a call', () => {
     expect(dataOf(events, 'tool.started')[0].tool_call.arguments).toEqual({ value: '[secret]' })
   })
 
+  it.each(['functions.keep', 'Keep'])('hides the arguments of %s, a tool that nobody knows', async (name) => {
+    const { id, asked } = await createPlayed([calling(name, { name: value, value }), DONE])
+    const events = await say(id)
+    expect(dataOf(events, 'tool.started')[0].tool_call.arguments).toEqual({ name: '[secret]', value: '[secret]' })
+    expect(dataOf(events, 'tool.completed')[0].error).toMatch(/There is no tool/)
+    const given = JSON.parse(asked(1)).messages.find(({ tool_calls }: Json) => tool_calls)
+    expect(JSON.parse(given.tool_calls[0].function.arguments)).toEqual({ name: value, value })
+  })
+
+  it('refuses a call with more secrets than are kept, and goes on', async () => {
+    // It sends a call in one piece.
+    const answers = [calling('keep', { value: `${MARK} `.repeat(70_000) }), DONE]
+    const { id, asked } = await createPlayed(answers, {}, 'gemini')
+    const events = await say(id)
+    expect(dataOf(events, 'tool.completed')[0].error).toMatch(/more than 1 MiB of secrets/)
+    expect(dataOf(events, 'tool.started')[0].tool_call.arguments).toEqual({ value: '[secret]' })
+    expect(asked(1)).not.toContain(MARK)
+  })
+
   it('is given to the model whole when a result is no object, in which nothing can be marked', async () => {
     const { id, asked } = await createPlayed([calling('tell', { value: 'plain words' }), DONE])
     await say(id)

@@ -2,7 +2,6 @@ import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { TurnErrorCode } from '../../../workflows/messages.ts'
 import { type MaskedCall, maskCall } from '../../call-secrets/mask.ts'
-import type { Tool } from '../../capabilities/capability.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -10,7 +9,7 @@ import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
 import { newUuid } from '../../ids.ts'
 import { costOf } from '../../llm/cost.ts'
-import { ModelError } from '../../llm/model.ts'
+import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { findProfile } from '../../llm/profiles/find.ts'
 import { openModel } from '../../llm-providers/open-model.ts'
 import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
@@ -94,7 +93,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     const streamed = await streamAnswer(call, async (events) => {
       await append(call, own(call, events))
     })
-    const toolCalls = streamed.toolCalls.map((toolCall) => maskCall(toolNamed(call, toolCall.name), toolCall))
+    const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, toolCall))
     const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
     const answered = own(call, [...answer.rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
@@ -110,11 +109,15 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   }
 }
 
-/** Finds the tool that says what is secret in a call. A model may call one that its agent no longer has. */
-const toolNamed = ({ deps, context }: ModelCall, name: string): Tool | undefined => {
-  const offered = context.toolset.get(name)
-  if (offered !== undefined) return offered.tool
-  return deps.capabilities.flatMap(({ tools }) => tools).find((tool) => tool.name === name)
+/** Takes the secrets out of a call. A client's tool has none; a model may call one that its agent no longer has. */
+function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): MaskedCall {
+  const offered = context.toolset.get(toolCall.name)
+  if (offered !== undefined) return offered.tool === undefined ? toolCall : maskCall(offered.tool, toolCall)
+  const tools = deps.capabilities.flatMap(({ tools }) => tools)
+  return maskCall(
+    tools.find(({ name }) => name === toolCall.name),
+    toolCall,
+  )
 }
 
 async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: MaskedCall[]): Promise<Reasoned> {

@@ -181,8 +181,8 @@ function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
   if (bytes > MAX_RESULT_BYTES) {
     return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }
   }
-  const { value: text, ...hidden } = maskResult(tool, json)
-  return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], ...hidden }
+  const { value: text, hidden } = maskResult(tool, json)
+  return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], hidden }
 }
 
 type LoadedCall = {

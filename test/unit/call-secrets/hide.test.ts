@@ -12,6 +12,8 @@ describe('the secrets in a call', () => {
     ['marked', { name: 'a', value: 'b' }, { name: 'a', value: '[secret]' }, { value: 'b' }],
     ['of any type', { value: { a: [1] } }, { value: '[secret]' }, { value: { a: [1] } }],
     ['empty', { value: '' }, { value: '[secret]' }, { value: '' }],
+    ['an object in the wrong place', { name: { a: 'b' } }, { name: '[secret]' }, { name: { a: 'b' } }],
+    ['a list in the wrong place', { name: ['b'] }, { name: '[secret]' }, { name: ['b'] }],
     ['not declared', { vaule: 'b', name: 'a' }, { vaule: '[secret]', name: 'a' }, { vaule: 'b' }],
     [
       'named like the prototype',
@@ -26,12 +28,26 @@ describe('the secrets in a call', () => {
     expect(JSON.stringify({ ...call.arguments, ...call.hidden })).toBe(JSON.stringify(args))
   })
 
-  it('are none without a mark, without the field, or without a tool', () => {
+  it('are all of it when nobody knows its tool', () => {
+    const args = { operation: 'set', value: 'b' }
+    const masked = { operation: '[secret]', value: '[secret]' }
+    expect(maskCall(undefined, callOf(args))).toEqual({ ...callOf(masked), hidden: args })
+    expect(maskCall(undefined, { ...callOf({}), argumentsError: 'not b' }).argumentsError).not.toMatch(/not b/)
+  })
+
+  it('are not kept beyond 1 MiB of JSON', () => {
+    const value = 'é'.repeat(512 * 1024 - 6)
+    expect(maskCall(keep, callOf({ value }))).toMatchObject({ hidden: { value } })
+    const { hidden, ...call } = maskCall(keep, callOf({ value: `${value}é` }))
+    expect(hidden).toBeUndefined()
+    expect(call).toEqual({ ...callOf({ value: '[secret]' }), argumentsError: expect.stringMatching(/1 MiB/) })
+  })
+
+  it('are none without a mark, or without the field', () => {
     const { secrets: _marks, ...unmarked } = keep
     for (const [tool, args] of [
       [keep, { name: 'a' }],
       [unmarked, { value: 'b', other: 1 }],
-      [undefined, { value: 'b' }],
     ] as const) {
       const call = callOf(args)
       expect(maskCall(tool, call)).toEqual(call)
