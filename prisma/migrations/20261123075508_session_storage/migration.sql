@@ -7,7 +7,7 @@ DECLARE
   -- Distinguishes this use of advisory locks from others; any number does.
   c_lock CONSTANT integer := 1927;
   v_of_secrets boolean := p_do IN ('set_secret', 'delete_secret');
-  v_now timestamptz(3) := clock_timestamp();
+  v_now timestamptz(3);
   v_size bigint := coalesce(octet_length(p_value), octet_length(p_secret));
   v_refusal jsonb;
   v_kept record;
@@ -18,6 +18,8 @@ BEGIN
     RETURN v_refusal;
   END IF;
   PERFORM pg_advisory_xact_lock(c_lock, hashtext(p_session_id::text));
+  -- Not before: times ascend in the order of the changes.
+  v_now := clock_timestamp();
   IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;

@@ -267,6 +267,31 @@ it('a change waits for one of another process', async () => {
   expect(await resultsOf(id)).toEqual([{ key: 'a', size_bytes: 1, replaced: false }])
 })
 
+it('a change that waited has a later time than those that did not', async () => {
+  const { id, run, turn } = await createCalls(set('a', 'first'), set('a', 'second'))
+  let overtaking: Promise<unknown> | undefined
+  const waiting = withChange('before', async () => {
+    if (overtaking !== undefined) return
+    await new Promise<void>((isLocked) => {
+      overtaking = deps.db.$transaction(
+        async (tx) => {
+          await tx.$queryRaw`
+            SELECT step FROM turn_steps WHERE turn_id = ${turn.turnId}::uuid AND step = ${callStep(1, 'call-0')} FOR UPDATE`
+          isLocked()
+          await waitFor(async () => (await countWaiting()) === 1, 'the first change to wait')
+          await run(1)
+        },
+        { timeout: 30_000 },
+      )
+    })
+  })
+  await run(0, waiting)
+  await overtaking
+  const [{ value, created_at, updated_at }] = await list(id, 'keys')
+  expect(value).toBe('first')
+  expect(updated_at > created_at).toBe(true)
+})
+
 describe('a secret', () => {
   const SECRET = 'text-of-a-test with a slash / and 🗝'
   const get = (name: string): ScriptedCall => ['secret_store', { operation: 'get', name }]
