@@ -208,7 +208,15 @@ describe('what a tool and its check say about a call', () => {
     ['arguments cut off', 'keep', `{"value": "${MARK}`, /^The arguments are not a JSON object\.$/],
     ['arguments that are no object', 'keep', JSON.stringify([value]), /^The arguments are not a JSON object\.$/],
     ['a misspelt field', 'keep', { valeu: value }, /valeu is not one of the fields/],
-    ['a value of another type', 'keep_counts', { value: { [secret('name')]: 'x' } }, /\[secret\] must be integer/],
+    [
+      'a value of another type',
+      'keep_counts',
+      { value: { [secret('name')]: 'x' } },
+      /: a part of value must be integer\.$/,
+    ],
+    ['a long one', 'keep_counts', { value: { [value.repeat(20)]: 'x' } }, /: a part of value must be integer\.$/],
+    ['a large one', 'keep_counts', { value: { [value]: 'x'.repeat(60_000) } }, /: a part of value must be integer\.$/],
+    ['an object in the wrong place', 'keep', { name: { [value]: value } }, /: name must be string\.$/],
   ])('does not quote the secret: %s', async (_name, tool, args, sentence) => {
     const { id, asked } = await createPlayed([calling(tool, args), DONE])
     const events = await say(id)

@@ -28,8 +28,11 @@ type Arguments = Record<string, unknown>
 
 const trusted = new Ajv2020(AJV_OPTIONS)
 
-/** A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process. */
-export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean }
+/**
+ * A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process. What
+ * is wrong within the fields that are `secret` is not quoted.
+ */
+export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean; secret?: string[] }
 
 /** The threads are shared fairly among organizations. */
 type CheckOptions = { signal?: AbortSignal; timeLimitMs?: number; organizationId?: string }
@@ -53,13 +56,13 @@ export async function checkArguments(
 ): Promise<Problem[]> {
   const sent: SentCall[] = []
   let characters = 0
-  const places = calls.map(({ schema, args, isTrusted }) => {
+  const places = calls.map(({ schema, args, isTrusted, secret }) => {
     const text = toText(args)
     if (text === undefined) return TOO_LARGE
     characters += text.length
     if (characters > MAX_CHARACTERS) return TOO_LARGE
-    if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args)
-    return sent.push({ schema, args: text }) - 1
+    if (isTrusted && characters <= MAX_CHARACTERS_IN_PROCESS) return checkTrusted(schema, args, secret)
+    return sent.push({ schema, args: text, secret }) - 1
   })
   const { answers, end } = await runJob(threads, { calls: sent }, sent.length, timeLimitMs, signal, {
     owner: organizationId,
@@ -81,9 +84,9 @@ function toText(args: Arguments): string | undefined {
 }
 
 /** Checks arguments in process. Ajv caches compiled schemas by object identity. */
-function checkTrusted(schema: Schema, args: Arguments): Problem {
+function checkTrusted(schema: Schema, args: Arguments, secret?: string[]): Problem {
   const validate = trusted.compile(schema)
-  return validate(args) ? undefined : argumentsProblem(validate.errors ?? [])
+  return validate(args) ? undefined : argumentsProblem(validate.errors ?? [], secret)
 }
 
 /**

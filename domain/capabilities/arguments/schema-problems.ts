@@ -17,22 +17,29 @@ export const MAX_PROBLEM_LENGTH = 300
 
 export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
 
-/** Describes what is wrong with a call's arguments, in a sentence for the model that names the fields. */
-export const argumentsProblem = (errors: ErrorObject[]): string =>
-  `The arguments are not what the tool takes: ${listProblems(errors)}.`
+/**
+ * Describes what is wrong with a call's arguments, in a sentence for the model that names the fields. Nothing that is
+ * within a `secret` field is named.
+ */
+export const argumentsProblem = (errors: ErrorObject[], secret: string[] = []): string =>
+  `The arguments are not what the tool takes: ${listProblems(errors, secret)}.`
 
-export function listProblems(errors: ErrorObject[]): string {
-  const read = errors.slice(0, MAX_ERRORS_READ).map((error) => describe(error).slice(0, MAX_PROBLEM_LENGTH))
+export function listProblems(errors: ErrorObject[], secret: string[] = []): string {
+  const read = errors.slice(0, MAX_ERRORS_READ).map((error) => describe(error, secret).slice(0, MAX_PROBLEM_LENGTH))
   const problems = [...new Set(read)]
   const listed = problems.slice(0, MAX_PROBLEMS).join('; ')
   return problems.length > MAX_PROBLEMS || errors.length > MAX_ERRORS_READ ? `${listed}; and more` : listed
 }
 
-function describe(error: ErrorObject): string {
+function describe(error: ErrorObject, secret: string[]): string {
   const path = error.instancePath
     .split('/')
     .slice(1)
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const [field = '', ...inner] = path
+  // What Ajv itself says quotes the schema only.
+  if (secret.includes(field))
+    return `${inner.length > 0 ? 'a part of ' : ''}${shorten(field)} ${error.message ?? 'is wrong'}`
   const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, allowedValue } = error.params
   const unwanted = additionalProperty ?? unevaluatedProperty
   const at = (...more: unknown[]) => shorten([...path, ...more].join('.') || 'the whole')

@@ -9,7 +9,7 @@ import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LA
 
 export type Schema = Record<string, unknown>
 /** A call to check; `args` is JSON text. */
-export type SentCall = { schema: Schema; args: string }
+export type SentCall = { schema: Schema; args: string; secret?: string[] | undefined }
 export type SchemaJob = { schemas: Schema[] } | { calls: SentCall[] }
 
 const metaSchema = new Ajv2020(AJV_OPTIONS).getSchema('https://json-schema.org/draft/2020-12/schema')
@@ -28,18 +28,18 @@ function* checkSchemas(schemas: Schema[]): Iterable<string | undefined> {
 function* checkCalls(calls: SentCall[]): Iterable<string | undefined> {
   // Calls of one tool share one schema object.
   const compiled = new Map<Schema, ValidateFunction | string>()
-  for (const { schema, args } of calls) {
+  for (const { schema, args, secret } of calls) {
     const validate = compiled.get(schema) ?? compile(schema)
     compiled.set(schema, validate)
     yield typeof validate === 'string'
       ? `The tool cannot be called, its parameters are wrong: ${validate}.`
-      : check(validate, JSON.parse(args))
+      : check(validate, JSON.parse(args), secret)
   }
 }
 
-function check(validate: ValidateFunction, args: unknown): string | undefined {
+function check(validate: ValidateFunction, args: unknown, secret?: string[]): string | undefined {
   try {
-    return validate(args) ? undefined : argumentsProblem(validate.errors ?? [])
+    return validate(args) ? undefined : argumentsProblem(validate.errors ?? [], secret)
   } catch (error) {
     if (error instanceof RangeError) return TOO_LARGE
     throw error

@@ -1,4 +1,3 @@
-import { hideIn } from '../../call-secrets/hide.ts'
 import type { MaskedCall } from '../../call-secrets/mask.ts'
 import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
 import type { Toolset } from '../../capabilities/toolset.ts'
@@ -57,13 +56,11 @@ async function findProblems(
     if (call.argumentsError !== undefined) return call.argumentsError
     const { tool, spec } = offered
     const args = { ...call.arguments, ...call.hidden }
-    return checked.push({ schema: spec.parameters, args, isTrusted: tool !== undefined }) - 1
+    const secret = Object.keys(call.hidden ?? {})
+    return checked.push({ schema: spec.parameters, args, isTrusted: tool !== undefined, secret }) - 1
   })
   const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
-  return places.map((place, position) => {
-    const problem = typeof place === 'number' ? problems[place] : place
-    return problem && hideIn(problem, toolCalls[position]?.hidden)
-  })
+  return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
 
 function noSuchTool(toolset: Toolset, name: string): string {
