@@ -1,6 +1,5 @@
 import type { CallSecretKind } from '../../prisma/generated/client.ts'
-import type { StoredEvent } from '../events/present.ts'
-import { callStep, parseStep } from '../events/steps.ts'
+import { callStep } from '../events/steps.ts'
 
 /** Secrets of one call: of its arguments or of its result. `tokens` is about how many more they take than their masks. */
 export type CallSecret = { turnId: string; step: string; kind: CallSecretKind; callId: string; tokens: number }
@@ -8,20 +7,20 @@ export type CallSecret = { turnId: string; step: string; kind: CallSecretKind; c
 /** Secrets in the messages of a conversation, by the id of the message. */
 export type MessageSecrets = ReadonlyMap<string, readonly CallSecret[]>
 
-/** Returns the secrets that a message's event leaves out. Only `withSecrets` writes `secret_tokens`. */
-export function secretsOf({ type, turnId, step, data }: Pick<StoredEvent, 'type' | 'turnId' | 'step' | 'data'>) {
-  const tokens = Object.entries((data.secret_tokens ?? {}) as Record<string, number>)
-  const iteration = parseStep(step)?.iteration ?? 0
-  return tokens.map(
-    ([callId, count]): CallSecret => ({
-      turnId,
-      step: callStep(iteration, callId),
-      kind: type === 'tool.completed' ? 'result' : 'arguments',
-      callId,
-      tokens: count,
-    }),
-  )
-}
+/** Returns the secrets that the event of a step's calls, or of a result, leaves out. `tokens` is its `secret_tokens`. */
+export const secretsOf = (
+  turnId: string,
+  iteration: number,
+  kind: CallSecretKind,
+  tokens: Record<string, number>,
+): CallSecret[] =>
+  Object.entries(tokens).map(([callId, count]) => ({
+    turnId,
+    step: callStep(iteration, callId),
+    kind,
+    callId,
+    tokens: count,
+  }))
 
 /** Returns about how many more tokens a message has than its event shows. */
 export const hiddenTokens = (secrets: MessageSecrets, messageId: string): number =>

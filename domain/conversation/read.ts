@@ -3,6 +3,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import { type CallSecret, type MessageSecrets, secretsOf } from '../call-secrets/places.ts'
 import type { Deps } from '../deps.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
+import { parseStep } from '../events/steps.ts'
 import type { ProviderData } from '../llm/model.ts'
 
 type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
@@ -128,9 +129,13 @@ export async function completeConversation(
 const dataOf = (id: string, row: Row | undefined): [string, ProviderData][] =>
   row?.data.provider_data === undefined ? [] : [[id, row.data.provider_data as ProviderData]]
 
-/** Returns the entry of a message from which secrets are left out. */
-const secretsIn = (id: string, row: Row | undefined): [string, CallSecret[]][] =>
-  row?.data.secret_tokens === undefined ? [] : [[id, secretsOf(row)]]
+/** Returns the entry of a message from which secrets are left out. Only `withSecrets` writes their tokens. */
+function secretsIn(id: string, row: Row | undefined): [string, CallSecret[]][] {
+  if (row?.data.secret_tokens === undefined) return []
+  const iteration = parseStep(row.step)?.iteration ?? 0
+  const kind = row.type === 'tool.completed' ? 'result' : 'arguments'
+  return [[id, secretsOf(row.turnId, iteration, kind, row.data.secret_tokens as Record<string, number>)]]
+}
 
 type Reading = { turnId: string; part: Part; fields: Fields }
 

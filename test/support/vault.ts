@@ -26,6 +26,7 @@ export function createVault(): { capability: Capability; runs: VaultRun[] } {
   const quoting = ({ value }: Args) => `cannot keep ${value}, or ${JSON.stringify({ value })}`
   const tools = [
     tool('keep', ({ name, value }) => ({ name, value, literal: '[secret]' })),
+    { ...tool('keep_once', (args) => args), mayRunAgain: false },
     tool('keep_counts', (args) => args, { type: 'object', additionalProperties: { type: 'integer' } }),
     tool('tell', ({ value }) => value),
     tool('fill', ({ name, value }) => ({ name, value: String(value).repeat(20_000) })),

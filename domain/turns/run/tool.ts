@@ -3,7 +3,7 @@ import { sleep } from '../../../lib/sleep.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { ToolOutcome } from '../../../workflows/messages.ts'
 import { hideIn, hideInError } from '../../call-secrets/hide.ts'
-import { maskResult } from '../../call-secrets/mask.ts'
+import { type Hidden, maskResult } from '../../call-secrets/mask.ts'
 import { type CallSecret, secretsOf } from '../../call-secrets/places.ts'
 import { readArguments } from '../../call-secrets/reveal.ts'
 import { withSecrets } from '../../call-secrets/seal.ts'
@@ -48,8 +48,12 @@ export async function runTool(
     const step = callStep(iteration, call.id)
     const execId = newUuid()
     const startedAt = Date.now()
+    // Before the claim: while they cannot be read, the tool has not run.
+    const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = hasTooManyClaims(claims) ? UNRUNNABLE : await resultOf(deps, turn, call, claims, iteration, live)
+    const result = hasTooManyClaims(claims)
+      ? UNRUNNABLE
+      : await resultOf(deps, turn, { ...call, hidden }, claims, iteration, live)
     const completed = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     const { id } = call
     const place = { ...turn, iteration, kind: 'result' } as const
@@ -101,20 +105,19 @@ const UNREADABLE: CallResult = {
 async function resultOf(
   deps: Deps,
   turn: TurnPlace,
-  call: LoadedCall,
+  call: LoadedCall & { hidden: Hidden | undefined },
   claims: number,
   iteration: number,
   { fence, signal }: Attempt,
 ): Promise<CallResult> {
   const mayHaveRun = claims > 1
-  const { tool, config } = call
+  const { tool, config, hidden } = call
   if (tool === undefined) return { status: 'error', error: `There is no tool "${call.name}" any more.` }
   if (mayHaveRun && !tool.mayRunAgain) {
     const error =
       'The call was interrupted and may have had its effect; it was not run again. Look before you repeat it.'
     return { status: 'error', error }
   }
-  const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
   const { outgoing, threads, bash } = deps
   const run = { outgoing, threads, bash, ...turn, callId: call.id, mayHaveRun, config }
@@ -224,8 +227,7 @@ async function loadCall(
   if (row === undefined) return undefined
   const { id, name } = row.call
   const offered = configure(deps, row).toolset.get(name)
-  const event = { type: 'output.message.completed', turnId, step: reasonStep(iteration) } as const
-  const secrets = secretsOf({ ...event, data: { secret_tokens: row.secretTokens } })
+  const secrets = secretsOf(turnId, iteration, 'arguments', row.secretTokens ?? {})
   return {
     id,
     name,

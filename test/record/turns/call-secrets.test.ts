@@ -6,6 +6,7 @@ import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { reencrypt } from '../../../platform/reencrypt.ts'
 import { createSecrets } from '../../../platform/secrets.ts'
+import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { call, createSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -120,6 +121,23 @@ describe('the secrets of a call', () => {
     expect(vault.runs.map(({ args }) => args)).toEqual([GIVEN, GIVEN])
     expect(await results(id)).toMatchObject([{ status: 'cancelled', result: null }])
     expect(await secretsOf(turn)).toMatchObject([{ step: 'tool:1:block', kind: 'arguments' }])
+  })
+
+  it('are read before the call is claimed: a tool that may not run again is run after an outage', async () => {
+    const { id, turn } = await createCall('keep_once')
+    const away = Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
+    const db = deps.db.$extends({
+      query: {
+        $queryRaw: ({ args, query }) => {
+          if (args.sql.includes('call_secrets')) throw away
+          return query(args)
+        },
+      },
+    })
+    await expect(run(turn, 1, { ...deps, db: db as unknown as PrismaClient })).rejects.toBe(away)
+    await run(turn, 2)
+    expect(vault.runs.map(({ args }) => args)).toEqual([GIVEN])
+    expect(await results(id)).toMatchObject([{ status: 'success' }])
   })
 
   it('are recorded with the event, or not at all, and once', async () => {
