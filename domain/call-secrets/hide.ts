@@ -13,15 +13,19 @@ const LEFT_OUT = 'What went wrong is left out, because it may repeat secret valu
 export function hideIn(text: string, hidden: Hidden | undefined): string {
   const forms = formsOf(hidden, text.length)
   if (forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
-  const spans = [...forms].flatMap((form) => findAll(text, form)).sort((a, b) => a.start - b.start)
-  let shown = ''
-  let end = 0
-  for (const span of spans) {
-    // Those that overlap or touch share a mask.
-    if (span.start > end || end === 0) shown += text.slice(end, span.start) + MASK
-    end = Math.max(end, span.end)
+  const isSecret = new Uint8Array(text.length)
+  for (const form of forms) {
+    for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + form.length)) {
+      isSecret.fill(1, at, at + form.length)
+    }
   }
-  return shown + text.slice(end)
+  let shown = ''
+  for (let at = 0; at < text.length; at++) {
+    // Those that overlap or touch share a mask.
+    if (!isSecret[at]) shown += text[at]
+    else if (!isSecret[at - 1]) shown += MASK
+  }
+  return shown
 }
 
 /**
@@ -35,6 +39,7 @@ export function hideInError(error: unknown, hidden: Hidden | undefined): unknown
     const value: unknown = Reflect.get(own, field)
     return [field, { value: typeof value === 'string' ? hideIn(value, hidden) : undefined }]
   })
+  // All are defined, even without a value, because getters of the class would not work.
   return Object.create(Object.getPrototypeOf(own), Object.fromEntries(told))
 }
 
@@ -60,11 +65,3 @@ function formsOf(hidden: Hidden | undefined, maxLength: number): Set<string> {
 }
 
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
-
-function findAll(text: string, form: string): { start: number; end: number }[] {
-  const spans: { start: number; end: number }[] = []
-  for (let start = text.indexOf(form); start >= 0; start = text.indexOf(form, start + form.length)) {
-    spans.push({ start, end: start + form.length })
-  }
-  return spans
-}

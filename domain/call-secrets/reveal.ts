@@ -10,8 +10,8 @@ import type { CallSecret, MessageSecrets } from './places.ts'
 /** Size limit of what is read for one model call, as for a conversation. Older secrets stay `[secret]`. */
 const MAX_BYTES = 32 * 1024 * 1024
 
-/** Messages with their secrets, and these by themselves. */
-type Revealed = { messages: Message[]; secrets: Hidden[] }
+/** Messages with the secrets that could be read, if there are any. */
+type Revealed = { messages: Message[]; hasSecrets: boolean }
 
 /**
  * Puts the secrets into the messages that a model is given. Reads only those of calls and results that are still in
@@ -27,7 +27,7 @@ export async function revealMessages(
     const own = secrets.get(id) ?? []
     return own.filter((secret) => content.some((part) => holds(part, secret)))
   })
-  if (wanted.length === 0) return { messages, secrets: [] }
+  if (wanted.length === 0) return { messages, hasSecrets: false }
   const read = await readSecrets(deps, sessionId, wanted)
   const reveal = (part: ContentPart, own: readonly CallSecret[]): ContentPart => {
     const secret = own.find((one) => holds(part, one))
@@ -38,7 +38,7 @@ export async function revealMessages(
     const own = secrets.get(message.id)
     return own === undefined ? message : { ...message, content: message.content.map((part) => reveal(part, own)) }
   })
-  return { messages: revealed, secrets: [...read.values()] }
+  return { messages: revealed, hasSecrets: read.size > 0 }
 }
 
 /** Reads the secret arguments of a call. Undefined when they cannot be read. */

@@ -157,7 +157,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     if (!(error instanceof ModelError)) throw error
     // A provider may quote what it was sent, and a call that it is making.
     const isMaking = (hasAnswered || error.hasAnswered) && offersSecrets(call)
-    throw revealed.secrets.length > 0 || isMaking ? error.inOwnWords() : error
+    throw revealed.hasSecrets || isMaking ? error.inOwnWords() : error
   } finally {
     limits.clear()
   }
