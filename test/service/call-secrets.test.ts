@@ -92,6 +92,29 @@ const argsOf = (callId: string): Json[] => vault.runs.filter((run) => run.callId
 const MASKED = { name: 'pin', value: '[secret]' }
 
 describe('the secrets of a call', () => {
+  it('are those of secret_store, which keeps them from one turn to the next', async () => {
+    const value = secret('kept')
+    const answers = [
+      calling('secret_store', { operation: 'set', name: 'pin', value }),
+      DONE,
+      calling('secret_store', { operation: 'get', name: 'pin' }, 'two'),
+      DONE,
+    ]
+    const { id, asked } = await createPlayed(answers, { capabilities: [{ ref: 'session_storage' }] })
+    await say(id)
+    const events = await say(id, 'What is it?')
+    expectGiven(asked(1), value)
+    // Of the call that has set it, and of the result that has read it.
+    expect([2, 3].map((index) => asked(index).split(MARK).length - 1)).toEqual([1, 2])
+    expect(dataOf(events, 'tool.completed').map(({ result }) => JSON.parse(result[0].text))).toEqual([
+      { name: 'pin', replaced: false },
+      { name: 'pin', found: true, value: '[secret]' },
+    ])
+    expect((await call(service.url, 'GET', `/v1/sessions/${id}/storage/secrets`)).body.data).toMatchObject([
+      { name: 'pin' },
+    ])
+  })
+
   it.each(Object.keys(starts) as (keyof typeof starts)[])('are given to the tool and a model of %s', async (type) => {
     const value = secret(type)
     const keep = { name: 'keep', id: `keep-${type}`, arguments: JSON.stringify({ name: 'pin', value }) }
@@ -331,9 +354,11 @@ async function tablesWith(text: string, bytes: Uint8Array = Buffer.from(text)): 
 async function expectSealedInTables(): Promise<void> {
   const { db } = service.platform.deps
   const { value } = await db.callSecret.findFirstOrThrow()
+  const kept = await db.sessionSecret.findFirstOrThrow()
   // Shows that texts and bytes are searched.
   expect(await tablesWith('[secret]')).toContain('events')
   expect(await tablesWith('nothing like it', value.subarray(0, 20))).toEqual(['call_secrets'])
+  expect(await tablesWith('nothing like it', kept.value.subarray(0, 20))).toEqual(['session_secrets'])
   for (const text of PLANTED) expect(await tablesWith(text)).toEqual([])
 }
 
