@@ -30,6 +30,9 @@ describe('a status other than 200', () => {
     const { fake, failure } = await askFor(type, { status, message: `no, ${API_KEY}`, headers })
     expect(failure).toMatchObject({ status, retryable, message: `Acme answered ${status}: no, [key]` })
     expect(failure.retryAfterMs).toBe(status === 429 ? 7000 : undefined)
+    const { retryAfterMs } = failure
+    const own = expect.stringMatching(`^Acme answered ${status}\\. The reason is left out`)
+    expect(failure.inOwnWords()).toMatchObject({ status, retryable, retryAfterMs, message: own })
     expect(failure.cause).toBeUndefined()
     expect(fake.requests).toHaveLength(1)
   })
@@ -185,6 +188,8 @@ describe('a blocked answer', () => {
   ])('of %s says so, and is not retried', async (type, finishReason) => {
     const { failure } = await askFor(type, { finishReason })
     expect(failure).toMatchObject({ retryable: false, message: `Acme blocked the answer: ${finishReason}.` })
+    expect(failure.hasAnswered).toBe(true)
+    expect(failure.inOwnWords().message).toMatch(/^Acme blocked the answer\. The reason is left out/)
   })
 
   it('of gemini may have no candidates at all', async () => {
