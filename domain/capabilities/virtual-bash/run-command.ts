@@ -1,4 +1,5 @@
 import { writtenPathProblem } from '../../../contract/file-paths.ts'
+import { FileChanged } from '../../files/change.ts'
 import type { FileChange } from '../../files/file-change.ts'
 import type { SessionFiles } from '../../files/session-files.ts'
 import { type CommandResult, MAX_WRITTEN_BYTES } from './command.ts'
@@ -19,7 +20,7 @@ type Options = { command: string; timeoutMs: number; owner: string }
 
 /**
  * Runs a command over the files as they are now. Changes nothing: the result says what is to be changed. Throws
- * CommandStopped, or the signal's reason when it aborts.
+ * CommandStopped, FileChanged, or the signal's reason when it aborts.
  */
 export async function runCommand(
   processes: BashProcesses,
@@ -29,7 +30,7 @@ export async function runCommand(
 ): Promise<CommandResult & { outcome: 'exited' }> {
   const read = async ({ path, contentId }: { path: string; contentId: string }) => {
     const file = await files.read(path)
-    if (file?.contentId !== contentId) throw new CommandStopped(`${path} has been changed meanwhile`)
+    if (file?.contentId !== contentId) throw new FileChanged(path)
     return file.bytes
   }
   const job = { command, timeoutMs, maxFileBytes: files.maxBytes, tree: await files.listTree() }

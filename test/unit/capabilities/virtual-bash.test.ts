@@ -40,7 +40,7 @@ describe('bash', () => {
     const read = createFakeFiles(TEXTS)
     read.read = async () => createFakeFiles({ '/a.txt': 'other' }).read('/a.txt')
     await expect(bash('echo x > b; cat a.txt', read)).rejects.toThrow(
-      '/a.txt has been changed meanwhile. Nothing that the command changed was kept.',
+      '/a.txt has been changed meanwhile; read it again. Nothing that the command changed was kept.',
     )
     const readBefore = createFakeFiles(TEXTS)
     const before = await readBefore.read('/a.txt')
