@@ -11,6 +11,8 @@ export type IdPrefix =
   | 'exec'
   | 'model'
   | 'provider'
+  | 'mcp'
+  | 'skill'
   | 'harness'
 
 /** UUID of one kind of object. Ids have this form everywhere except on the wire. */
@@ -55,6 +57,10 @@ export const ModelId = idOf('model')
 export type ModelId = Uuid<'model'>
 export const ProviderId = idOf('provider')
 export type ProviderId = Uuid<'provider'>
+export const McpServerId = idOf('mcp')
+export type McpServerId = Uuid<'mcp'>
+export const SkillId = idOf('skill')
+export type SkillId = Uuid<'skill'>
 export const HarnessId = idOf('harness')
 export type HarnessId = Uuid<'harness'>
 export const OrganizationId = idOf('org')

@@ -21,6 +21,7 @@ import type { GrepThreads } from './files/grep/threads.ts'
 import type { ImageChunks } from './images/chunk-store.ts'
 import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
+import type { McpClient } from './mcp/client.ts'
 import type { Secrets } from './secrets.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 
@@ -40,7 +41,7 @@ export type Deps = {
     /** Returns the fetch that may call a provider: addresses of the environment are trusted, others are checked. */
     fetchOf: (provider: Pick<Provider, 'isPredefined'>) => typeof globalThis.fetch
   }
-  /** Capabilities that agents and sessions may name. domain/capabilities/builtin/registry.ts has the built-in ones. */
+  /** The service's own capabilities; those of an organization are in the record (domain/capability-registry/). */
   capabilities: Capability[]
   /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
   outgoing: { allowPrivateNetwork: boolean }
@@ -49,6 +50,8 @@ export type Deps = {
   fileLines: SessionLines
   /** Slots of the process for reading whole files for tools. */
   fileReads: Slots
+  /** Connections to MCP servers. */
+  mcp: McpClient
   databaseStore: DatabaseStore
   /** Runs the SQL of databases of sessions. */
   databaseKeeper: Keeper
@@ -80,12 +83,14 @@ export type TurnLimits = {
 }
 
 /**
- * Maximum numbers: providers of an organization, models of each provider, images of an organization, files of a
- * session, values and secrets of a session.
+ * Maximum numbers: providers, skills and MCP servers of an organization, models of each provider, images of an
+ * organization, files of a session, values and secrets of a session.
  */
 export type Quotas = {
   llmProviders: number
   llmModels: number
+  skills: number
+  mcpServers: number
   images: ImageQuotas
   files: FileQuotas
   storage: StorageQuotas

@@ -117,6 +117,8 @@ const Variables = z.object({
   DEFAULT_GEMINI_MODEL: optionalText,
   LLM_MAX_PROVIDERS: z.coerce.number().int().min(0).max(1000).default(50),
   LLM_MAX_MODELS_PER_PROVIDER: z.coerce.number().int().min(0).max(100_000).default(5000),
+  SKILLS_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(1000),
+  MCP_MAX_SERVERS: z.coerce.number().int().min(0).max(1000).default(100),
   /** An image is decoded from memory, one at a time. */
   IMAGE_MAX_BYTES: z.coerce
     .number()

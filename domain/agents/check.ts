@@ -2,6 +2,8 @@ import type { ModelId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Actor } from '../actor.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
+import type { Capability } from '../capabilities/capability.ts'
+import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { toId } from '../ids.ts'
@@ -18,7 +20,7 @@ type Checked = {
 /** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
 export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Promise<void> {
   await checkModel(deps, actor, input.default_model_id, 'default_model_id')
-  checkCapabilities(deps, input.capabilities)
+  await checkCapabilities(deps, actor, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
   await checkTools(deps, actor, input.tools)
@@ -38,12 +40,27 @@ export async function checkModel(
   if (!model.isActive) throw invalid(`${field}: ${id} or its provider is disabled; PATCH its status to "active" first`)
 }
 
-/** Throws `invalid` for an unknown capability. Capabilities that are coming soon are known. */
-export function checkCapabilities(deps: Deps, capabilities: AgentCapabilityConfig[] | null | undefined): void {
-  const known = new Set(deps.capabilities.map(({ id }) => id))
-  const unknown = capabilities?.find(({ ref }) => !known.has(ref))
-  if (unknown === undefined) return
-  throw invalid(`capabilities: there is no capability "${unknown.ref.slice(0, 100)}"; GET /v1/capabilities lists them`)
+/**
+ * Throws `invalid` for a capability that is unknown or disabled. Those that are coming soon are known. Returns all that
+ * are named, with those that they need.
+ */
+export async function checkCapabilities(
+  deps: Deps,
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  capabilities: AgentCapabilityConfig[] | null | undefined,
+): Promise<Capability[]> {
+  const known = await readCapabilities(deps, organizationId, capabilities ?? [])
+  for (const { ref } of capabilities ?? []) {
+    const status = known.find(({ id }) => id === ref)?.status
+    const shown = `"${ref.slice(0, 100)}"`
+    if (status === undefined) {
+      throw invalid(`capabilities: there is no capability ${shown}; GET /v1/capabilities lists them`)
+    }
+    if (status === 'disabled') {
+      throw invalid(`capabilities: ${shown} is disabled; an administrator can PATCH its status to "active"`)
+    }
+  }
+  return known
 }
 
 /** Throws `invalid` for a tool whose parameters are not the JSON Schema of an object. */

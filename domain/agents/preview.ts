@@ -16,9 +16,9 @@ export async function previewAgent(
   actor: Actor,
   input: PreviewAgentRequest,
 ): Promise<AgentPreviewResponse> {
-  checkCapabilities(deps, input.capabilities)
+  const known = await checkCapabilities(deps, actor, input.capabilities)
   await checkTools(deps, actor, input.tools)
-  const capabilities = resolveCapabilities(input.capabilities ?? [], deps.capabilities)
+  const capabilities = resolveCapabilities(input.capabilities ?? [], known)
   const toolset = buildToolset(capabilities, input.tools ?? [], [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
 }

@@ -1,8 +1,11 @@
-import type { ContentPart } from '../../contract/messages.ts'
 import type { SessionDatabases } from '../databases/session-databases.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
+import type { McpClient } from '../mcp/client.ts'
+import type { SessionSkills } from '../skills/session-skills.ts'
 import type { SessionStorage } from '../storage/session-storage.ts'
+import type { Answers } from './questions.ts'
+import type { ToolOutput } from './tool-output.ts'
 import type { BashProcesses } from './virtual-bash/processes.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
@@ -16,21 +19,24 @@ export type ToolContext = {
   files: SessionFiles
   storage: SessionStorage
   databases: SessionDatabases
+  skills: SessionSkills
+  mcp: McpClient
   organizationId: string
   sessionId: string
   turnId: string
-  /** Idempotency key of the call: the same for all its runs. */
+  /** Id of the call, which is unique among the calls of one answer only. */
   callId: string
+  /** Unique to the call, and the same for all its runs. */
+  idempotencyKey: string
   /** True when an earlier run of this call was interrupted and may have had its effect. */
   mayHaveRun: boolean
   /** Configuration of the capability that the tool belongs to, by the agent or the session. */
   config: unknown
+  /** What the client has answered, where an earlier run of this call asked it; see `InputRequired`. */
+  answers: Answers[]
   /** Aborts when the tool times out, the turn is cancelled or the process stops. */
   signal: AbortSignal
 }
-
-/** Result of a tool. `value` is any JSON value; the model gets it as JSON text, followed by the images. */
-export type ToolOutput = { value: unknown; images?: Extract<ContentPart, { type: 'image' }>[] }
 
 export type Tool = {
   name: string
@@ -38,6 +44,12 @@ export type Tool = {
   description: string
   /** JSON Schema object; `run` gets only arguments that it allows. */
   parameters: Record<string, unknown>
+  /**
+   * Whose schema `parameters` is. One that is not the service's own is never compiled in process, and not kept.
+   */
+  schemaOwner?: 'service' | 'stranger'
+  /** True when each call waits for approval, whatever the agent says. */
+  needsApproval?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
   secrets?: { arguments?: string[]; results?: string[] }
   timeoutMs: number
@@ -67,8 +79,11 @@ export type Capability = {
   id: string
   name: string
   description: string
-  /** Availability; only an `available` capability contributes tools, prompt and features. */
-  status: 'available' | 'coming_soon'
+  /**
+   * Availability; only an `available` capability contributes tools, prompt and features, and a `disabled` one cannot be
+   * named.
+   */
+  status: 'available' | 'coming_soon' | 'disabled'
   category: string
   /** Name of an icon, for user interfaces. */
   icon?: string

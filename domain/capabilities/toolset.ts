@@ -43,10 +43,14 @@ export function buildToolset(
 const offerTool = (tool: Tool, config: unknown): OfferedTool => ({
   spec: { name: tool.name, description: tool.description, parameters: tool.parameters },
   displayName: tool.displayName,
-  policy: 'auto',
+  policy: policyOf(tool, 'auto'),
   tool,
   config,
 })
+
+/** An agent may ask for an approval, and cannot do without one that an administrator wants. */
+const policyOf = (tool: Tool | undefined, policy: ToolPolicy): ToolPolicy =>
+  tool?.needsApproval && policy === 'auto' ? 'requires_approval' : policy
 
 const isClientRun = (definition: ToolDefinition): boolean =>
   definition.type === 'client_side' || definition.policy === 'client_side'
@@ -68,6 +72,6 @@ function adapt(offered: OfferedTool | undefined, definition: ToolDefinition): Of
     ...offered,
     spec: { ...offered.spec, description: definition.description || offered.spec.description },
     displayName: definition.display_name || offered.displayName,
-    policy: definition.policy ?? 'auto',
+    policy: policyOf(offered.tool, definition.policy ?? 'auto'),
   }
 }

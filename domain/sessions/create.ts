@@ -33,7 +33,8 @@ export async function createSession(
 
 async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
   await checkModel(deps, actor, input.model_id, 'model_id')
-  checkCapabilities(deps, input.capabilities)
+  const named = input.capabilities ?? []
+  await checkCapabilities(deps, actor, named)
   await checkTools(deps, actor, input.tools)
   const ofAgent = input.agent_id ? await checkAgentOfSession(deps, actor, input.agent_id) : []
   const row = {
@@ -48,7 +49,7 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
     capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
     tools: (input.tools ?? []) as Prisma.InputJsonValue,
   }
-  await insertWithFiles(deps, row, filesOf(deps, [...ofAgent, ...(input.capabilities ?? [])]))
+  await insertWithFiles(deps, row, filesOf(deps, [...ofAgent, ...named]))
   return getSession(deps, actor, asUuid(id))
 }
 
@@ -65,7 +66,7 @@ async function insertWithFiles(deps: Deps, row: Prisma.SessionCreateManyInput, f
   })
 }
 
-/** Returns the files that the capabilities give to a new session. */
+/** Returns the files that the capabilities give to a new session. Only the service's own have any. */
 const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
   resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
 

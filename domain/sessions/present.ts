@@ -2,8 +2,8 @@ import type { Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import type { Capability } from '../capabilities/capability.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
-import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
 import { presentCost, presentUsage } from '../usage.ts'
 
@@ -16,10 +16,9 @@ export const relations = ({ userId }: Actor) =>
 
 type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
 
-export function presentSession(deps: Deps, row: SessionRow, activeSchedules: number): Session {
-  // Validated by the contract when they were written.
-  const capabilities = row.capabilities as AgentCapabilityConfig[]
-  const ofAgent = (row.agent?.capabilities ?? []) as AgentCapabilityConfig[]
+/** `registry` has at least the capabilities that give the session features. */
+export function presentSession(registry: Capability[], row: SessionRow, activeSchedules: number): Session {
+  const { ofAgent, capabilities } = refsOf(row)
   return {
     id: toId('session', row.id),
     organization_id: toId('org', row.organizationId),
@@ -30,7 +29,7 @@ export function presentSession(deps: Deps, row: SessionRow, activeSchedules: num
     tags: row.tags,
     capabilities,
     tools: row.tools as ToolDefinition[],
-    features: featuresOf(deps, [...ofAgent, ...capabilities]),
+    features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
     status: row.status,
@@ -45,7 +44,17 @@ export function presentSession(deps: Deps, row: SessionRow, activeSchedules: num
   }
 }
 
+/** Returns what the session and its agent name, which the contract validated when it was written. */
+const refsOf = ({ capabilities, agent }: SessionRow) => ({
+  ofAgent: (agent?.capabilities ?? []) as AgentCapabilityConfig[],
+  capabilities: capabilities as AgentCapabilityConfig[],
+})
+
+/** Returns the refs of sessions, of their agents too, that may name a capability with features. MCP servers have none. */
+export const featuringRefs = (rows: SessionRow[]): AgentCapabilityConfig[] =>
+  rows.flatMap((row) => Object.values(refsOf(row)).flat()).filter(({ ref }) => !ref.startsWith('mcp:'))
+
 /** Returns the features of the capabilities, each once, in the order of the capabilities. */
-const featuresOf = (deps: Deps, refs: AgentCapabilityConfig[]): string[] => [
-  ...new Set(resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.features)),
+const featuresOf = (registry: Capability[], refs: AgentCapabilityConfig[]): string[] => [
+  ...new Set(resolveCapabilities(refs, registry).flatMap(({ capability }) => capability.features)),
 ]

@@ -1,10 +1,11 @@
 import type { SessionId } from '../../contract/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
+import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { countActiveSchedules } from './active-schedules.ts'
-import { presentSession, relations } from './present.ts'
+import { featuringRefs, presentSession, relations } from './present.ts'
 
 /** Returns a session. Throws `not_found`. */
 export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promise<Session> {
@@ -20,10 +21,11 @@ export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Pro
     deps.db.session.findMany({ where: { id: { in: ids }, organizationId }, include: relations(actor) }),
     countActiveSchedules(deps, ids),
   ])
+  const registry = await readCapabilities(deps, organizationId, featuringRefs(rows))
   const byId = new Map(rows.map((row) => [row.id, row]))
   return ids.flatMap((id) => {
     const row = byId.get(id)
-    return row === undefined ? [] : [presentSession(deps, row, schedules.get(id) ?? 0)]
+    return row === undefined ? [] : [presentSession(registry, row, schedules.get(id) ?? 0)]
   })
 }
 

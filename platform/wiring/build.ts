@@ -14,6 +14,7 @@ import { createSessionLines } from '../../domain/events/session-lines.ts'
 import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
+import { createMcpClient } from '../../domain/mcp/create-client.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
 import type { KeyRing } from '../encryption-key.ts'
@@ -61,6 +62,7 @@ export async function buildPlatform(
   }
   const { models, close: closeModels } = createModels(config)
   const databaseKeeper = createKeeper()
+  const mcp = createMcpClient({ allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
   const deps: Deps = {
     log,
     db,
@@ -81,6 +83,7 @@ export async function buildPlatform(
     fileReads: createFileReads(),
     databaseStore,
     databaseKeeper,
+    mcp,
     grepSlots: createGrepSlots(),
     unavailability,
     ...settingsOf(config),
@@ -97,6 +100,7 @@ export async function buildPlatform(
         closePostgres(),
         closeModels(),
         databaseKeeper.close(),
+        mcp.close(),
         ...Object.values(threads).map((pool) => pool.close()),
       ])
     },
@@ -134,6 +138,8 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
   quotas: {
     llmProviders: config.LLM_MAX_PROVIDERS,
     llmModels: config.LLM_MAX_MODELS_PER_PROVIDER,
+    skills: config.SKILLS_MAX_COUNT,
+    mcpServers: config.MCP_MAX_SERVERS,
     images: {
       maxBytes: config.IMAGE_MAX_BYTES,
       maxCount: config.IMAGE_MAX_COUNT,

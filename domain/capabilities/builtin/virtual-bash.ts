@@ -1,5 +1,6 @@
 import { DomainError } from '../../errors.ts'
-import { type Capability, type Tool, type ToolContext, ToolError, type ToolOutput } from '../capability.ts'
+import { type Capability, type Tool, type ToolContext, ToolError } from '../capability.ts'
+import type { ToolOutput } from '../tool-output.ts'
 import type { CommandResult, Output } from '../virtual-bash/command.ts'
 import { WAIT_MS } from '../virtual-bash/processes.ts'
 import { CommandStopped, runCommand } from '../virtual-bash/run-command.ts'

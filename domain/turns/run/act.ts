@@ -1,5 +1,6 @@
 import type { MaskedCall } from '../../call-secrets/mask.ts'
 import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
+import type { Tool } from '../../capabilities/capability.ts'
 import type { Toolset } from '../../capabilities/toolset.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -57,11 +58,14 @@ async function findProblems(
     const { tool, spec } = offered
     const args = { ...call.arguments, ...call.hidden }
     const secret = Object.keys(call.hidden ?? {})
-    return checked.push({ schema: spec.parameters, args, isTrusted: tool !== undefined, secret }) - 1
+    return checked.push({ schema: spec.parameters, args, isTrusted: isOwnSchema(tool), secret }) - 1
   })
   const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
   return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
+
+/** Only the service's own schemas are compiled in process. */
+const isOwnSchema = (tool: Tool | undefined): boolean => tool !== undefined && tool.schemaOwner !== 'stranger'
 
 function noSuchTool(toolset: Toolset, name: string): string {
   const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)

@@ -7,7 +7,8 @@ import { type Hidden, maskResult } from '../../call-secrets/mask.ts'
 import { type CallSecret, secretsOf } from '../../call-secrets/places.ts'
 import { readArguments } from '../../call-secrets/reveal.ts'
 import { withSecrets } from '../../call-secrets/seal.ts'
-import { type Tool, ToolError, type ToolOutput } from '../../capabilities/capability.ts'
+import { type Tool, ToolError } from '../../capabilities/capability.ts'
+import type { ToolOutput } from '../../capabilities/tool-output.ts'
 import { openSessionDatabases } from '../../databases/open-session-databases.ts'
 import type { Deps } from '../../deps.ts'
 import { DomainError } from '../../errors.ts'
@@ -16,6 +17,7 @@ import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { WriterLost } from '../../session-scope.ts'
+import { openSessionSkills } from '../../skills/open-session-skills.ts'
 import { openSessionStorage } from '../../storage/open-session-storage.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import type { TurnPlace } from '../turn-place.ts'
@@ -119,15 +121,19 @@ async function resultOf(
     return { status: 'error', error }
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
-  const { outgoing, threads, bash } = deps
-  const run = { outgoing, threads, bash, ...turn, callId: call.id, mayHaveRun, config }
-  const writer = { turnId: turn.turnId, step: callStep(iteration, call.id), fence }
+  const { outgoing, threads, bash, mcp } = deps
+  const step = callStep(iteration, call.id)
+  const idempotencyKey = `${toId('turn', turn.turnId)}:${step}`
+  const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: [] }
+  const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun }
+  const writer = { turnId: turn.turnId, step, fence }
   return withTimeLimit(tool, signal, async (limited) => {
     const scope = { ...turn, writer, signal: limited }
     const data = {
       files: openSessionFiles(deps, scope),
       storage: openSessionStorage(deps, scope),
       databases: openSessionDatabases(deps, scope),
+      skills: openSessionSkills(deps, scope),
     }
     try {
       return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, signal: limited }))
@@ -226,7 +232,8 @@ async function loadCall(
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined
   const { id, name } = row.call
-  const offered = configure(deps, row).toolset.get(name)
+  const { toolset } = await configure(deps, organizationId, row)
+  const offered = toolset.get(name)
   const secrets = secretsOf(turnId, iteration, 'arguments', row.secretTokens ?? {})
   return {
     id,

@@ -6,6 +6,7 @@ import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { MessageSecrets } from '../../call-secrets/places.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
+import { readCapabilities } from '../../capability-registry/read.ts'
 import {
   type Conversation,
   type ConversationPage,
@@ -90,9 +91,13 @@ export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
 
 /** Resolves capabilities and tools. */
-export function configure(deps: Deps, row: Configuration): Pick<TurnContext, 'capabilities' | 'toolset'> {
+export async function configure(
+  deps: Deps,
+  organizationId: string,
+  row: Configuration,
+): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
-  const capabilities = resolveCapabilities(refs, deps.capabilities)
+  const capabilities = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs))
   return { capabilities, toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools) }
 }
 
@@ -130,7 +135,7 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
     agentId: row.agentId,
     modelId: row.modelId,
     agentPrompt: row.systemPrompt ?? '',
-    ...configure(deps, row),
+    ...(await configure(deps, turn.organizationId, row)),
     model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,

@@ -6,12 +6,14 @@ import { createBashProcesses } from '../../../domain/capabilities/virtual-bash/p
 import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
 import type { SessionDatabases } from '../../../domain/databases/session-databases.ts'
 import type { SessionFiles } from '../../../domain/files/session-files.ts'
+import type { McpClient } from '../../../domain/mcp/client.ts'
+import type { SessionSkills } from '../../../domain/skills/session-skills.ts'
 import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()
 
-type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'mayHaveRun'>> & {
+type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'skills' | 'mayHaveRun'>> & {
   allowPrivateNetwork?: boolean
 }
 
@@ -23,7 +25,8 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   if (problem !== undefined) throw new Error(problem)
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
   // Most tools have nothing to do with files or storage.
-  const { files = {} as SessionFiles, storage = {} as SessionStorage, mayHaveRun = false } = options
+  const { files = {} as SessionFiles, storage = {} as SessionStorage, skills = {} as SessionSkills } = options
+  const { mayHaveRun = false } = options
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
@@ -33,9 +36,13 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     storage,
     // What the tools of databases do is tested with a session.
     databases: {} as SessionDatabases,
+    skills,
+    mcp: {} as McpClient,
     ...ids,
+    idempotencyKey: `t:${callId}`,
     mayHaveRun,
     config: undefined,
+    answers: [],
     signal,
   })
   return value

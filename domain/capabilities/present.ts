@@ -1,23 +1,13 @@
 import type { CapabilityInfo } from '../../contract/capabilities.ts'
 import type { ToolDefinition } from '../../contract/tools.ts'
-import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
 import type { Capability, Tool } from './capability.ts'
 
-export const listCapabilities = (deps: Deps): CapabilityInfo[] => deps.capabilities.map(presentCapability)
-
-/** Returns a capability by its id. Throws `not_found`. */
-export function getCapability(deps: Deps, id: string): CapabilityInfo {
-  const capability = deps.capabilities.find((candidate) => candidate.id === id)
-  if (capability === undefined) throw notFound('Capability')
-  return presentCapability(capability)
-}
-
-const presentCapability = (capability: Capability): CapabilityInfo => ({
+/** Presents a capability that is not disabled. */
+export const presentCapability = (capability: Capability): CapabilityInfo => ({
   id: capability.id,
   name: capability.name,
   description: capability.description,
-  status: capability.status,
+  status: capability.status === 'coming_soon' ? 'coming_soon' : 'available',
   category: capability.category,
   dependencies: capability.dependencies,
   features: capability.features,
@@ -34,5 +24,5 @@ const presentTool = (tool: Tool): ToolDefinition => ({
   description: tool.description,
   parameters: tool.parameters,
   display_name: tool.displayName,
-  policy: 'auto',
+  policy: tool.needsApproval ? 'requires_approval' : 'auto',
 })

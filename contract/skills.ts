@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { DateTime, listOf } from './common.ts'
+import { group } from './endpoint.ts'
+import { SkillId, wireId } from './ids.ts'
+
+const SkillStatus = z
+  .enum(['active', 'disabled'])
+  .meta({ id: 'SkillStatus', description: 'A disabled skill stays in the list and is not used.' })
+
+const SkillSourceType = z.enum(['markdown', 'archive']).meta({ id: 'SkillSourceType' })
+
+export const Skill = z
+  .object({
+    id: wireId('skill'),
+    name: z.string(),
+    description: z.string(),
+    source_type: SkillSourceType,
+    status: SkillStatus,
+    version: z.string().meta({ description: 'metadata.version, or "1.0".' }),
+    license: z.string().nullish(),
+    compatibility: z.string().nullish(),
+    metadata: z.record(z.string(), z.unknown()),
+    allowed_tools: z.string().nullish(),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'Skill' })
+export type Skill = z.infer<typeof Skill>
+
+const SkillFileEntry = z
+  .object({
+    path: z.string().meta({ description: 'Within the skill, without a slash at its beginning.' }),
+    content: z.string(),
+    encoding: z.enum(['text', 'base64']).optional().meta({ description: 'base64 for a file that is no text.' }),
+  })
+  .meta({ id: 'SkillFileEntry' })
+export type SkillFileEntry = z.infer<typeof SkillFileEntry>
+
+export const SkillContent = z
+  .object({
+    skill_md: z.string().meta({ description: 'SKILL.md as it was given.' }),
+    files: z.array(SkillFileEntry).meta({ description: 'The other files of the skill, by path.' }),
+  })
+  .meta({ id: 'SkillContent' })
+export type SkillContent = z.infer<typeof SkillContent>
+
+export const SkillValidationResult = z
+  .object({
+    valid: z.boolean(),
+    name: z.string().nullish(),
+    description: z.string().nullish(),
+    errors: z.array(z.string()).optional().meta({ description: 'Each as "field: problem".' }),
+    warnings: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'SkillValidationResult' })
+export type SkillValidationResult = z.infer<typeof SkillValidationResult>
+
+const skillMd = z
+  .string()
+  .meta({ description: 'The text of a SKILL.md: YAML front matter with name and description, then Markdown.' })
+
+const CreateSkillRequest = z.object({ skill_md: skillMd }).meta({ id: 'CreateSkillRequest' })
+export type CreateSkillRequest = z.infer<typeof CreateSkillRequest>
+
+const ValidateSkillRequest = z.object({ skill_md: skillMd }).meta({ id: 'ValidateSkillRequest' })
+
+const UpdateSkillRequest = z
+  .object({ skill_md: skillMd.nullish(), status: SkillStatus.nullish() })
+  .meta({ id: 'UpdateSkillRequest' })
+export type UpdateSkillRequest = z.infer<typeof UpdateSkillRequest>
+
+export const MAX_ARCHIVE_BYTES = 10 * 1024 * 1024
+
+const params = z.object({ skill_id: SkillId })
+
+export const skillEndpoints = group(
+  { tag: 'skills', path: '/v1/skills', access: 'admin' },
+  {
+    list: {
+      method: 'GET',
+      access: 'member',
+      summary: 'Lists the skills, newest first',
+      responses: { 200: listOf(Skill) },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Creates a skill from the text of a SKILL.md',
+      body: CreateSkillRequest,
+      creates: true,
+      responses: { 201: Skill },
+      errors: [409, 422, 429],
+    },
+    upload: {
+      method: 'POST',
+      at: '/upload',
+      summary: 'Creates a skill from a ZIP archive',
+      description:
+        'At most 100 entries, 1 MiB each and 10 MiB in all unpacked, with a SKILL.md at the top or in the one folder that all entries have in common.',
+      multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES } },
+      creates: true,
+      responses: { 201: Skill },
+      errors: [409, 422, 429],
+    },
+    validate: {
+      method: 'POST',
+      at: '/validate',
+      access: 'member',
+      summary: 'Says what is wrong with the text of a SKILL.md',
+      body: ValidateSkillRequest,
+      responses: { 200: SkillValidationResult },
+      errors: [429],
+    },
+    get: {
+      method: 'GET',
+      at: '/{skill_id}',
+      access: 'member',
+      summary: 'Gets a skill',
+      params,
+      responses: { 200: Skill },
+    },
+    content: {
+      method: 'GET',
+      at: '/{skill_id}/content',
+      access: 'member',
+      summary: 'Gets the SKILL.md of a skill and its other files',
+      params,
+      responses: { 200: SkillContent },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{skill_id}',
+      summary: 'Changes the SKILL.md of a skill, or its status',
+      params,
+      body: UpdateSkillRequest,
+      responses: { 200: Skill },
+      errors: [409, 422, 429],
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{skill_id}',
+      summary: 'Deletes a skill; agents that name it go on without it',
+      params,
+      responses: { 204: null },
+    },
+  },
+)

@@ -1,0 +1,35 @@
+import type { AgentCapabilityConfig } from '../../contract/tools.ts'
+import type { Capability } from '../capabilities/capability.ts'
+import type { Deps } from '../deps.ts'
+import { serverCapability } from '../mcp-servers/capability.ts'
+import { skillCapability } from '../skills/capability.ts'
+
+type Ref = Pick<AgentCapabilityConfig, 'ref'>
+
+/** Ref of a capability of an organization: of an MCP server or a skill, by its UUID. */
+const OWN_REF = /^(mcp|skill):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
+
+/**
+ * Returns the capabilities that an organization has for these refs: those of the service, and the MCP servers and
+ * skills that they name, also disabled ones. Refs of another organization's are left out like those that nothing has.
+ * Reads the record only if one is named.
+ */
+export async function readCapabilities(
+  deps: Deps,
+  organizationId: string,
+  refs: readonly Ref[],
+): Promise<Capability[]> {
+  const servers = idsOf('mcp', refs)
+  const skills = idsOf('skill', refs)
+  const [ofServers, ofSkills] = await Promise.all([
+    servers.length === 0 ? [] : deps.db.mcpServer.findMany({ where: { organizationId, id: { in: servers } } }),
+    skills.length === 0 ? [] : deps.db.skill.findMany({ where: { organizationId, id: { in: skills } } }),
+  ])
+  return [...deps.capabilities, ...ofServers.map(serverCapability), ...ofSkills.map(skillCapability)]
+}
+
+const idsOf = (kind: 'mcp' | 'skill', refs: readonly Ref[]): string[] =>
+  refs.flatMap(({ ref }) => {
+    const [, found, id] = OWN_REF.exec(ref) ?? []
+    return found === kind && id !== undefined ? [id] : []
+  })
