@@ -96,7 +96,7 @@ CREATE OR REPLACE FUNCTION session_skill_files(p_organization_id uuid, p_session
   WITH refs AS MATERIALIZED (
     SELECT substr(c ->> 'ref', 7)::uuid AS skill_id
     FROM sessions s LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
-    CROSS JOIN jsonb_array_elements(coalesce(a.capabilities, '[]') || s.capabilities) AS c
+    CROSS JOIN jsonb_array_elements(coalesce(a.capabilities, '[]')::jsonb || s.capabilities::jsonb) AS c
     WHERE s.id = p_session_id AND s.organization_id = p_organization_id
       AND c ->> 'ref' ~ '^skill:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
   ), used AS MATERIALIZED (
