@@ -8,6 +8,16 @@ export const TurnStatus = z
   .enum(['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'])
   .meta({ id: 'TurnStatus' })
 
+/** Name of the calls by which a tool asks its user. */
+export const QUESTION_TOOL = 'mcp_elicitation'
+
+/** Result of such a call, in the terms of MCP's elicitation. */
+export const QuestionAnswer = z.object({
+  action: z.enum(['accept', 'decline', 'cancel']),
+  content: z.record(z.string(), z.unknown()).optional(),
+})
+export type QuestionAnswer = z.infer<typeof QuestionAnswer>
+
 /** Call that waits for its client: for its result, or for a user's approval of what the service then runs. */
 export const RequestedCall = z
   .object({
@@ -16,7 +26,10 @@ export const RequestedCall = z
     arguments: z.record(z.string(), z.unknown()),
     kind: z.enum(['client_tool', 'approval']),
   })
-  .meta({ id: 'RequestedCall' })
+  .meta({
+    id: 'RequestedCall',
+    description: `A call named ${QUESTION_TOOL} is a question of a tool to the user: its arguments are {tool, tool_call_id, message} and requested_schema, or url. Its result is {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}.`,
+  })
 export type RequestedCall = z.infer<typeof RequestedCall>
 
 export const Turn = z

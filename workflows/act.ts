@@ -1,7 +1,7 @@
 import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
 import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
 import type { ClientAnswers } from './client-answers.ts'
-import type { PlannedTool, ReasonOutcome, TurnInput } from './messages.ts'
+import type { PlannedTool, ReasonOutcome, ToolOutcome, TurnInput } from './messages.ts'
 import { inParallel } from './parallel.ts'
 
 /** Time beyond a tool's own limit, in which its result is recorded. */
@@ -10,43 +10,55 @@ const MAX_PARALLEL_TOOLS = 16
 
 type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
 
-/** Gets the results of all calls of a step: first the service's own, then the client's. False when the turn is over. */
+/**
+ * Gets the results of all calls of a step: first the service's own, then the client's, among them what the service's
+ * tools have asked their user. False when the turn is over.
+ */
 export async function act(
   input: TurnInput,
   iteration: number,
   { runs, asks }: Act,
   answers: ClientAnswers,
 ): Promise<boolean> {
-  if (!(await runCalls(input, iteration, runs))) return false
-  if (!asks) return true
-  const approved = await askClient(input, iteration, answers)
-  return approved !== undefined && runCalls(input, iteration, approved)
+  let ran = await runCalls(input, iteration, runs)
+  if (ran === 'done' && asks) ran = 'asked'
+  while (ran === 'asked') {
+    const due = await askClient(input, iteration, answers)
+    if (due === undefined) return false
+    ran = await runCalls(input, iteration, due)
+  }
+  return ran === 'done'
 }
 
-async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]): Promise<boolean> {
-  if (runs.length === 0) return true
+type Ran = ToolOutcome['outcome']
+
+async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]): Promise<Ran> {
+  if (runs.length === 0) return 'done'
   setCurrentDetails(`iteration ${iteration} · running ${runs.map(({ tool }) => tool).join(', ')}`)
-  return inParallel(runs, MAX_PARALLEL_TOOLS, (run) => runCall(input, iteration, run))
+  let asked = false
+  const goesOn = await inParallel(runs, MAX_PARALLEL_TOOLS, async (run) => {
+    const outcome = await runCall(input, iteration, run)
+    asked ||= outcome === 'asked'
+    return outcome !== 'ended'
+  })
+  if (!goesOn) return 'ended'
+  return asked ? 'asked' : 'done'
 }
 
-async function runCall(
-  input: TurnInput,
-  iteration: number,
-  { position, tool, timeoutMs }: PlannedTool,
-): Promise<boolean> {
+async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: PlannedTool): Promise<Ran> {
   const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
   try {
     const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position])
-    return outcome === 'done'
+    return outcome
   } catch (error) {
     if (isCancellation(error)) throw error
     // A tool's failure never fails the turn: it is reported to the model.
     await failTool(input, iteration, position)
-    return true
+    return 'done'
   }
 }
 
-/** Waits for the client's answers and returns the calls that it approved. Undefined when the turn is over. */
+/** Waits for the client's answers and returns the calls to run with them. Undefined when the turn is over. */
 async function askClient(
   input: TurnInput,
   iteration: number,

@@ -40,7 +40,8 @@ export type SettleOutcome =
   | { outcome: 'settled'; runs: PlannedTool[] }
   | { outcome: 'ended' }
 
-export type ToolOutcome = { outcome: 'done' | 'ended' }
+/** Outcome of a call. `asked`: its tool asks the user, and is to be run again with the answers. */
+export type ToolOutcome = { outcome: 'done' | 'asked' | 'ended' }
 
 /** Outcome of failing a turn, which may have ended before. `ended`: cancelled, or deleted with its session. */
 export type FailOutcome = TurnOutcome | 'ended'

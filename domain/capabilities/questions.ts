@@ -1,11 +1,10 @@
+import type { QuestionAnswer } from '../../contract/turns.ts'
+
 /** Question of a tool to the user. `schema` is what the answer's content has to be; with `url` it is given there. */
 export type Question = { key: string; message: string } & ({ schema: Record<string, unknown> } | { url: string })
 
-/** Answer to a question, in the terms of MCP's elicitation. */
-export type Answer = { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, unknown> }
-
 /** Answers to the questions of one run, by their keys, and the `state` that came with the questions. */
-export type Answers = { answers: Record<string, Answer>; state?: string | undefined }
+export type Answers = { answers: Record<string, QuestionAnswer>; state?: string | undefined }
 
 /**
  * Thrown by a tool that can go on only when the user has answered. The client is asked, and the call is run again with

@@ -3,7 +3,7 @@ import type { EventContext, EventType, WireEvent } from '../../contract/events.t
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../ids.ts'
 import type { EventIds } from './event-id.ts'
-import { actStep, ownStep, parseStep } from './steps.ts'
+import { actStep, callStep, ownStep, parseStep } from './steps.ts'
 
 /** Event as it is stored: `data` lacks what can be computed when it is read. */
 export type StoredEvent = {
@@ -52,6 +52,11 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     }
     case 'tool.completed': {
       const { secret_tokens: _stored, ...data } = event.data
+      return data
+    }
+    case 'tool.call_requested': {
+      // Only for the call that asks.
+      const { asked: _asked, ...data } = event.data
       return data
     }
     case 'output.message.delta':
@@ -154,9 +159,10 @@ function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
   }
 }
 
-/** Returns the parent in turn -> reason or act -> llm or tool. */
+/** Returns the parent in turn -> reason or act -> llm or tool -> question. */
 function parentSpan(event: StoredEvent): string {
   const step = parseStep(event.step)
+  if (step?.kind === 'question') return span(event.turnId, callStep(step.iteration, step.callId))
   return span(event.turnId, step?.kind === 'tool' ? actStep(step.iteration) : '')
 }
 

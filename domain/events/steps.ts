@@ -6,11 +6,15 @@ import { Prisma } from '../../prisma/generated/client.ts'
  *     reason:<iteration>          a model call, counted from 1
  *     reason:<iteration>:<n>      its n-th failed attempt, after which it is retried; only reason.retrying has this name
  *     act:<iteration>             the tool calls of its answer, all together
- *     tool:<iteration>:<call id>  one of them; the id is the model's and may be anything, colons included
+ *     act:<iteration>:<n>:<call id>  the n-th time that a call asks its user; only tool.call_requested has this name
+ *     tool:<iteration>:<call id>  one of the calls, or the question of one; the id is the model's and may be anything,
+ *                                 colons included
  *
  * An event of the whole turn has the step ''. The SQL function pending_calls contains the names, too.
  */
-export type Step = { kind: 'reason' | 'act'; iteration: number } | { kind: 'tool'; iteration: number; callId: string }
+export type Step =
+  | { kind: 'reason' | 'act'; iteration: number }
+  | { kind: 'tool' | 'question'; iteration: number; callId: string }
 
 export const reasonStep = (iteration: number): string => `reason:${iteration}`
 /** Returns the name under which a failed attempt at a model call is recorded once. */
@@ -18,11 +22,17 @@ export const attemptStep = (iteration: number, attempt: number): string => `${re
 export const actStep = (iteration: number): string => `act:${iteration}`
 export const callStep = (iteration: number, callId: string): string => `tool:${iteration}:${callId}`
 
+/** Returns the name under which a call's questions are recorded once. */
+export const questionStep = (iteration: number, round: number, callId: string): string =>
+  `${actStep(iteration)}:${round}:${callId}`
+
 /** Parses a step's name. Returns undefined for the step of the whole turn, and for unknown names. */
 export function parseStep(step: string): Step | undefined {
   const [, kind, digits, callId] = /^(reason|act|tool):(\d+)(?::(.*))?$/s.exec(step) ?? []
   const iteration = Number(digits)
   if (kind === 'tool' && callId !== undefined) return { kind, iteration, callId }
+  const asker = kind === 'act' ? /^\d+:(.*)$/s.exec(callId ?? '')?.[1] : undefined
+  if (asker !== undefined) return { kind: 'question', iteration, callId: asker }
   return (kind === 'reason' || kind === 'act') && callId === undefined ? { kind, iteration } : undefined
 }
 
@@ -37,4 +47,5 @@ export const stepSql = {
   iterationOf: (step: Prisma.Sql) => Prisma.sql`split_part(${step}, ':', 2)`,
   reason: (iteration: Prisma.Sql) => Prisma.sql`'reason:' || ${iteration}`,
   calls: (iteration: Prisma.Sql) => Prisma.sql`'tool:' || ${iteration} || ':%'`,
+  questions: (iteration: Prisma.Sql) => Prisma.sql`'act:' || ${iteration} || ':%'`,
 }

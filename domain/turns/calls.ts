@@ -25,8 +25,11 @@ export type Call = {
 /** A call as planned by its step, before it has run. */
 export type PlannedCall = Omit<Call, 'execId'>
 
-/** The calls of one reason step. `execId` is that of `act.started`. */
-export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[] }
+/**
+ * The calls of one reason step, and the questions that some of them have asked their user: calls of the client's.
+ * `execId` is that of `act.started`.
+ */
+export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[]; questions: Call[] }
 
 type Row = {
   iteration: number
@@ -34,6 +37,7 @@ type Row = {
   startedAt: Date
   summaries: { id: string; name: string; display_name: string | null; policy: ToolPolicy }[]
   content: { type: string; arguments?: Record<string, unknown> }[]
+  questions: RequestedCall[]
   /** Exec ids of the started calls, by step. */
   started: Record<string, string>
   completed: string[]
@@ -53,6 +57,10 @@ export async function readAct(
       (SELECT data #> '{message,content}' FROM events
         WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = ${stepSql.reason(iterationSql)})
         AS content,
+      (SELECT coalesce(jsonb_agg(question ORDER BY e.sequence), '[]')
+        FROM events e CROSS JOIN jsonb_array_elements(e.data -> 'tool_calls') AS question
+        WHERE turn_id = ${turnId}::uuid AND type = 'tool.call_requested' AND step LIKE ${stepSql.questions(iterationSql)})
+        AS questions,
       (SELECT coalesce(jsonb_object_agg(step, exec_id), '{}') FROM events WHERE ${ofAct} AND type = 'tool.started')
         AS started,
       ARRAY(SELECT step FROM events WHERE ${ofAct} AND type = 'tool.completed') AS completed
@@ -61,7 +69,9 @@ export async function readAct(
       WHERE turn_id = ${turnId}::uuid AND type = 'act.started' ${step} ORDER BY sequence DESC LIMIT 1
     ) AS act`
   const row = rows[0]
-  return row && { iteration: row.iteration, execId: row.execId, startedAt: row.startedAt, calls: toCalls(row) }
+  if (row === undefined) return undefined
+  const { iteration: number, execId, startedAt } = row
+  return { iteration: number, execId, startedAt, calls: toCalls(row), questions: toQuestions(row) }
 }
 
 /** Pairs the calls of `act.started` with those of the message, which lists the same calls in the same order. */
@@ -74,6 +84,15 @@ function toCalls({ iteration, execId, summaries, content, started, completed }: 
     return { ...named, execId: started[step] ?? execId, arguments: parts[position]?.arguments ?? {} }
   })
 }
+
+const toQuestions = ({ iteration, execId, questions, completed }: Row): Call[] =>
+  questions.map(({ id, name, arguments: args }, position) => {
+    const state = completed.includes(callStep(iteration, id)) ? 'completed' : 'open'
+    return { position, id, name, displayName: null, arguments: args, policy: 'client_side', execId, state }
+  })
+
+/** Returns the calls and questions that the client has not answered yet. */
+export const pendingCalls = ({ calls, questions }: Act): Call[] => [...calls, ...questions].filter(awaitsClient)
 
 /** The calls that the service runs now. `asks` is true when other calls wait for the client first. */
 export type ActPlan = { runs: PlannedTool[]; asks: boolean }
@@ -158,6 +177,7 @@ export async function readActOutcome(
       (count(*) FILTER (WHERE NOT (call.data ->> 'success')::boolean))::int AS failures
     FROM events act LEFT JOIN events call
       ON call.turn_id = act.turn_id AND call.type = 'tool.completed' AND call.step LIKE ${callSteps(iteration)}
+      AND act.data -> 'tool_calls' @> jsonb_build_array(jsonb_build_object('id', call.data -> 'tool_call_id'))
     WHERE act.turn_id = ${turnId}::uuid AND act.type = 'act.started' AND act.step = ${actStep(iteration)}
     GROUP BY act.exec_id, act.ts`
   return rows[0] && { ...rows[0], iteration }
@@ -179,6 +199,6 @@ export const actCompleted = (act: ActOutcome): NewEvent => ({
 export async function endOpenCalls(db: Prisma.TransactionClient, turnId: string, error: string): Promise<NewEvent[]> {
   const act = await readAct(db, turnId)
   if (act === undefined) return []
-  const open = act.calls.filter(({ state }) => state !== 'completed')
+  const open = [...act.questions, ...act.calls].filter(({ state }) => state !== 'completed')
   return open.map((call) => callCompleted(act.iteration, call.execId, call, { status: 'cancelled', error }))
 }

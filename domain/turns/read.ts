@@ -9,7 +9,7 @@ import { toId } from '../ids.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { requireSession } from '../sessions/read.ts'
 import { presentCost, presentUsage } from '../usage.ts'
-import { awaitsClient, presentRequested, readAct } from './calls.ts'
+import { pendingCalls, presentRequested, readAct } from './calls.ts'
 
 const TURNS_AT_ONCE = 100
 
@@ -33,7 +33,7 @@ export async function listTurns(
       })
       return { rows, hasMore: rows.length === take }
     },
-    present: (rows) => Promise.all(rows.map(async (row) => presentTurn(row, await pendingCalls(deps, row)))),
+    present: (rows) => Promise.all(rows.map(async (row) => presentTurn(row, await readPending(deps, row)))),
   })
 }
 
@@ -43,7 +43,7 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
     where: { id: turnId, sessionId, organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
-  return presentTurn(row, await pendingCalls(deps, row))
+  return presentTurn(row, await readPending(deps, row))
 }
 
 /** Counts the turns of all organizations whose model has failed and is asked again. */
@@ -58,10 +58,10 @@ export async function countRetryingTurns(deps: Deps): Promise<number> {
 }
 
 /** Reads the calls that the client has to answer. Only a waiting turn has any, and a session has at most one such. */
-async function pendingCalls(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
+async function readPending(deps: Deps, { id, status }: TurnRow): Promise<Turn['pending_tool_calls']> {
   if (status !== 'waiting') return []
   const act = await readAct(deps.db, id)
-  return (act?.calls ?? []).filter(awaitsClient).map(presentRequested)
+  return act === undefined ? [] : pendingCalls(act).map(presentRequested)
 }
 
 const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({

@@ -46,6 +46,16 @@ describe('a client that does not answer in time', () => {
     expectError(await submit(url, id, [{ tool_call_id: 'a', result: 1 }]), 409)
   })
 
+  it.concurrent('has a tool fail that asks its user', async () => {
+    const steps = [{ tool_calls: callsOf('ask') }, { text: 'done' }]
+    const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
+    const { pending_tool_calls } = await postAndAsk(url, id)
+    expect(completed(await finish(id))).toEqual([
+      expect.objectContaining({ tool_call_id: pending_tool_calls[0].id, ...TIMED_OUT }),
+      expect.objectContaining({ tool_call_id: 'ask', ...TIMED_OUT }),
+    ])
+  })
+
   it.concurrent('keeps the results that it did give', async () => {
     const id = await createClientSession()
     await postAndAsk(url, id)

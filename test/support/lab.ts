@@ -1,4 +1,5 @@
 import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/capabilities/capability.ts'
+import { type Answers, InputRequired } from '../../domain/capabilities/questions.ts'
 import { sleep } from '../../lib/sleep.ts'
 
 /** Run of a lab tool in this process. */
@@ -29,6 +30,15 @@ const picturesOf = ({ times = 1, kib }: Record<string, unknown>) =>
   Array.from({ length: Number(times) }, () =>
     pictureOf(kib === undefined ? 'iVBORw0KGgo=' : 'A'.repeat(Number(kib) * 1024)),
   )
+
+/** Asks in as many rounds as `times` says, each time as many questions as the round's number, and returns the answers. */
+function ask({ times = 1 }: Record<string, unknown>, answers: Answers[]): Answers[] {
+  const round = answers.length + 1
+  if (round > Number(times)) return answers
+  const schema = { type: 'object', properties: { name: { type: 'string' } } }
+  const questions = Array.from({ length: round }, (_, index) => ({ key: `q${index}`, message: 'Who are you?', schema }))
+  throw new InputRequired(questions, `state ${round}`)
+}
 
 /**
  * Creates a capability with tools that misbehave in every way the service must handle. `runs` lists their runs, oldest
@@ -89,6 +99,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     tool('deaf', () => new Promise(() => {}), { timeoutMs: 700 }),
     tool('flood', async () => 'x'.repeat(2 * 1024 * 1024)),
     tool('nul', async () => ({ text: 'a\0b\ud800c', '\0key': 1 })),
+    tool('ask', async (args, { answers }) => ask(args, answers), { mayRunAgain: false }),
     tool('once', async (args, run) => wait(args, run), { mayRunAgain: false }),
   ]
   const capability: Capability = {

@@ -1,5 +1,9 @@
 import type { SessionId } from '../../../contract/ids.ts'
-import type { SubmitToolResultsRequest, SubmitToolResultsResponse } from '../../../contract/turns.ts'
+import {
+  QuestionAnswer,
+  type SubmitToolResultsRequest,
+  type SubmitToolResultsResponse,
+} from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
@@ -15,6 +19,7 @@ import {
   type CallResult,
   callCompleted,
   callStarted,
+  pendingCalls,
   planRuns,
   presentRequested,
   readAct,
@@ -57,7 +62,7 @@ async function settle(
   const settled = await withLockedSession(deps, turn, async (session): Promise<SettleOutcome> => {
     const act = await readAct(session.db, turn.turnId, iteration)
     if (act === undefined) return { outcome: 'ended' }
-    const missing = act.calls.filter(awaitsClient)
+    const missing = pendingCalls(act)
     if (missing.length > 0 && whenMissing === 'wait')
       return { outcome: 'waiting', forMs: deps.limits.clientToolTimeoutMs }
     if (missing.length > 0) {
@@ -94,7 +99,7 @@ export async function submitToolResults(
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turn = await runningTurn(db, sessionId)
     const act = turn && (await readAct(db, turn.id))
-    const pending = act?.calls.filter(awaitsClient).length ?? 0
+    const pending = act ? pendingCalls(act).length : 0
     if (!turn || !act || pending === 0) throw conflict('The session is not waiting for tool results')
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
@@ -118,17 +123,19 @@ const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
 type SubmittedResult = SubmitToolResultsRequest['tool_results'][number]
 
 function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
-  const call = act.calls.find(({ id }) => id === result.tool_call_id)
-  if (call === undefined || !awaitsClient(call)) {
-    const pending = act.calls.filter(awaitsClient).map(({ id }) => id)
+  const pending = pendingCalls(act)
+  const call = pending.find(({ id }) => id === result.tool_call_id)
+  if (call === undefined) {
+    const ids = pending.map(({ id }) => id)
     throw invalid(
-      `${field}.tool_call_id: ${result.tool_call_id.slice(0, 200)} is not pending; pending are: ${pending.join(', ').slice(0, 2000)}`,
+      `${field}.tool_call_id: ${result.tool_call_id.slice(0, 200)} is not pending; pending are: ${ids.join(', ').slice(0, 2000)}`,
     )
   }
   const error = errorOf(result)
   const isApproval = call.policy === 'requires_approval' && error === undefined
   // An approval is recorded as `tool.started`.
   if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
+  if (act.questions.includes(call) && error === undefined) checkAnswer(result.result, field)
   return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
 }
 
@@ -148,6 +155,13 @@ function isApproved(result: unknown, field: string): boolean {
   if (typeof approved === 'boolean') return approved
   throw invalid(
     `${field}.result: this call waits for approval; the result has to be {"approved": true} or {"approved": false}`,
+  )
+}
+
+function checkAnswer(result: unknown, field: string): void {
+  if (QuestionAnswer.safeParse(result).success) return
+  throw invalid(
+    `${field}.result: this call asks the user; the result has to be {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}`,
   )
 }
 

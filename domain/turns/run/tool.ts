@@ -8,6 +8,7 @@ import { type CallSecret, secretsOf } from '../../call-secrets/places.ts'
 import { readArguments } from '../../call-secrets/reveal.ts'
 import { withSecrets } from '../../call-secrets/seal.ts'
 import { type Tool, ToolError } from '../../capabilities/capability.ts'
+import { InputRequired } from '../../capabilities/questions.ts'
 import type { ToolOutput } from '../../capabilities/tool-output.ts'
 import { openSessionDatabases } from '../../databases/open-session-databases.ts'
 import type { Deps } from '../../deps.ts'
@@ -20,6 +21,7 @@ import { WriterLost } from '../../session-scope.ts'
 import { openSessionSkills } from '../../skills/open-session-skills.ts'
 import { openSessionStorage } from '../../storage/open-session-storage.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
+import { type Asking, askClient, type Round, readAsking, roundsSql } from '../questions.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { boundImages } from './result-images.ts'
@@ -46,6 +48,8 @@ export async function runTool(
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
   if (call.isCompleted) return { outcome: 'done' }
+  // The client answers; the workflow runs the call again then.
+  if (call.asking.isOpen) return { outcome: 'asked' }
   const ran = await whileTurnRuns(deps, turn, attempt, async (live): Promise<ToolOutcome> => {
     const step = callStep(iteration, call.id)
     const execId = newUuid()
@@ -53,9 +57,14 @@ export async function runTool(
     // Before the claim: while they cannot be read, the tool has not run.
     const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
-    const result = hasTooManyClaims(claims)
+    const ran = hasTooManyClaims(claims)
       ? UNRUNNABLE
       : await resultOf(deps, turn, { ...call, hidden }, claims, iteration, live)
+    const result = ran instanceof InputRequired ? askClient(iteration, execId, call, claims, ran) : ran
+    if ('type' in result) {
+      await recordResult(deps, turn, step, live, result)
+      return { outcome: 'asked' }
+    }
     const completed = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
     const { id } = call
     const place = { ...turn, iteration, kind: 'result' } as const
@@ -111,9 +120,11 @@ async function resultOf(
   claims: number,
   iteration: number,
   { fence, signal }: Attempt,
-): Promise<CallResult> {
-  const mayHaveRun = claims > 1
-  const { tool, config, hidden } = call
+): Promise<CallResult | InputRequired> {
+  const { tool, config, hidden, asking } = call
+  if (asking.failure !== undefined) return asking.failure
+  // The attempt that has asked ended there.
+  const mayHaveRun = claims > asking.claims + 1
   if (tool === undefined) return { status: 'error', error: `There is no tool "${call.name}" any more.` }
   if (mayHaveRun && !tool.mayRunAgain) {
     const error =
@@ -124,7 +135,7 @@ async function resultOf(
   const { outgoing, threads, bash, mcp } = deps
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${step}`
-  const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: [] }
+  const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }
   const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun }
   const writer = { turnId: turn.turnId, step, fence }
   return withTimeLimit(tool, signal, async (limited) => {
@@ -139,6 +150,7 @@ async function resultOf(
       return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, signal: limited }))
     } catch (error) {
       limited.throwIfAborted()
+      if (error instanceof InputRequired) return error
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
         return { status: 'error', error: storableText(hideIn(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
@@ -158,8 +170,8 @@ async function resultOf(
 async function withTimeLimit(
   tool: Tool,
   signal: AbortSignal,
-  run: (limited: AbortSignal) => Promise<CallResult>,
-): Promise<CallResult> {
+  run: (limited: AbortSignal) => Promise<CallResult | InputRequired>,
+): Promise<CallResult | InputRequired> {
   // The listener below would miss an abort that has already happened.
   signal.throwIfAborted()
   const late = new AbortController()
@@ -202,6 +214,7 @@ type LoadedCall = {
   /** Where the secrets stand that the arguments leave out. */
   secret: CallSecret | undefined
   isCompleted: boolean
+  asking: Asking
   tool: Tool | undefined
   config: unknown
 }
@@ -210,6 +223,7 @@ type Row = Configuration & {
   call: { id: string; name: string; arguments: Record<string, unknown> }
   secretTokens: Record<string, number> | null
   completed: string[]
+  rounds: Round[]
 }
 
 /** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
@@ -225,7 +239,8 @@ async function loadCall(
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       m.data -> 'secret_tokens' AS "secretTokens",
       ARRAY(SELECT step FROM events
-        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed
+        WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
+      ${roundsSql(turnId, iteration)} AS rounds
     FROM events m JOIN sessions s ON s.id = m.session_id
     LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
     WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${reasonStep(iteration)}
@@ -242,6 +257,7 @@ async function loadCall(
     secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,
     isCompleted: row.completed.includes(callStep(iteration, id)),
+    asking: readAsking(row.rounds, id),
     tool: offered?.tool,
     config: offered?.config,
   }
