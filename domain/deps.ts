@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Slots } from '../lib/threads/slots.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
-import type { DocumentThreads } from './agents/document/threads.ts'
 import type { AuthSettings } from './auth/settings.ts'
 import type { SchemaThreads } from './capabilities/arguments/threads.ts'
 import type { Capability } from './capabilities/capability.ts'
@@ -24,6 +23,7 @@ import type { PredefinedProvider } from './llm/predefined.ts'
 import type { McpClient } from './mcp/client.ts'
 import type { Secrets } from './secrets.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
+import type { DocumentThreads } from './yaml/threads.ts'
 
 /** Everything that the domain needs from the outside world. Built once, in platform/wiring/build.ts. */
 export type Deps = {

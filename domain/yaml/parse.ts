@@ -9,7 +9,7 @@ import {
   type YAMLMap,
   type YAMLParseError,
 } from 'yaml'
-import { MAX_DEPTH, type ScannedYaml, scanYaml, tooDeep, YamlProblem } from './scan-yaml.ts'
+import { MAX_DEPTH, type ScannedYaml, scanYaml, tooDeep, YamlProblem } from './scan.ts'
 
 export type YamlAnswer =
   /** Value, and the line where it begins. */
@@ -31,7 +31,7 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
 }
 
 /** Reads one YAML document of plain values. Anything else is a problem with a line, counted from 1. */
-export function readYaml(text: string): YamlAnswer {
+export function parseYaml(text: string): YamlAnswer {
   let isAgent = false
   try {
     const scanned = scanYaml(text)

@@ -1,5 +1,5 @@
-import { createThreadPool, type ThreadPool } from '../../../lib/threads/pool.ts'
-import type { YamlAnswer } from './read-yaml.ts'
+import { createThreadPool, type ThreadPool } from '../../lib/threads/pool.ts'
+import type { YamlAnswer } from './parse.ts'
 
 /** Threads that read untrusted YAML. */
 export type DocumentThreads = ThreadPool<string, YamlAnswer>
