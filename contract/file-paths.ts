@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /** Limits on a path: bytes of UTF-8, and segments. change_session_files has them, too. */
-const MAX_PATH_BYTES = 1024
-const MAX_SEGMENTS = 64
+export const MAX_PATH_BYTES = 1024
+export const MAX_SEGMENTS = 64
 
 const encoder = new TextEncoder()
 

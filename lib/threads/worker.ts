@@ -6,10 +6,11 @@ export type ThreadMessage<Answer> = { answer: Answer } | { is: 'ready' | 'done' 
  * Serves a pool's jobs; this is the whole program of its threads. A job's answers are sent one by one, so that those of
  * a job that is ended early are not lost.
  */
-export function serveJobs<Job, Answer>(work: (job: Job) => Iterable<Answer>): void {
+export function serveJobs<Job, Answer>(work: (job: Job) => Iterable<Answer> | AsyncIterable<Answer>): void {
   const send = (message: ThreadMessage<Answer>) => parentPort?.postMessage(message)
-  parentPort?.on('message', (job: Job) => {
-    for (const answer of work(job)) send({ answer })
+  // A rejection ends the thread, as a thrown error does.
+  parentPort?.on('message', async (job: Job) => {
+    for await (const answer of work(job)) send({ answer })
     send({ is: 'done' })
   })
   // A job that cannot be deserialized ends the thread and thereby itself.
