@@ -10,8 +10,11 @@ export type ResponseBody = z.ZodType | RawBody | FileBody | null
 
 /** Body of type multipart/form-data: one file, after the fields that belong to it. */
 export type MultipartBody = { file: FilePart; fields?: z.ZodObject }
-/** A file that is larger than `maxBytes` is refused with `tooLargeStatus`, by default 413. */
-export type FilePart = { field: string; maxBytes: number; tooLargeStatus?: 400 }
+/**
+ * A file that is larger than `maxBytes` is refused with `tooLargeStatus`, by default 413. `inMemory`: its handler reads it
+ * whole, so it counts as other bodies do until it is handled.
+ */
+export type FilePart = { field: string; maxBytes: number; tooLargeStatus?: 400; inMemory?: true }
 
 /**
  * Callers of an endpoint. `public`: anyone. `login`: any token of a login, even an expired one, so that the login can

@@ -153,7 +153,8 @@ async function serve(route: Route, ctx: Context): Promise<void> {
  * Whether bodies of the endpoint count until they are handled, and not only while they are read. Others do not: they are
  * small, and a handler may wait for minutes.
  */
-const mayBeLarge = ({ bodyLimitBytes = 0 }: Endpoint): boolean => bodyLimitBytes > DEFAULT_BODY_BYTES
+const mayBeLarge = ({ bodyLimitBytes = 0, multipart }: Endpoint): boolean =>
+  bodyLimitBytes > DEFAULT_BODY_BYTES || multipart?.file.inMemory === true
 
 /** Serves a request in tests, where errors must be declared by the endpoint, too. */
 async function serveChecked(route: Route, ctx: Context): Promise<void> {

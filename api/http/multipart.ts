@@ -5,6 +5,7 @@ import type { Context } from 'koa'
 import type { MultipartBody } from '../../contract/endpoint.ts'
 import { arrivalOf } from './arrival.ts'
 import { refuseTinyPieces } from './body.ts'
+import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'
 import { parse } from './parse.ts'
 import { checkText } from './text.ts'
@@ -19,7 +20,7 @@ export type UploadedFile = {
   contentType: string
   /**
    * Chunks as they arrive; can be read once. The last one is followed by an error when the request was invalid:
-   * RequestError 400, 408 or 413. The caller's credential is checked again then, and may fail, too.
+   * RequestError 400, 408, 413 or 503. The caller's credential is checked again then, and may fail, too.
    */
   chunks: AsyncIterable<Uint8Array>
 }
@@ -39,11 +40,14 @@ const MAX_HEADERS = 20
 /** Maximum number of undeclared parts, which are ignored. */
 const MORE_PARTS = 20
 
+/** Memory for a file that is read whole, and a check of the caller's credential when all has arrived. */
+type Reading = { hold: BodyHold; recheck: () => Promise<void> }
+
 /** Reads a multipart body up to the start of its file. Throws RequestError 400, 408, 413 or 415. */
 export async function readMultipart(
   ctx: Context,
   declared: MultipartBody,
-  recheck: () => Promise<void>,
+  { hold, recheck }: Reading,
 ): Promise<ReceivedUpload> {
   const arrival = arrivalOf(ctx)
   const stop = new AbortController()
@@ -60,7 +64,9 @@ export async function readMultipart(
     const part = await form.opened
     checkText({ ...form.fields, [declared.file.field]: part.name }, 'The form')
     const fields = declared.fields && parse(declared.fields, form.fields, 'The form')
-    const { chunks, digest } = createReader(part.stream, signal, () => form.finished.then(recheck))
+    const count = (bytes: number) => (declared.file.inMemory ? hold.add(bytes, 'plain') : undefined)
+    const end = () => form.finished.then(recheck)
+    const { chunks, digest } = createReader(part.stream, signal, { count, end })
     const { name, contentType } = part
     return {
       fields,
@@ -201,13 +207,17 @@ function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, 
   req.once('end', () => parser.end())
 }
 
+/** Called for each chunk with its size, and after the last one. */
+type Watching = { count(bytes: number): void; end(): Promise<void> }
+
 /** Returns the file's chunks, and their digest for when they have all been read. */
-function createReader(stream: BusboyFileStream, signal: AbortSignal, end: () => Promise<void>) {
+function createReader(stream: BusboyFileStream, signal: AbortSignal, { count, end }: Watching) {
   const hash = createHash('sha256')
   let digest: string | undefined
   async function* chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of stream) {
+        count(chunk.length)
         hash.update(chunk)
         yield chunk
       }

@@ -34,7 +34,7 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Rea
   const params = endpoint.params && parse(endpoint.params, paramsOf(ctx, endpoint), '')
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
-    const upload = await readMultipart(ctx, endpoint.multipart, reading.recheck)
+    const upload = await readMultipart(ctx, endpoint.multipart, reading)
     return { idempotencyKey, params, query, body: undefined, upload }
   }
   const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, reading), '')

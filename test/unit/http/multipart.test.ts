@@ -38,13 +38,18 @@ const upload = defineEndpoint({
   creates: true,
 })
 const bare = defineEndpoint({ ...base, path: '/v1/bare', multipart: { file: { field: 'file', maxBytes: MAX_BYTES } } })
+const inMemory = defineEndpoint({
+  ...base,
+  path: '/v1/in-memory',
+  multipart: { file: { field: 'file', maxBytes: MAX_BYTES, inMemory: true } },
+})
 const unread = defineEndpoint({ ...bare, path: '/v1/unread' })
 const halfRead = defineEndpoint({ ...bare, path: '/v1/half-read' })
 const slow = defineEndpoint({ ...bare, path: '/v1/slow' })
 
 const actor = { organizationId: 'o' } as never
 const requests: unknown[] = []
-const gate = { open: Promise.withResolvers<void>(), taken: 0 }
+const gate = { open: Promise.withResolvers<void>(), handled: Promise.withResolvers<void>(), taken: 0, read: 0 }
 const failed: unknown[] = []
 const access = { ends: Number.POSITIVE_INFINITY }
 
@@ -67,6 +72,12 @@ beforeAll(async () => {
         return reply(201, await once(async () => received))
       })
       handle(bare, async ({ body }) => reply(201, await readAll(body).catch(keep)))
+      handle(inMemory, async ({ body }) => {
+        const received = await readAll(body)
+        gate.read++
+        await gate.handled.promise
+        return reply(201, received)
+      })
       handle(unread, async () => {
         throw notFound('Folder')
       })
@@ -91,6 +102,8 @@ beforeAll(async () => {
         requests.push(request)
         return create({})
       },
+      // An owner has a quarter of three quarters of it.
+      bodyMemoryBytes: (6 * MIB * 16) / 3,
       arrival: { lingerMs: 300 },
     },
   )
@@ -183,6 +196,20 @@ describe('an upload', () => {
     }
     const [first, ...others] = requests.map((request) => JSON.stringify(request))
     expect(others.map((other) => other === first)).toEqual([true, false, false])
+  })
+})
+
+describe('an upload that is read whole', () => {
+  it('counts in the memory of bodies until it is handled', async () => {
+    const form = () => formOf(['file', fileOf(large(4 * MIB))])
+    const first = post('/v1/in-memory', form())
+    await waitFor(async () => gate.read === 1, 'the first upload to be read')
+    const busy = { status: 503, body: { error: expect.stringMatching(/too many large requests; nothing was done/) } }
+    expect(await post('/v1/in-memory', form())).toEqual(busy)
+    expect((await post('/v1/bare', form())).status).toBe(201)
+    gate.handled.resolve()
+    expect((await first).status).toBe(201)
+    expect((await post('/v1/in-memory', form())).status).toBe(201)
   })
 })
 
