@@ -13,9 +13,9 @@ export type AnswerChecks = {
   ownAnswer(ctx: Context): void
   /** Fails for an endpoint that creates something, because its handler has not used `once`. */
   unguarded(): void
-  /** Checks the fields of a list beside its data. */
-  listFields(fields: object): void
-  listItem(line: string): void
+  /** Checks the fields of a list beside `key`, which has its items. */
+  listFields(fields: object, key: string): void
+  listItem(line: string, key: string): void
   streamedItem(line: string): void
   /** Returns the error to answer with: this one, or a violation when its status is not declared. */
   thrown(error: unknown): unknown
@@ -106,8 +106,8 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
       if (endpoint.creates)
         throw new ContractViolation(`${operation} created something without regard to Idempotency-Key`)
     },
-    listFields: (fields) => hold(200, listOf(endpoint), { ...fields, data: [] }, 'the list without its items'),
-    listItem: (line) => isChecked() && hold(200, itemOf(endpoint), JSON.parse(line), 'an item of the list'),
+    listFields: (fields, key) => hold(200, listOf(endpoint), { ...fields, [key]: [] }, 'the list without its items'),
+    listItem: (line, key) => isChecked() && hold(200, itemOf(endpoint, key), JSON.parse(line), 'an item of the list'),
     streamedItem: (line) => isChecked() && hold(200, streamedBy(endpoint), JSON.parse(line), 'an event of the stream'),
     thrown(error) {
       try {
@@ -135,13 +135,13 @@ const listOf = (endpoint: Endpoint): z.ZodType | undefined => {
   return isSchema(declared) ? declared : undefined
 }
 
-/** Returns the schema of an element of `data`. */
-function itemOf(endpoint: Endpoint): z.ZodType | undefined {
+/** Returns the schema of an element of the list that the field `key` is. */
+function itemOf(endpoint: Endpoint, key: string): z.ZodType | undefined {
   const declared = listOf(endpoint)
   // An answer that may be a list is one of several.
   const options = declared instanceof z.ZodUnion ? declared.options : [declared]
-  const list = options.find((option) => option instanceof z.ZodObject && 'data' in option.shape)
-  const data = list instanceof z.ZodObject ? list.shape.data : undefined
+  const list = options.find((option) => option instanceof z.ZodObject && key in option.shape)
+  const data = list instanceof z.ZodObject ? list.shape[key] : undefined
   return data instanceof z.ZodArray ? (data.element as z.ZodType) : undefined
 }
 

@@ -18,7 +18,7 @@ const SLOW_BYTES_PER_SECOND = 20_000
 type Lines = () => AsyncGenerator<string>
 
 /** Serves a list and collects the log. */
-async function serve(lines: Lines, more = {}) {
+async function serve(lines: Lines, more = {}, key = 'data') {
   const logged: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
   const app = new Koa()
@@ -26,7 +26,7 @@ async function serve(lines: Lines, more = {}) {
   app.use(answerErrors({ log, unavailability: () => undefined }))
   app.use((ctx) => {
     ctx.set('X-Set-Before', 'yes')
-    return answerList(ctx as never, log, lines(), { more, stalledMs: STALLED_MS })
+    return answerList(ctx as never, log, lines(), { key, more, stalledMs: STALLED_MS })
   })
   const server = createServer(app.callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -78,6 +78,17 @@ class SlowSocket extends Duplex {
 }
 
 describe('a list', () => {
+  it.concurrent('has the key and the other fields that it is given', async () => {
+    async function* lines() {
+      yield '1'
+      yield '2'
+    }
+    const { url, close } = await serve(lines, { text: 'ä"' }, 'files')
+    const answer = await fetch(url)
+    expect(await answer.json()).toEqual({ files: [1, 2], text: 'ä"' })
+    await close()
+  })
+
   it.concurrent('ends for a client that stops reading', async () => {
     const { counts, lines } = createEndless()
     const { port, close } = await serve(lines)
