@@ -31,6 +31,7 @@ import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { sessionRoutes } from './routes/sessions.ts'
+import { skillRoutes } from './routes/skills.ts'
 import { storageRoutes } from './routes/storage.ts'
 import { turnRoutes } from './routes/turns.ts'
 import { userRoutes } from './routes/users.ts'
@@ -75,6 +76,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   fileRoutes(handle, deps)
   storageRoutes(handle, deps)
   databaseRoutes(handle, deps)
+  skillRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix)

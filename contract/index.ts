@@ -15,6 +15,7 @@ import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { sessionEndpoints } from './sessions.ts'
+import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
 import { turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
@@ -38,6 +39,7 @@ export const endpoints: Endpoint[] = [
   fileEndpoints,
   storageEndpoints,
   databaseEndpoints,
+  skillEndpoints,
   capabilityEndpoints,
   durableEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

@@ -88,7 +88,7 @@ export const skillEndpoints = group(
       body: CreateSkillRequest,
       creates: true,
       responses: { 201: Skill },
-      errors: [409, 422, 429],
+      errors: [422, 429],
     },
     upload: {
       method: 'POST',
@@ -96,10 +96,10 @@ export const skillEndpoints = group(
       summary: 'Creates a skill from a ZIP archive',
       description:
         'At most 100 entries, 1 MiB each and 10 MiB in all unpacked, with a SKILL.md at the top or in the one folder that all entries have in common.',
-      multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES } },
+      multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
       creates: true,
       responses: { 201: Skill },
-      errors: [409, 422, 429],
+      errors: [422, 429],
     },
     validate: {
       method: 'POST',

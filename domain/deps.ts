@@ -22,6 +22,7 @@ import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
 import type { McpClient } from './mcp/client.ts'
 import type { Secrets } from './secrets.ts'
+import type { ArchiveThreads } from './skills/archive/threads.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
 
@@ -63,8 +64,16 @@ export type Deps = {
   imageLoads: Slots
   /** Slots of the process for searches in files. */
   grepSlots: Slots
+  /** Slots of the process for unpacking and storing archives of skills. */
+  archiveSlots: Slots
   /** Threads for work that untrusted input can make long, started when needed. */
-  threads: { documents: DocumentThreads; schemas: SchemaThreads; pages: WebPageThreads; greps: GrepThreads }
+  threads: {
+    documents: DocumentThreads
+    schemas: SchemaThreads
+    pages: WebPageThreads
+    greps: GrepThreads
+    archives: ArchiveThreads
+  }
   bash: BashProcesses
   /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */
   unavailability: (error: unknown) => 'overloaded' | 'away' | undefined

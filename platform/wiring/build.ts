@@ -14,6 +14,7 @@ import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
 import { createMcpClient } from '../../domain/mcp/create-client.ts'
+import { createArchiveSlots, createArchiveThreads } from '../../domain/skills/archive/threads.ts'
 import { createDocumentThreads } from '../../domain/yaml/threads.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
@@ -59,6 +60,7 @@ export async function buildPlatform(
     schemas: createSchemaThreads(),
     pages: createWebPageThreads(),
     greps: createGrepThreads(),
+    archives: createArchiveThreads(),
   }
   const { models, close: closeModels } = createModels(config)
   const databaseKeeper = createKeeper()
@@ -85,6 +87,7 @@ export async function buildPlatform(
     databaseKeeper,
     mcp,
     grepSlots: createGrepSlots(),
+    archiveSlots: createArchiveSlots(),
     unavailability,
     ...settingsOf(config),
   }

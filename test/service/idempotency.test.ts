@@ -18,6 +18,7 @@ import { addOrganization, addUser } from '../support/organizations.ts'
 import { formOf, PIXEL } from '../support/pictures.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
+import { skillMd, skillZip } from '../support/zip.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -38,6 +39,7 @@ const countAll = async () => [
   await db().llmProvider.count(),
   await db().llmModel.count(),
   await db().image.count(),
+  await db().skill.count(),
   await db().sessionFile.count(),
   await db().sessionDatabase.count(),
 ]
@@ -85,6 +87,8 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
     },
   ],
   ['a database', async () => [`/v1/sessions/${await createSession(service.url)}/databases`, { name: 'notes' }]],
+  ['a skill', async () => ['/v1/skills', { skill_md: skillMd(`skill-${newUuid()}`) }]],
+  ['a skill as an archive', async () => ['/v1/skills/upload', formOf(skillZip(`skill-${newUuid()}`))]],
   ['an image', async () => ['/v1/images', formOf(PIXEL)]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],

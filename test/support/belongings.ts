@@ -3,6 +3,7 @@ import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import { callsOf, clientTool } from './turns.ts'
+import { skillMd, zipOf } from './zip.ts'
 
 /** Path of a file in the session of each owner. */
 export const FILE = '/notes/a file.txt'
@@ -36,6 +37,7 @@ export type Ids = {
   invitation: string
   idempotencyKey: string
   image: string
+  skill: string
 }
 
 type Headers = Record<string, string>
@@ -68,6 +70,7 @@ export const unknownIds = (): Ids => ({
   invitation: newUuid(),
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
+  skill: toId('skill', newUuid()),
 })
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
@@ -88,12 +91,13 @@ export async function createOwner(url: string): Promise<Owner> {
   const apiKey = await createApiKey(url, headers, { name: mark })
   const { id: invitation } = await ask('POST', `/v1/orgs/${organization}/invitations`, { role: 'member' })
   const { id: image } = await ask('POST', '/v1/images', formOf(PIXEL, `${mark}.png`))
+  const skill = await addSkill(ask, mark)
   const models = await addModel(ask, mark)
   return {
     ids: {
       ...models,
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
-      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database },
+      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database, skill },
     },
     headers,
     token: user.headers,
@@ -122,6 +126,14 @@ async function addModel(ask: Ask, mark: string) {
   const model = { model_id: 'llmsim-echo', display_name: mark, is_favorite: true }
   const { id: llmModel } = await ask('POST', `/v1/llm-providers/${llmProvider}/models`, model)
   return { llmProvider, llmModel }
+}
+
+async function addSkill(ask: Ask, mark: string): Promise<string> {
+  const archive = zipOf([
+    { name: 'SKILL.md', data: skillMd(mark, mark) },
+    { name: `${mark}.txt`, data: mark },
+  ])
+  return (await ask('POST', '/v1/skills/upload', formOf(archive))).id
 }
 
 async function addFinished(

@@ -1,6 +1,8 @@
+import { newUuid } from '../../domain/ids.ts'
 import { FILE, type Ids } from './belongings.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import type { Sent } from './walk.ts'
+import { skillMd, skillZip } from './zip.ts'
 
 /** One way to call an operation. The path is filled in from the ids in `path`. */
 type Request = {
@@ -235,6 +237,31 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'GET /v1/images/{image_id}/thumbnail': (_, other) => [{ path: other }, ...conditional(other)],
   'DELETE /v1/images/{image_id}': (_, other) => [{ path: other }, { path: { ...other, image: prefixed(other.image) } }],
+  'GET /v1/skills': () => [list()],
+  'POST /v1/skills': (_, other) => [
+    {
+      body: { skill_md: skillMd(newSkillName()) },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'POST /v1/skills/upload': (_, other) => [
+    {
+      body: formOf(skillZip(newSkillName())),
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'POST /v1/skills/validate': () => [{ body: { skill_md: skillMd('a') }, succeeds: true }],
+  'GET /v1/skills/{skill_id}': (_, other) => [{ path: other }],
+  'GET /v1/skills/{skill_id}/content': (_, other) => [{ path: other }],
+  'PATCH /v1/skills/{skill_id}': (_, other) => [
+    { path: other, body: { skill_md: skillMd('taken'), status: 'disabled' } },
+    { path: other, body: {} },
+  ],
+  'DELETE /v1/skills/{skill_id}': (_, other) => [{ path: other }],
   'GET /v1/capabilities': () => [list()],
   'GET /v1/capabilities/{capability_id}': () => [list()],
   'GET /v1/durable/sse': () => [{}],
@@ -245,6 +272,8 @@ const conditional = (path: Ids): Request[] => [
   { path, headers: { 'If-None-Match': `"${path.image}"` } },
   { path, headers: { Range: 'bytes=0-3' } },
 ]
+/** Returns a name that no skill has. */
+const newSkillName = () => `skill-${newUuid()}`
 const prefixed = (image: string) => `img_${image.replaceAll('-', '')}`
 const imageOf = ({ image }: Ids) => ({ content: [{ type: 'image_file', image_id: image }] })
 const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
@@ -281,6 +310,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   id: ids.llmModel,
   provider_id: ids.llmProvider,
   image_id: ids.image,
+  skill_id: ids.skill,
   capability_id: NOWHERE.capability,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),

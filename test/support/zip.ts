@@ -69,6 +69,9 @@ function writeEntry(entry: ZipEntry, at: number): { local: Buffer; central: Buff
   }
 }
 
+/** Returns the archive of a small skill. */
+export const skillZip = (name: string): Buffer => zipOf([{ name: 'SKILL.md', data: skillMd(name) }])
+
 /** Returns the text of a small SKILL.md. */
 export const skillMd = (name: string, body = 'Do it.', more = ''): string =>
   `---\nname: ${name}\ndescription: Does ${name}\n${more}---\n${body}\n`

@@ -1,5 +1,5 @@
 /** File of an archive. `path` is relative, in the skill. */
-export type ArchivedFile = { path: string; bytes: Uint8Array; isBase64: boolean }
+export type ArchivedFile = { path: string; bytes: Uint8Array<ArrayBuffer>; isBase64: boolean }
 
 /**
  * Answer of the thread that unpacks an archive: each file, and at the end the directories. Or a problem, a sentence that

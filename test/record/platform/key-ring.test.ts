@@ -126,6 +126,7 @@ const OTHERS: Record<string, string> = {
   'api_keys.hash': 'a hash',
   'idempotency_keys.fingerprint': 'a hash',
   'image_chunks.bytes': 'a picture, which members of the organization may read',
+  'skill_files.bytes': 'files of skills, which members of the organization may read',
   'session_file_chunks.bytes': 'files of sessions, like messages',
   'session_database_pages.bytes': 'databases of sessions, like their files',
   'images.thumbnail': 'a picture, which members of the organization may read',

@@ -1,0 +1,34 @@
+import { skillEndpoints } from '../../contract/skills.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { openSkillContent } from '../../domain/skills/content.ts'
+import { createSkill } from '../../domain/skills/create.ts'
+import { listSkills } from '../../domain/skills/list.ts'
+import { getSkill } from '../../domain/skills/read.ts'
+import { deleteSkill, patchSkill } from '../../domain/skills/update.ts'
+import { uploadSkill } from '../../domain/skills/upload.ts'
+import { validateSkill } from '../../domain/skills/validate.ts'
+import { type Handle, reply } from '../http/handle.ts'
+import { answerList, linesOf } from '../http/json-list.ts'
+
+export function skillRoutes(handle: Handle, deps: Deps): void {
+  handle(skillEndpoints.list, async ({ actor, ctx }) => answerList(ctx, deps.log, linesOf(listSkills(deps, actor))))
+  handle(skillEndpoints.create, async ({ actor, body, once }) =>
+    reply(201, await once((attempt) => createSkill(deps, actor, body, attempt))),
+  )
+  handle(skillEndpoints.upload, async ({ actor, body, once }) =>
+    reply(201, await uploadSkill(deps, actor, body.file.chunks, once)),
+  )
+  handle(skillEndpoints.validate, async ({ actor, body }) => reply(200, await validateSkill(deps, actor, body)))
+  handle(skillEndpoints.get, async ({ actor, params }) => reply(200, await getSkill(deps, actor, params.skill_id)))
+  handle(skillEndpoints.content, async ({ actor, params, ctx }) => {
+    const { skillMd, files } = await openSkillContent(deps, actor, params.skill_id)
+    return answerList(ctx, deps.log, linesOf(files), { key: 'files', more: { skill_md: skillMd } })
+  })
+  handle(skillEndpoints.patch, async ({ actor, params, body }) =>
+    reply(200, await patchSkill(deps, actor, params.skill_id, body)),
+  )
+  handle(skillEndpoints.delete, async ({ actor, params }) => {
+    await deleteSkill(deps, actor, params.skill_id)
+    return reply(204, undefined)
+  })
+}

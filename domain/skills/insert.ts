@@ -1,0 +1,62 @@
+import type { Prisma, Skill as SkillRow, SkillSource } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { conflict } from '../errors.ts'
+import { insertFiles, type NewFile } from './files.ts'
+import type { SkillFields } from './skill-fields.ts'
+
+/** Valid fields of a skill. */
+export type ValidFields = Required<SkillFields>
+
+type NewSkill = { id: string; source: SkillSource; fields: ValidFields; files: NewFile[] }
+
+/** Time in which a skill must be stored. Ten megabytes take half a second. */
+const TIMEOUT_MS = 30_000
+
+/**
+ * Inserts a skill with its files; undefined when another run of the request has created it. Throws `conflict` at the
+ * quota, and when the organization has a skill of that name.
+ */
+export const insertSkill = (
+  deps: Deps,
+  { organizationId }: Actor,
+  { id, source, fields, files }: NewSkill,
+): Promise<SkillRow | undefined> =>
+  deps.db.$transaction(
+    async (tx) => {
+      await lockSkills(tx, organizationId)
+      if ((await tx.skill.count({ where: { organizationId } })) >= deps.quotas.skills) {
+        throw conflict(`The organization has ${deps.quotas.skills} skills, as many as it can; delete one first`)
+      }
+      await checkNameFree(tx, organizationId, fields.name, id)
+      const data = { id, organizationId, source, ...columnsOf(fields) }
+      const [row] = await tx.skill.createManyAndReturn({ data: [data], skipDuplicates: true })
+      if (row !== undefined) await insertFiles(tx, id, files)
+      return row
+    },
+    { timeout: TIMEOUT_MS },
+  )
+
+/** Makes changes of an organization's skills sequential, so that the quota holds and names are unique. */
+export async function lockSkills(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
+  await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
+}
+
+/** Throws `conflict` when another skill of the organization has the name. */
+export async function checkNameFree(
+  tx: Prisma.TransactionClient,
+  organizationId: string,
+  name: string,
+  id: string,
+): Promise<void> {
+  if ((await tx.skill.count({ where: { organizationId, name, id: { not: id } } })) > 0) {
+    throw conflict(`name: the organization already has a skill ${name}; PATCH or delete that one`)
+  }
+}
+
+/** Returns the columns of a skill's fields. */
+export const columnsOf = ({ metadata, ...fields }: ValidFields) => ({
+  ...fields,
+  // Read from YAML, it has nothing but JSON.
+  metadata: metadata as Prisma.InputJsonObject,
+})

@@ -1,0 +1,97 @@
+import type { Skill } from '../../contract/skills.ts'
+import type { Skill as SkillRow } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import { createOnce } from '../create-once.ts'
+import type { Deps } from '../deps.ts'
+import { DomainError, tooMany } from '../errors.ts'
+import type { CreationAttempt } from '../idempotency-keys.ts'
+import type { ArchiveAnswer } from './archive/archive.ts'
+import { directory, type NewFile, SKILL_MD_PATH } from './files.ts'
+import { insertSkill } from './insert.ts'
+import { presentSkill } from './present.ts'
+import { readSkillMd, requireValid } from './skill-md.ts'
+
+type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
+
+/** CPU time that an archive may take. The largest ones take a tenth of a second. */
+const TIME_LIMIT_MS = 3000
+const BUSY_SECONDS = 5
+
+/**
+ * Creates a skill from a ZIP archive, which is read whole before `once`, as that needs its digest. Throws `unprocessable`
+ * with what is wrong with the archive, or with all problems of its SKILL.md, `conflict` for a name that is taken and at
+ * the quota, and `too_many`.
+ */
+export async function uploadSkill(
+  deps: Deps,
+  actor: Actor,
+  chunks: AsyncIterable<Uint8Array>,
+  once: Once,
+): Promise<Skill> {
+  const { organizationId } = actor
+  const archive = await readWhole(chunks)
+  return once(async (attempt) => {
+    const row = await createOnce(attempt, {
+      find: (id) => deps.db.skill.findFirst({ where: { id, organizationId } }),
+      insert: (id) => withSlot(deps, actor, () => insertUnpacked(deps, actor, id, archive)),
+    })
+    return presentSkill(row)
+  })
+}
+
+async function readWhole(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const all: Uint8Array[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  return Buffer.concat(all)
+}
+
+/** An upload is stored even if its client goes away meanwhile. */
+const UNENDING = new AbortController().signal
+
+/** Runs the work once it is its turn, so that few archives are unpacked in memory. Throws `too_many`. */
+async function withSlot<T>(deps: Deps, { organizationId }: Actor, work: () => Promise<T>): Promise<T> {
+  const claim = { owner: organizationId }
+  if (!(await deps.archiveSlots.enter(claim, UNENDING))) throw busy()
+  try {
+    return await work()
+  } finally {
+    deps.archiveSlots.leave(claim)
+  }
+}
+
+const busy = () => tooMany('Too many archives are being unpacked; try again', BUSY_SECONDS)
+
+async function insertUnpacked(
+  deps: Deps,
+  actor: Actor,
+  id: string,
+  archive: Uint8Array,
+): Promise<SkillRow | undefined> {
+  const files = await unpack(deps, actor, archive)
+  const fields = requireValid(await readSkillMd(deps.threads.documents, textOf(files), actor.organizationId))
+  return insertSkill(deps, actor, { id, source: 'archive', fields, files })
+}
+
+async function unpack(deps: Deps, { organizationId }: Actor, archive: Uint8Array): Promise<NewFile[]> {
+  const claim = { owner: organizationId }
+  const { answers, end } = await deps.threads.archives.run(archive, TIME_LIMIT_MS, UNENDING, claim)
+  if (end === 'busy') throw busy()
+  if (end !== 'done') throw refused('takes too much time or memory to unpack')
+  return [directory(''), ...answers.flatMap(filesOf)]
+}
+
+function filesOf(answer: ArchiveAnswer): NewFile[] {
+  if ('problem' in answer) throw refused(answer.problem)
+  if ('directories' in answer) return answer.directories.map((path) => directory(`/${path}`))
+  const { path, bytes, isBase64 } = answer.file
+  return [{ path: `/${path}`, isDirectory: false, isBase64, bytes }]
+}
+
+function textOf(files: NewFile[]): string {
+  const skillMd = files.find(({ path }) => path === SKILL_MD_PATH)
+  if (skillMd === undefined || skillMd.isBase64) throw refused('SKILL.md must be text in UTF-8, without NUL')
+  // A byte order mark is kept.
+  return Buffer.from(skillMd.bytes).toString()
+}
+
+const refused = (problem: string) => new DomainError('unprocessable', `file: ${problem}`)

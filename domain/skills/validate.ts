@@ -1,0 +1,15 @@
+import type { CreateSkillRequest, SkillValidationResult } from '../../contract/skills.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { readSkillMd } from './skill-md.ts'
+
+/** Says what is wrong with the text of a SKILL.md. Throws `too_many`. */
+export async function validateSkill(
+  deps: Deps,
+  { organizationId }: Actor,
+  { skill_md }: CreateSkillRequest,
+): Promise<SkillValidationResult> {
+  const { fields, errors, warnings } = await readSkillMd(deps.threads.documents, skill_md, organizationId)
+  const { name = null, description = null } = fields
+  return { valid: errors.length === 0, name, description, errors, warnings }
+}
