@@ -1,3 +1,4 @@
+import { SkillId } from '../../contract/ids.ts'
 import { newUuid, toId } from '../../domain/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
@@ -38,6 +39,8 @@ export type Ids = {
   idempotencyKey: string
   image: string
   skill: string
+  /** Ref of the skill as a capability. */
+  skillRef: string
 }
 
 type Headers = Record<string, string>
@@ -71,6 +74,7 @@ export const unknownIds = (): Ids => ({
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
   skill: toId('skill', newUuid()),
+  skillRef: `skill:${newUuid()}`,
 })
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
@@ -98,6 +102,7 @@ export async function createOwner(url: string): Promise<Owner> {
       ...models,
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
       ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database, skill },
+      skillRef: `skill:${SkillId.parse(skill)}`,
     },
     headers,
     token: user.headers,

@@ -78,20 +78,27 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/agents': (_, other) => [
     { body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true },
     { body: { ...agent, default_model_id: other.llmModel } },
+    { body: { ...agent, ...skillOf(other) } },
   ],
   'POST /v1/agents/import': (_, other) => [
     { body: JSON.stringify({ ...agent, id: other.importedAgent }), succeeds: true, creates: true },
     { body: JSON.stringify({ ...agent, default_model_id: other.llmModel }) },
+    { body: JSON.stringify({ ...agent, ...skillOf(other) }) },
   ],
-  'POST /v1/agents/preview': () => [{ body: { system_prompt: 'Help.' }, succeeds: true }],
+  'POST /v1/agents/preview': (_, other) => [
+    { body: { system_prompt: 'Help.' }, succeeds: true },
+    { body: { system_prompt: 'Help.', ...skillOf(other) } },
+  ],
   'GET /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'PUT /v1/agents/{agent_id}': (own, other) => [
     { path: { ...own, agent: other.chosenAgent }, body: agent, succeeds: true, creates: true },
     { path: own, body: { ...agent, default_model_id: other.llmModel } },
+    { path: own, body: { ...agent, ...skillOf(other) } },
   ],
   'PATCH /v1/agents/{agent_id}': (own, other) => [
     { path: other, body: { name: 'Taken', status: 'archived' } },
     { path: own, body: { default_model_id: other.llmModel } },
+    { path: own, body: skillOf(other) },
   ],
   'DELETE /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
@@ -101,6 +108,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/sessions': (_, other) => [
     { body: { agent_id: other.agent } },
     { body: { model_id: other.llmModel } },
+    { body: skillOf(other) },
     { body: {}, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}': (_, other) => [
@@ -263,7 +271,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'DELETE /v1/skills/{skill_id}': (_, other) => [{ path: other }],
   'GET /v1/capabilities': () => [list()],
-  'GET /v1/capabilities/{capability_id}': () => [list()],
+  'GET /v1/capabilities/{capability_id}': (_, other) => [{ path: other }],
   'GET /v1/durable/sse': () => [{}],
 }
 
@@ -272,6 +280,8 @@ const conditional = (path: Ids): Request[] => [
   { path, headers: { 'If-None-Match': `"${path.image}"` } },
   { path, headers: { Range: 'bytes=0-3' } },
 ]
+/** Names the skill as a capability. */
+const skillOf = ({ skillRef }: Ids) => ({ capabilities: [{ ref: skillRef }] })
 /** Returns a name that no skill has. */
 const newSkillName = () => `skill-${newUuid()}`
 const prefixed = (image: string) => `img_${image.replaceAll('-', '')}`
@@ -293,7 +303,6 @@ const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCa
 
 /** Path parameters that belong to no organization. The path is that of a file in each owner's session. */
 const NOWHERE = {
-  capability: 'current_time',
   provider: 'idpa',
   path: FILE.slice(1),
 }
@@ -311,7 +320,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   provider_id: ids.llmProvider,
   image_id: ids.image,
   skill_id: ids.skill,
-  capability_id: NOWHERE.capability,
+  capability_id: ids.skillRef,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),
 })

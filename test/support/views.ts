@@ -12,7 +12,6 @@ const ofAgents = ({ agent, chosenAgent, importedAgent }: Ids): Parameters[] =>
   [agent, chosenAgent, importedAgent].map((agent_id) => ({ agent_id }))
 
 const STREAM = 'a stream of what is read elsewhere'
-const EVERYBODYS = 'the same for everybody'
 
 /**
  * Parameters with which an owner reads everything in the organization, for each operation that reads, or the reason why
@@ -60,8 +59,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/skills': () => list(),
   'GET /v1/skills/{skill_id}': ({ skill }) => list({ skill_id: skill }),
   'GET /v1/skills/{skill_id}/content': ({ skill }) => list({ skill_id: skill }),
-  'GET /v1/capabilities': EVERYBODYS,
-  'GET /v1/capabilities/{capability_id}': EVERYBODYS,
+  'GET /v1/capabilities': () => list(),
+  'GET /v1/capabilities/{capability_id}': ({ skillRef }) => list({ capability_id: skillRef }),
   'GET /v1/durable/sse': STREAM,
 }
 
