@@ -196,6 +196,7 @@ describe('an archive', () => {
     ],
     ['an offset beyond its end', [SKILL, { name: 'a', offset: 0x7fffffff }], /^"a" is damaged: /],
     ['an offset into the middle', [SKILL, { name: 'a', offset: 7 }], /^"a" is damaged: invalid local file header/],
+    ['packed bytes that unpack to nothing', [SKILL, { name: 'a', packed: emptyBlocks(9 * MIB) }], '"a" is damaged'],
     ['entries that share their bytes', overlapping(), 'must not have entries that overlap or reach beyond its end'],
   ])('with %s is refused', async (_, entries, problem) => {
     expect(await unpack(zipOf(entries))).toMatch(problem)
@@ -229,6 +230,11 @@ describe('an archive', () => {
     }
   })
 
+  it('ends its thread when unpacking fails, and the next one has another', async () => {
+    expect(await threads.run('no bytes' as never, 5000)).toEqual({ answers: [], end: 'broken' })
+    expect(await unpack(zipOf([SKILL]))).toEqual({ 'SKILL.md': text })
+  })
+
   it('of 10 MiB does not hold up the event loop', async () => {
     const archive = zipOf([SKILL, ...many(9, (at) => ({ ...zeros(MIB), method: 0, name: `${at}` }))])
     const watch = watchEventLoop()
@@ -243,6 +249,11 @@ function bomb(mebibytes: number): ZipEntry {
   const block = deflateRawSync(Buffer.alloc(MIB), { finishFlush: 3 })
   const end = Buffer.from([0x03, 0x00])
   return { name: 'bomb', packed: Buffer.concat([...Array<Buffer>(mebibytes).fill(block), end]), size: mebibytes * MIB }
+}
+
+/** Returns packed bytes that unpack to nothing, block by block, and have no end. */
+function emptyBlocks(length: number): Buffer {
+  return Buffer.alloc(length, Buffer.from([0, 0, 0, 0xff, 0xff]))
 }
 
 /** Returns entries that all point to the bytes of the first one. */
