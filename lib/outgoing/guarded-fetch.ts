@@ -14,6 +14,8 @@ export type GuardedFetchOptions = GuardOptions & {
   maxBytes: number
   /** Size limit of a request's body. */
   maxRequestBytes?: number
+  /** Number of connections to one origin; further requests wait for the end of others. 256 by default. */
+  maxSocketsPerOrigin?: number
 }
 
 export type GuardedFetch = {
@@ -26,7 +28,7 @@ type Input = Parameters<typeof globalThis.fetch>[0]
 type Init = NonNullable<Parameters<typeof globalThis.fetch>[1]>
 type SizedBody = string | URLSearchParams | ArrayBuffer | Uint8Array<ArrayBuffer>
 
-/** More than the calls that a process makes at once, so that no call waits for the end of another. */
+/** More than the model calls that a process makes at once, so that no call waits for the end of another. */
 const MAX_SOCKETS_PER_ORIGIN = 256
 const KEEP_ALIVE_MS = 30_000
 const MAX_KEEP_ALIVE_MS = 60_000
@@ -43,7 +45,7 @@ export function createGuardedFetch(given: GuardedFetchOptions): GuardedFetch {
     bodyTimeout: options.idleTimeoutMs,
     // Replaced by a time limit that includes waiting, resolving and connecting.
     headersTimeout: 0,
-    connections: MAX_SOCKETS_PER_ORIGIN,
+    connections: options.maxSocketsPerOrigin ?? MAX_SOCKETS_PER_ORIGIN,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
     // In HTTP/1.1 aborting a request ends its connection, and no other request is on it.
@@ -125,7 +127,7 @@ function problemOf({ host, href }: URL, { status, headers }: UndiciResponse): Ou
   if (status >= 300 && status < 400 && location !== null) {
     return new OutgoingError(
       'redirect',
-      `The provider at ${host} redirects${describeTarget(location, href)}, and redirects are not followed; base_url should be the final address.`,
+      `The server at ${host} redirects${describeTarget(location, href)}, and redirects are not followed; its URL in the settings should be the final address.`,
     )
   }
   // Unlike undici, the runtime has no responses with other statuses.

@@ -286,7 +286,7 @@ describe('an error', () => {
     await guarded.close()
     await second.stop()
     expect([plain.status, second.requests.length, refused.retryable]).toEqual([307, 0, false])
-    expect(refused.message).toContain('base_url should be the final address')
+    expect(refused.message).toContain('its URL in the settings should be the final address')
   })
 
   it('of a connection is a sentence without the key', async () => {

@@ -152,7 +152,7 @@ describe('a redirect', () => {
     await second.stop()
     expect([error.reason, error.message, second.requests.length]).toEqual([
       'redirect',
-      `The provider at 127.0.0.1:${server.port} redirects to ${second.url}/v2, and redirects are not followed; base_url should be the final address.`,
+      `The server at 127.0.0.1:${server.port} redirects to ${second.url}/v2, and redirects are not followed; its URL in the settings should be the final address.`,
       0,
     ])
   })
