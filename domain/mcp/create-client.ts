@@ -1,11 +1,54 @@
+import type { GuardOptions } from '../../lib/outgoing/guarded-agent.ts'
+import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import { type McpClient, McpFailure } from './client.ts'
+import { discover } from './discover.ts'
+import {
+  MAX_ANSWER_BYTES,
+  MAX_CONNECTIONS,
+  MAX_REQUEST_BYTES,
+  MAX_SOCKETS_PER_ORIGIN,
+  type McpTimes,
+  TIMES,
+} from './limits.ts'
+import { openForCalls } from './open-for-calls.ts'
+import { createPool } from './pool.ts'
+import { runCall } from './run-call.ts'
+import { createServerFetch } from './server-fetch.ts'
 
-export const createMcpClient = (_options: { allowPrivateNetwork: boolean }): McpClient => ({
-  discover: async () => {
-    throw new McpFailure('not built yet')
-  },
-  call: async () => {
-    throw new McpFailure('not built yet')
-  },
-  close: async () => {},
-})
+export type McpClientOptions = GuardOptions & {
+  /** Replaces time limits in tests. */
+  times?: Partial<McpTimes>
+  maxConnections?: number
+}
+
+/** Creates the client of all MCP servers that a process calls. See `McpClient`. */
+export function createMcpClient(options: McpClientOptions): McpClient {
+  const times = { ...TIMES, ...options.times }
+  const { allowPrivateNetwork, resolve, maxConnections = MAX_CONNECTIONS } = options
+  const guarded = createGuardedFetch({
+    allowPrivateNetwork,
+    resolve,
+    // Calls and connections have limits of their own.
+    headersTimeoutMs: times.callWithProgress,
+    idleTimeoutMs: times.callWithProgress,
+    maxBytes: MAX_ANSWER_BYTES,
+    maxRequestBytes: MAX_REQUEST_BYTES,
+    maxSocketsPerOrigin: MAX_SOCKETS_PER_ORIGIN,
+  })
+  const fetch = createServerFetch(guarded.fetch)
+  const pool = createPool((endpoint, signal) => openForCalls({ endpoint, signal, fetch, times }), {
+    times,
+    maxConnections,
+  })
+  const closed = new AbortController()
+  const whileOpen = (signal: AbortSignal) => AbortSignal.any([signal, closed.signal])
+  return {
+    discover: (endpoint, signal) => discover({ fetch, times }, endpoint, whileOpen(signal)),
+    call: (endpoint, call) => runCall(pool, endpoint, { ...call, signal: whileOpen(call.signal) }, times),
+    close: async () => {
+      closed.abort(new McpFailure('The service is stopping.'))
+      await pool.close()
+      await guarded.close()
+    },
+  }
+}

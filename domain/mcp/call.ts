@@ -1,0 +1,115 @@
+import { ProtocolError, SdkHttpError, UrlElicitationRequiredError } from '@modelcontextprotocol/client'
+import { isRecord } from '../../lib/is-record.ts'
+import { sleep } from '../../lib/sleep.ts'
+import { InputRequired, type Question } from '../capabilities/questions.ts'
+import type { ToolOutput } from '../capabilities/tool-output.ts'
+import { ANY_RESULT } from './any-result.ts'
+import type { McpCall, McpEndpoint } from './client.ts'
+import type { Connection } from './connection.ts'
+import { type Exchange, exchanges } from './exchange.ts'
+import { LimitError } from './failure.ts'
+import { createInterview } from './interview.ts'
+import { MAX_ROUNDS, type McpTimes } from './limits.ts'
+import { checkState, toQuestion, toQuestions } from './questions.ts'
+import { toOutput } from './results.ts'
+
+/** Whether a server has not processed a call, because it does not know the session or the protocol any more. */
+export function wasForgotten(error: unknown, { hasSession, isStateless }: Connection): boolean {
+  if (error instanceof ProtocolError) return error.code === UNSUPPORTED_VERSION
+  if (!(error instanceof SdkHttpError)) return false
+  if (error.status === 404) return hasSession() || isStateless
+  if (error.status !== 400) return false
+  return isStateless || (hasSession() && /session|initializ|protocol version/i.test(`${error.data.text}`))
+}
+
+const UNSUPPORTED_VERSION = -32_022
+
+/**
+ * Calls a tool on a connection. Throws what the library throws, `LimitError`, `ToolError` for a tool's own error,
+ * `InputRequired`, or the signal's reason.
+ */
+export async function callOn(
+  connection: Connection,
+  endpoint: McpEndpoint,
+  call: McpCall,
+  exchange: Exchange,
+  times: McpTimes,
+): Promise<ToolOutput> {
+  const interview = createInterview(call.answers)
+  exchange.elicit = interview.elicit
+  connection.onToolsChanged = call.onToolsChanged
+  connection.calls.add(exchange)
+  try {
+    const result = exchanges.run(exchange, () => request(connection, call, exchange.signal, times))
+    const question = await Promise.race([result.then(() => undefined), interview.asked])
+    if (question === undefined) return read(await result, endpoint, call)
+    // The tool was told that the user has cancelled. It may still have something to undo.
+    await Promise.race([result.catch(() => {}), sleep(times.asked, exchange.signal).catch(() => {})])
+    throw inputRequired(call, [question])
+  } catch (error) {
+    if (error instanceof UrlElicitationRequiredError) throw inputRequired(call, visitsOf(error))
+    throw error
+  } finally {
+    connection.calls.delete(exchange)
+  }
+}
+
+/** Sends a call, and sends it again as long as a stateless server asks for that and for nothing else. */
+async function request(
+  { client, isStateless }: Connection,
+  call: McpCall,
+  signal: AbortSignal,
+  times: McpTimes,
+): Promise<unknown> {
+  const round = call.answers.length
+  const last = isStateless ? call.answers.at(-1) : undefined
+  let state = last?.state
+  for (let again = 0; again < MAX_ROUNDS; again++) {
+    const params = {
+      name: call.tool,
+      arguments: call.arguments,
+      ...(again === 0 && last !== undefined && { inputResponses: last.answers }),
+      ...(state !== undefined && { requestState: state }),
+    }
+    // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
+    const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
+    const result: unknown = await client.request({ method: 'tools/call', params }, ANY_RESULT, {
+      signal,
+      headers: { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` },
+      timeout: times.call,
+      resetTimeoutOnProgress: true,
+      onprogress: () => {},
+      allowInputRequired: true,
+    })
+    if (!asksForNothing(result)) return result
+    state = checkState(result.requestState)
+    await sleep(times.again, signal)
+  }
+  throw new LimitError(`has put the call off ${MAX_ROUNDS} times.`)
+}
+
+type PutOff = { resultType: 'input_required'; requestState: string }
+
+const asksForNothing = (result: unknown): result is PutOff =>
+  isInputRequired(result) && Object.keys(result.inputRequests ?? {}).length === 0
+
+const isInputRequired = (
+  result: unknown,
+): result is { inputRequests?: Record<string, unknown>; requestState?: string } =>
+  isRecord(result) && result.resultType === 'input_required'
+
+function read(result: unknown, endpoint: McpEndpoint, call: McpCall): ToolOutput {
+  if (!isInputRequired(result)) return toOutput(result, endpoint)
+  throw inputRequired(call, toQuestions(result.inputRequests ?? {}), checkState(result.requestState))
+}
+
+function inputRequired({ answers }: McpCall, questions: Question[], state?: string): Error {
+  if (answers.length < MAX_ROUNDS) return new InputRequired(questions, state)
+  return new LimitError(`still asks after ${MAX_ROUNDS} rounds of questions.`)
+}
+
+/** Reads the addresses that an error tells the user to visit first. */
+function visitsOf({ elicitations }: UrlElicitationRequiredError): Question[] {
+  const list: unknown[] = Array.isArray(elicitations) ? elicitations : []
+  return list.slice(0, 10).map((one, at) => toQuestion(`${at}`, one))
+}

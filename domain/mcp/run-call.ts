@@ -1,0 +1,86 @@
+import { ToolError } from '../capabilities/capability.ts'
+import { InputRequired } from '../capabilities/questions.ts'
+import type { ToolOutput } from '../capabilities/tool-output.ts'
+import { callOn, wasForgotten } from './call.ts'
+import type { McpCall, McpEndpoint } from './client.ts'
+import type { Connection } from './connection.ts'
+import type { Exchange } from './exchange.ts'
+import { describeFailure, LimitError } from './failure.ts'
+import type { McpTimes } from './limits.ts'
+import { type Lease, type Pool, PoolFull } from './pool.ts'
+
+/**
+ * Runs a call on the connection of its session, and once more on a new one when the server has not processed it because
+ * it has forgotten the session, or speaks another protocol by now. See `McpClient.call`.
+ */
+export async function runCall(pool: Pool, endpoint: McpEndpoint, call: McpCall, times: McpTimes): Promise<ToolOutput> {
+  const first = await callOnce(pool, endpoint, call, times)
+  if ('output' in first) return first.output
+  if (!first.mayBeOutdated) throw first.forgotten
+  const second = await callOnce(pool, { ...endpoint, protocol: undefined }, call, times)
+  if ('output' in second) return second.output
+  throw second.forgotten
+}
+
+type Outcome = { output: ToolOutput } | { forgotten: ToolError; mayBeOutdated: boolean }
+
+async function callOnce(pool: Pool, endpoint: McpEndpoint, call: McpCall, times: McpTimes): Promise<Outcome> {
+  call.signal.throwIfAborted()
+  const lease = take(pool, endpoint, call)
+  try {
+    const connection = await unlessAborted(lease.connection, call.signal)
+    const outcome = await attempt(connection, endpoint, call, times)
+    if ('output' in outcome) return outcome
+    lease.discard()
+    return { ...outcome, mayBeOutdated: connection.isAssumed || !lease.isNew }
+  } finally {
+    lease.giveBack()
+  }
+}
+
+function take(pool: Pool, endpoint: McpEndpoint, { sessionId }: McpCall): Lease {
+  try {
+    return pool.lease(endpoint, sessionId)
+  } catch (error) {
+    if (error instanceof PoolFull) throw new ToolError(`${error.message} Try again later.`)
+    throw error
+  }
+}
+
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+async function attempt(
+  connection: Connection,
+  endpoint: McpEndpoint,
+  call: McpCall,
+  times: McpTimes,
+): Promise<{ output: ToolOutput } | { forgotten: ToolError }> {
+  const ended = new AbortController()
+  const seconds = times.callWithProgress / 1000
+  const tooLate = () => ended.abort(new LimitError(`did not finish the call within ${seconds} s.`))
+  const late = setTimeout(tooLate, times.callWithProgress)
+  const exchange: Exchange = { signal: AbortSignal.any([call.signal, ended.signal]) }
+  try {
+    return { output: await callOn(connection, endpoint, call, exchange, times) }
+  } catch (error) {
+    call.signal.throwIfAborted()
+    if (error instanceof ToolError || error instanceof InputRequired) throw error
+    const cause = ended.signal.aborted ? ended.signal.reason : error
+    const failure = new ToolError(describeFailure(endpoint, cause, exchange))
+    if (wasForgotten(error, connection)) return { forgotten: failure }
+    throw failure
+  } finally {
+    clearTimeout(late)
+    // Ends what is left of its streams.
+    ended.abort()
+  }
+}

@@ -1,0 +1,68 @@
+import {
+  isJSONRPCRequest,
+  type JSONRPCMessage,
+  StreamableHTTPClientTransport,
+  type TransportSendOptions,
+} from '@modelcontextprotocol/client'
+import { exchanges } from './exchange.ts'
+import type { McpTimes } from './limits.ts'
+
+/** Limit of what a server may ask for, or the growing pauses of the library may amount to. */
+const MAX_RECONNECT_MS = 30_000
+
+/** Data of the error that stands for a result when an answer ends without one. No server can send this object. */
+export const BROKEN_OFF = {}
+const BROKEN_OFF_CODE = -32_000
+
+type Options = { headers: Record<string, string>; fetch: typeof fetch; times: McpTimes }
+
+/**
+ * Transport whose requests end with their exchange, and fail when an answer ends without a result. The library's own
+ * would wait until the time limit.
+ */
+export class McpTransport extends StreamableHTTPClientTransport {
+  readonly #reconnections: Set<NodeJS.Timeout>
+
+  constructor(url: URL, { headers, fetch, times }: Options) {
+    const reconnections = new Set<NodeJS.Timeout>()
+    super(url, {
+      requestInit: { headers },
+      fetch: (address, init) => fetch(address, init),
+      // The server may ask for any pause, also for none at all.
+      reconnectionScheduler: (reconnect, delayMs) => {
+        const waitMs = Math.min(Math.max(delayMs, times.reconnect), MAX_RECONNECT_MS)
+        const timer = setTimeout(() => {
+          reconnections.delete(timer)
+          reconnect()
+        }, waitMs)
+        reconnections.add(timer)
+      },
+    })
+    this.#reconnections = reconnections
+  }
+
+  override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    if (!isJSONRPCRequest(message)) return super.send(message, options)
+    const exchange = exchanges.getStore()
+    const breakOff = () => this.#answer(message.id)
+    const signals = [options.requestSignal, exchange?.signal].filter((signal) => signal !== undefined)
+    await super.send(message, {
+      onRequestStreamEnd: breakOff,
+      ...options,
+      ...(signals.length > 0 && { requestSignal: AbortSignal.any(signals) }),
+    })
+    // The library ignores an answer that is settled already.
+    if (exchange !== undefined && exchange.isStream !== true) breakOff()
+  }
+
+  override async close(): Promise<void> {
+    for (const timer of this.#reconnections) clearTimeout(timer)
+    this.#reconnections.clear()
+    await super.close()
+  }
+
+  #answer(id: string | number): void {
+    const message = 'The answer ended without a result.'
+    this.onmessage?.({ jsonrpc: '2.0', id, error: { code: BROKEN_OFF_CODE, message, data: BROKEN_OFF } })
+  }
+}
