@@ -3,7 +3,6 @@ import { isRecord } from '../../lib/is-record.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { InputRequired, type Question } from '../capabilities/questions.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
-import { ANY_RESULT } from './any-result.ts'
 import type { McpCall, McpEndpoint } from './client.ts'
 import type { Connection } from './connection.ts'
 import { type Exchange, exchanges } from './exchange.ts'
@@ -12,6 +11,7 @@ import { createInterview } from './interview.ts'
 import { MAX_ROUNDS, type McpTimes } from './limits.ts'
 import { checkState, toQuestion, toQuestions } from './questions.ts'
 import { toOutput } from './results.ts'
+import { sendCall } from './send-call.ts'
 
 /** Whether a server has not processed a call, because it does not know the session or the protocol any more. */
 export function wasForgotten(error: unknown, { hasSession, isStateless }: Connection): boolean {
@@ -54,15 +54,10 @@ export async function callOn(
   }
 }
 
-/** Sends a call, and sends it again as long as a stateless server asks for that and for nothing else. */
-async function request(
-  { client, isStateless }: Connection,
-  call: McpCall,
-  signal: AbortSignal,
-  times: McpTimes,
-): Promise<unknown> {
+/** Runs a call, and runs it again as long as a stateless server asks for that and for nothing else. */
+async function request(connection: Connection, call: McpCall, signal: AbortSignal, times: McpTimes): Promise<unknown> {
   const round = call.answers.length
-  const last = isStateless ? call.answers.at(-1) : undefined
+  const last = connection.isStateless ? call.answers.at(-1) : undefined
   let state = last?.state
   for (let again = 0; again < MAX_ROUNDS; again++) {
     const params = {
@@ -73,14 +68,8 @@ async function request(
     }
     // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
     const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
-    const result: unknown = await client.request({ method: 'tools/call', params }, ANY_RESULT, {
-      signal,
-      headers: { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` },
-      timeout: times.call,
-      resetTimeoutOnProgress: true,
-      onprogress: () => {},
-      allowInputRequired: true,
-    })
+    const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
+    const result = await sendCall(connection, params, { signal, headers }, times)
     if (!asksForNothing(result)) return result
     state = checkState(result.requestState)
     await sleep(times.again, signal)

@@ -1,4 +1,4 @@
-import { Client, type jsonSchemaValidator, type PriorDiscovery } from '@modelcontextprotocol/client'
+import { Client, type jsonSchemaValidator, type PriorDiscovery, type Tool } from '@modelcontextprotocol/client'
 import type { McpEndpoint } from './client.ts'
 import { type Exchange, exchanges } from './exchange.ts'
 import { headersOf } from './headers.ts'
@@ -16,6 +16,8 @@ export type Connection = {
   isAssumed: boolean
   /** Called when the server says that its tools have changed. */
   onToolsChanged: () => void
+  /** Tools whose server wants some of their arguments in headers too, as it has said. */
+  mirrored: Map<string, Tool>
   /** Exchanges of calls under way. A question outside of a call's own stream belongs to the only one there is. */
   calls: Set<Exchange>
   close(): Promise<void>
@@ -57,6 +59,7 @@ export async function connect(connecting: Connecting): Promise<Connection> {
     hasSession: () => transport.sessionId !== undefined,
     isAssumed: prior !== undefined,
     onToolsChanged: () => {},
+    mirrored: new Map(),
     calls: new Set(),
     close: () => end(client, transport, times),
   }
