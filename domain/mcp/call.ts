@@ -69,7 +69,7 @@ async function request(connection: Connection, call: McpCall, signal: AbortSigna
     // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
     const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
     const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
-    const result = await sendCall(connection, params, { signal, headers }, times)
+    const result = await sendCall(connection, { params, inputSchema: call.inputSchema }, { signal, headers }, times)
     if (!asksForNothing(result)) return result
     state = checkState(result.requestState)
     await sleep(times.again, signal)

@@ -39,6 +39,8 @@ export type Discovered = {
 export type McpCall = {
   tool: string
   arguments: Record<string, unknown>
+  /** The tool's schema as listed. A stateless server may want arguments in headers; without it, it is asked which. */
+  inputSchema?: Record<string, unknown> | undefined
   /** Connections with state are not shared among sessions. */
   sessionId: string
   idempotencyKey: string

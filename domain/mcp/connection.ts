@@ -46,7 +46,7 @@ const NO_VALIDATOR: jsonSchemaValidator = {
 export async function connect(connecting: Connecting): Promise<Connection> {
   const { endpoint, fetch, times, signal } = connecting
   const client = new Client(CLIENT, {
-    capabilities: { elicitation: { form: {}, url: {} } },
+    capabilities: { elicitation: { form: { applyDefaults: true }, url: {} } },
     versionNegotiation: { mode: 'auto' },
     inputRequired: { autoFulfill: false },
     jsonSchemaValidator: NO_VALIDATOR,

@@ -33,7 +33,7 @@ export const TIMES: McpTimes = {
   asked: 5_000,
   idle: 60_000,
   goodbye: 2_000,
-  reconnect: 1_000,
+  reconnect: 500,
   changes: 1_000,
   again: 250,
 }

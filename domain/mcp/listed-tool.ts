@@ -1,5 +1,6 @@
 import { isRecord } from '../../lib/is-record.ts'
 import type { Discovered, ListedTool } from './client.ts'
+import { readHeaderParams } from './header-params.ts'
 import { boundedJson } from './json-size.ts'
 import { MAX_LEFT_OUT, MAX_TOOLS, MAX_TOOLS_BYTES } from './limits.ts'
 import { cutToBytes, toLine } from './text.ts'
@@ -52,6 +53,8 @@ function toListedTool(value: unknown): ListedTool | { name: string; reason: stri
   if (!isRecord(inputSchema) || inputSchema.type !== 'object') return { name, reason: 'its input schema is no object' }
   const json = boundedJson(inputSchema, SCHEMA)
   if (json === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }
+  if (readHeaderParams(inputSchema) === 'invalid')
+    return { name, reason: 'it wants arguments in headers (x-mcp-header) that cannot be' }
   const annotations = isRecord(tool.annotations) ? tool.annotations : {}
   return {
     name,

@@ -1,6 +1,7 @@
-import { type CallToolRequest, ProtocolError, type RequestOptions } from '@modelcontextprotocol/client'
+import { type CallToolRequest, ProtocolError, type RequestOptions, type Tool } from '@modelcontextprotocol/client'
 import { ANY_RESULT } from './any-result.ts'
 import type { Connection } from './connection.ts'
+import { readHeaderParams } from './header-params.ts'
 import type { McpTimes } from './limits.ts'
 import { readTools } from './read-tools.ts'
 
@@ -11,16 +12,19 @@ const HEADER_MISMATCH = -32_020
 
 /**
  * Sends one `tools/call` request. A stateless server may want arguments repeated in headers (`x-mcp-header` in a tool's
- * schema), which it says by refusing the call: then its tools are read, and the call is sent with them. The library names
+ * schema). When it refuses a call for lack of them, its tools are read, and the call is sent with them. The library names
  * these headers Mcp-Param-…, so a server cannot choose any other.
  */
 export async function sendCall(
   connection: Connection,
-  params: Params,
+  { params, inputSchema }: { params: Params; inputSchema: Record<string, unknown> | undefined },
   given: Options,
   times: McpTimes,
 ): Promise<unknown> {
   const { client, mirrored } = connection
+  if (inputSchema !== undefined && !mirrored.has(params.name) && readHeaderParams(inputSchema) === 'some') {
+    mirrored.set(params.name, definitionOf(params.name, inputSchema))
+  }
   const options = {
     ...given,
     timeout: times.call,
@@ -52,6 +56,11 @@ async function readMirrored(
   const { tools } = await readTools(connection, signal, times)
   const tool = tools.find((one) => one.name === name)
   if (tool === undefined) return
-  // Without its output schema, which the library would compile.
-  connection.mirrored.set(name, { name, inputSchema: { ...tool.inputSchema, type: 'object' } })
+  connection.mirrored.set(name, definitionOf(name, tool.inputSchema))
 }
+
+/** Defines a tool without its output schema, which the library would compile. */
+const definitionOf = (name: string, inputSchema: Record<string, unknown>): Tool => ({
+  name,
+  inputSchema: { ...inputSchema, type: 'object' },
+})

@@ -61,6 +61,11 @@ describe('a list of tools', () => {
       { name: 'a', inputSchema: { ...OBJECT, not: nested(40) } },
       'its input schema has more than 32 KiB of JSON or 64 levels',
     ],
+    [
+      'wants arguments in headers that cannot be',
+      { name: 'a', inputSchema: { ...OBJECT, properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } } },
+      'it wants arguments in headers (x-mcp-header) that cannot be',
+    ],
     ['has the name of another', { name: 'good', inputSchema: OBJECT }, 'another tool has the same name'],
   ])('leaves out a tool that %s', async (_, tool, reason) => {
     const { tools, leftOut } = await discoverTools([{ name: 'good', description: 'first', inputSchema: OBJECT }, tool])

@@ -106,9 +106,14 @@ describe('a stateless server of the official library', () => {
       const call = callOf({ tool: 'regional', arguments: { region } })
       expect(await client.call(endpointOf(server), call)).toEqual({ value: JSON.stringify({ region }) })
     }
-    const headers = of('tools/call').map((one) => one.headers['mcp-param-region'])
-    expect(headers).toEqual([undefined, 'eu', '=?base64?w7w=?='])
+    const sent = () => of('tools/call').map((one) => one.headers['mcp-param-region'])
+    expect(sent()).toEqual([undefined, 'eu', '=?base64?w7w=?='])
     expect(of('tools/list').length).toBe(1)
+    const { tools } = await client.discover(endpointOf(server), never())
+    const inputSchema = tools.find(({ name }) => name === 'regional')?.inputSchema
+    const call = callOf({ tool: 'regional', arguments: { region: 'us' }, inputSchema, sessionId: 'other' })
+    await client.call(endpointOf(server), call)
+    expect(sent().slice(3)).toEqual(['us'])
   })
 })
 
