@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { isRecord } from '../../lib/is-record.ts'
+import type { McpServer } from '../../prisma/generated/client.ts'
+import type { ListedTool } from '../mcp/client.ts'
+
+/** Tool in the column `tools`. */
+export type StoredTool = ListedTool & { fingerprint: string }
+export type LeftOut = { name: string; reason: string }
+
+/** Content of the column `tools`: what the last discovery has found. */
+export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[] }
+
+/** Fingerprints of tools by their names, as the column `accepted_tools` has them. */
+export type Fingerprints = Record<string, string>
+
+/** Returns the tools of a server's row. Undefined before they have been read. */
+export const toolsOf = ({ tools }: Pick<McpServer, 'tools'>): StoredTools | undefined =>
+  // Only `discover.ts` writes the column.
+  tools === null ? undefined : (tools as unknown as StoredTools)
+
+/** Returns the fingerprints that an administrator has accepted. Undefined before the tools have been read. */
+export const acceptedOf = ({ acceptedTools }: Pick<McpServer, 'acceptedTools'>): Fingerprints | undefined =>
+  acceptedTools === null ? undefined : (acceptedTools as Fingerprints)
+
+export const fingerprintsOf = (tools: StoredTool[]): Fingerprints =>
+  Object.fromEntries(tools.map(({ name, fingerprint }) => [name, fingerprint]))
+
+export function areEqual(some: Fingerprints, others: Fingerprints): boolean {
+  const those = new Map(Object.entries(others))
+  const these = Object.entries(some)
+  return these.length === those.size && these.every(([name, fingerprint]) => those.get(name) === fingerprint)
+}
+
+/** Returns a hash of everything that a server says about a tool. The order of fields does not count. */
+export const fingerprintOf = ({
+  name,
+  title,
+  description,
+  inputSchema,
+  isReadOnly,
+  isIdempotent,
+}: ListedTool): string =>
+  createHash('sha256')
+    .update(canonicalJson({ name, title, description, inputSchema, isReadOnly, isIdempotent }))
+    .digest('base64url')
+
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
+  if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
+  const fields = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
+  return `{${fields.join()}}`
+}
+
+/** Tells whether a value has more than `levels` levels. Looks no deeper. */
+export const isDeeperThan = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1)))
