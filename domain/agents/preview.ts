@@ -3,6 +3,7 @@ import type { ToolDefinition } from '../../contract/tools.ts'
 import type { Actor } from '../actor.ts'
 import { composePrompt } from '../capabilities/prompt.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
+import { withinToolLimit } from '../capabilities/tool-limit.ts'
 import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
 import type { Deps } from '../deps.ts'
 import { checkCapabilities, checkTools } from './check.ts'
@@ -18,8 +19,9 @@ export async function previewAgent(
 ): Promise<AgentPreviewResponse> {
   const known = await checkCapabilities(deps, actor, input.capabilities)
   await checkTools(deps, actor, input.tools)
-  const capabilities = resolveCapabilities(input.capabilities ?? [], known)
-  const toolset = buildToolset(capabilities, input.tools ?? [], [])
+  const tools = input.tools ?? []
+  const capabilities = withinToolLimit(resolveCapabilities(input.capabilities ?? [], known), tools)
+  const toolset = buildToolset(capabilities, tools, [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
 }
 

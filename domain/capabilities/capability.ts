@@ -48,6 +48,8 @@ export type Tool = {
    * Whose schema `parameters` is. One that is not the service's own is never compiled in process, and not kept.
    */
   schemaOwner?: 'service' | 'stranger'
+  /** Name by which an MCP server knows its tool. Absent for the service's own tools. */
+  nameAtServer?: string
   /** True when each call waits for approval, whatever the agent says. */
   needsApproval?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
@@ -98,4 +100,9 @@ export type Capability = {
   /** Files that a session has from its creation on. */
   files?: MountedFile[]
   tools: Tool[]
+  /**
+   * Present when the capability may be out of date: brings its record up to date, for a short time, before a model is
+   * asked. Resolves with true when the record has changed. Rejects only with the signal's reason.
+   */
+  freshen?: (signal: AbortSignal) => Promise<boolean>
 }

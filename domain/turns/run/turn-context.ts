@@ -5,6 +5,7 @@ import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { MessageSecrets } from '../../call-secrets/places.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
+import { withinToolLimit } from '../../capabilities/tool-limit.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
 import { readCapabilities } from '../../capability-registry/read.ts'
 import {
@@ -97,8 +98,10 @@ export async function configure(
   row: Configuration,
 ): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
-  const capabilities = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs))
-  return { capabilities, toolset: buildToolset(capabilities, row.agentTools ?? [], row.sessionTools) }
+  const agentTools = row.agentTools ?? []
+  const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs))
+  const capabilities = withinToolLimit(resolved, [...agentTools, ...row.sessionTools])
+  return { capabilities, toolset: buildToolset(capabilities, agentTools, row.sessionTools) }
 }
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */

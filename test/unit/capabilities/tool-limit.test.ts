@@ -1,0 +1,73 @@
+import type { Capability, Tool } from '../../../domain/capabilities/capability.ts'
+import type { ResolvedCapability } from '../../../domain/capabilities/resolve.ts'
+import { MAX_TOOLS, withinToolLimit } from '../../../domain/capabilities/tool-limit.ts'
+
+const tool = (name: string, more: Partial<Tool> = {}) => ({ name, ...more }) as Tool
+const capability = (id: string, tools: Tool[], more: Partial<Capability> = {}) => ({ id, tools, ...more }) as Capability
+const own = (count: number): ResolvedCapability => ({
+  capability: capability(
+    'own',
+    Array.from({ length: count }, (_, at) => tool(`own_${at}`)),
+  ),
+  config: undefined,
+})
+const server = (id: string, count: number, config?: unknown, more: Partial<Capability> = {}): ResolvedCapability => ({
+  capability: capability(
+    `mcp:${id}`,
+    Array.from({ length: count }, (_, at) => tool(`mcp_${id}__t${at}`, { nameAtServer: `t${at}` })),
+    more,
+  ),
+  config,
+})
+const countsOf = (capabilities: ResolvedCapability[]) => capabilities.map((one) => one.capability.tools.length)
+
+describe('the limit on the tools of a prompt', () => {
+  it('leaves everything as it is where there is room', () => {
+    const given = [own(20), server('a', 100)]
+    expect(withinToolLimit(given, [])).toEqual(given)
+    expect(withinToolLimit([own(MAX_TOOLS + 1)], [])).toEqual([own(MAX_TOOLS + 1)])
+  })
+
+  it("has the service's and the client's tools first, and then those of servers in their order", () => {
+    const definitions = Array.from({ length: 20 }, (_, at) => ({ name: `client_${at}` }))
+    const limited = withinToolLimit([server('a', 50), own(10), server('b', 60), server('c', 2)], definitions)
+    expect(countsOf(limited)).toEqual([50, 10, 48, 0])
+    expect(limited.map(({ capability }) => capability.systemPrompt)).toEqual([
+      undefined,
+      undefined,
+      expect.stringMatching(/12 of this capability are left out.*: mcp_b__t48, mcp_b__t49, .*, mcp_b__t59\.$/),
+      expect.stringMatching(/2 of this capability are left out.*: mcp_c__t0, mcp_c__t1\.$/),
+    ])
+  })
+
+  it('counts a tool that a definition changes once', () => {
+    const limited = withinToolLimit([own(100), server('a', 28)], [{ name: 'own_1' }, { name: 'mcp_a__t27' }])
+    expect(countsOf(limited)).toEqual([100, 28])
+  })
+
+  it('names at most 50 of those that are left out, after what the prompt has already', () => {
+    const [limited] = withinToolLimit([server('a', 200, undefined, { systemPrompt: 'Hello.' })], [])
+    const text = String(limited?.capability.systemPrompt)
+    expect(text).toMatch(/^Hello\.\n\nAt most 128 tools .* 72 of this .* and 22 more\.$/)
+    expect(text.match(/mcp_a__/g)).toHaveLength(50)
+  })
+
+  it.each<[config: unknown, names: string[]]>([
+    [{ tools: ['t1', 'unknown'] }, ['t1']],
+    [{ tools: [] }, []],
+    [{ tools: ['mcp_a__t1'] }, []],
+    [{ tools: 't1' }, ['t0', 't1', 't2']],
+    [{ tools: ['t1', 1] }, ['t0', 't1', 't2']],
+    [{}, ['t0', 't1', 't2']],
+    [null, ['t0', 't1', 't2']],
+    [['t1'], ['t0', 't1', 't2']],
+  ])('with the configuration %j offers the tools %j', (config, names) => {
+    const [limited] = withinToolLimit([server('a', 3, config)], [])
+    expect(limited?.capability.tools.map(({ nameAtServer }) => nameAtServer)).toEqual(names)
+    expect(limited?.capability.systemPrompt).toBeUndefined()
+  })
+
+  it('is what a configuration makes room under', () => {
+    expect(countsOf(withinToolLimit([server('a', 200, { tools: ['t199'] }), server('b', 127)], []))).toEqual([1, 127])
+  })
+})
