@@ -18,10 +18,16 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown, where: str
 }
 
 function sentence(issue: z.core.$ZodIssue, where: string): string {
-  const nested = issue.code === 'invalid_union' ? issue.errors.flat().at(0) : undefined
+  const nested = reasonOf(issue)
   const path = [...issue.path, ...(nested?.path ?? [])].join('.')
   const field = path === '' ? where || 'The request body' : path
   return `${field}: ${lowerFirst(nested?.message ?? issue.message)}`
+}
+
+/** Returns the issue that says more than "invalid": of a union's first member, or of a record's key. */
+function reasonOf(issue: z.core.$ZodIssue): z.core.$ZodIssue | undefined {
+  if (issue.code === 'invalid_union') return issue.errors.flat().at(0)
+  return issue.code === 'invalid_key' ? issue.issues.at(0) : undefined
 }
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
