@@ -27,6 +27,7 @@ import { imageRoutes } from './routes/images.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { llmModelRoutes } from './routes/llm-models.ts'
 import { llmProviderRoutes } from './routes/llm-providers.ts'
+import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
@@ -72,6 +73,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   turnRoutes(handle, deps)
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
+  mcpServerRoutes(handle, deps)
   imageRoutes(handle, deps)
   fileRoutes(handle, deps)
   storageRoutes(handle, deps)

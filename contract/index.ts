@@ -11,6 +11,7 @@ import { imageEndpoints } from './images.ts'
 import { invitationEndpoints } from './invitations.ts'
 import { llmModelEndpoints } from './llm-models.ts'
 import { llmProviderEndpoints } from './llm-providers.ts'
+import { mcpServerEndpoints } from './mcp-servers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
@@ -35,6 +36,7 @@ export const endpoints: Endpoint[] = [
   turnEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,
+  mcpServerEndpoints,
   imageEndpoints,
   fileEndpoints,
   storageEndpoints,

@@ -21,6 +21,7 @@ import type { ImageChunks } from './images/chunk-store.ts'
 import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
 import type { McpClient } from './mcp/client.ts'
+import type { Discoveries } from './mcp-servers/discoveries.ts'
 import type { Secrets } from './secrets.ts'
 import type { ArchiveThreads } from './skills/archive/threads.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
@@ -53,6 +54,8 @@ export type Deps = {
   fileReads: Slots
   /** Connections to MCP servers. */
   mcp: McpClient
+  /** Reading of MCP servers' tools in this process, in the background too. */
+  mcpDiscoveries: Discoveries
   databaseStore: DatabaseStore
   /** Runs the SQL of databases of sessions. */
   databaseKeeper: Keeper

@@ -24,7 +24,7 @@ export async function* listCapabilities(deps: Deps, { organizationId }: Actor): 
       const rows = await deps.db.mcpServer.findMany({ where: { ...where, id }, orderBy: { id: 'desc' }, take })
       return { rows, hasMore: rows.length === take }
     },
-    present: (rows) => rows.map((row) => presentCapability(serverCapability(row))),
+    present: (rows) => rows.map((row) => presentCapability(serverCapability(deps, row))),
   })
   yield* pages({
     atOnce: SKILLS_AT_ONCE,

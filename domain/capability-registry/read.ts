@@ -25,7 +25,11 @@ export async function readCapabilities(
     servers.length === 0 ? [] : deps.db.mcpServer.findMany({ where: { organizationId, id: { in: servers } } }),
     skills.length === 0 ? [] : deps.db.skill.findMany({ where: { organizationId, id: { in: skills } } }),
   ])
-  return [...deps.capabilities, ...ofServers.map(serverCapability), ...ofSkills.map(skillCapability)]
+  return [
+    ...deps.capabilities,
+    ...ofServers.map((row) => serverCapability(deps, row)),
+    ...ofSkills.map(skillCapability),
+  ]
 }
 
 const idsOf = (kind: 'mcp' | 'skill', refs: readonly Ref[]): string[] =>

@@ -14,6 +14,7 @@ import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
 import { createMcpClient } from '../../domain/mcp/create-client.ts'
+import { createDiscoveries } from '../../domain/mcp-servers/discoveries.ts'
 import { createArchiveSlots, createArchiveThreads } from '../../domain/skills/archive/threads.ts'
 import { createDocumentThreads } from '../../domain/yaml/threads.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
@@ -65,6 +66,7 @@ export async function buildPlatform(
   const { models, close: closeModels } = createModels(config)
   const databaseKeeper = createKeeper()
   const mcp = createMcpClient({ allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
+  const mcpDiscoveries = createDiscoveries()
   const deps: Deps = {
     log,
     db,
@@ -86,6 +88,7 @@ export async function buildPlatform(
     databaseStore,
     databaseKeeper,
     mcp,
+    mcpDiscoveries,
     grepSlots: createGrepSlots(),
     archiveSlots: createArchiveSlots(),
     unavailability,
@@ -98,6 +101,8 @@ export async function buildPlatform(
     close: async () => {
       await events.broker.close()
       redis.client.disconnect()
+      // They write to Postgres.
+      await mcpDiscoveries.close()
       await Promise.allSettled([
         temporal.close(),
         closePostgres(),

@@ -38,6 +38,7 @@ const countAll = async () => [
   await db().invitation.count(),
   await db().llmProvider.count(),
   await db().llmModel.count(),
+  await db().mcpServer.count(),
   await db().image.count(),
   await db().skill.count(),
   await db().sessionFile.count(),
@@ -75,6 +76,10 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
       const { body } = await post('/v1/llm-providers', { name: 'A provider', provider_type: 'openai' })
       return [`/v1/llm-providers/${body.id}/models`, { model_id: 'gpt-x', display_name: 'X' }]
     },
+  ],
+  [
+    'an MCP server',
+    async () => ['/v1/mcp-servers', { name: newUuid(), url: 'https://mcp.example/', headers: { 'X-Key': 'one' } }],
   ],
   ['a file', async () => [`/v1/sessions/${await createSession(service.url)}/fs/a.txt`, { content: 'Hello' }]],
   ['a directory', async () => [`/v1/sessions/${await createSession(service.url)}/fs/a`, { is_directory: true }]],

@@ -74,6 +74,9 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const idempotent = { ...headers, 'Idempotency-Key': 'once' }
   const agent = { name: TEXT, system_prompt: TEXT }
   const keyed = { name: TEXT, provider_type: 'openai', api_key: 'sk-x' }
+  const server = { name: TEXT, url: 'https://mcp.example/', api_key: 'sk-x', headers: { 'X-Key': `${TEXT}!` } }
+  const kept = { ...server, name: 'One that is there' }
+  const { id: serverId } = (await call(url, 'POST', '/v1/mcp-servers', kept, own.headers)).body
   return [
     ['users', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
     ['members', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
@@ -88,6 +91,9 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['members', () => post('/v1/orgs/join', { token }, invited.headers)],
     ['llm_providers', () => post('/v1/llm-providers', keyed, own.headers)],
     ['idempotency_keys', () => post('/v1/llm-providers', keyed, { ...own.headers, 'Idempotency-Key': 'keyed' })],
+    ['mcp_servers', () => post('/v1/mcp-servers', server, own.headers)],
+    ['idempotency_keys', () => post('/v1/mcp-servers', server, { ...own.headers, 'Idempotency-Key': 'server' })],
+    ['mcp_servers', () => call(url, 'PATCH', `/v1/mcp-servers/${serverId}`, server, own.headers)],
     ['agents', () => post('/v1/agents', agent, headers)],
     ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
     ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],

@@ -2,6 +2,7 @@ import { SkillId } from '../../contract/ids.ts'
 import { newUuid, toId } from '../../domain/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
+import { toUuid } from './ids.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import { callsOf, clientTool } from './turns.ts'
 import { skillMd, zipOf } from './zip.ts'
@@ -35,6 +36,9 @@ export type Ids = {
   /** LLM provider, and a model of it. */
   llmProvider: string
   llmModel: string
+  mcpServer: string
+  /** Ref of the server's capability. */
+  serverRef: string
   invitation: string
   idempotencyKey: string
   image: string
@@ -70,6 +74,8 @@ export const unknownIds = (): Ids => ({
   apiKey: newUuid(),
   llmProvider: toId('provider', newUuid()),
   llmModel: toId('model', newUuid()),
+  mcpServer: toId('mcp', newUuid()),
+  serverRef: `mcp:${newUuid()}`,
   invitation: newUuid(),
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
@@ -97,9 +103,11 @@ export async function createOwner(url: string): Promise<Owner> {
   const { id: image } = await ask('POST', '/v1/images', formOf(PIXEL, `${mark}.png`))
   const skill = await addSkill(ask, mark)
   const models = await addModel(ask, mark)
+  const mcpServer = await addServer(ask, mark)
   return {
     ids: {
       ...models,
+      ...{ mcpServer, serverRef: `mcp:${toUuid(mcpServer)}` },
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
       ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database, skill },
       skillRef: `skill:${SkillId.parse(skill)}`,
@@ -139,6 +147,14 @@ async function addSkill(ask: Ask, mark: string): Promise<string> {
     { name: `${mark}.txt`, data: mark },
   ])
   return (await ask('POST', '/v1/skills/upload', formOf(archive))).id
+}
+
+/** Adds a server that is not there, and waits until that is known, so that nothing of it changes any more. */
+async function addServer(ask: Ask, mark: string): Promise<string> {
+  const { id } = await ask('POST', '/v1/mcp-servers', { name: mark, url: `https://mcp.example/${mark}`, api_key: mark })
+  const isKnown = async () => (await ask('GET', `/v1/mcp-servers/${id}`)).tools_error !== null
+  await waitFor(isKnown, `${id} to be known as away`)
+  return id
 }
 
 async function addFinished(

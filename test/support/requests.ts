@@ -78,27 +78,27 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/agents': (_, other) => [
     { body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true },
     { body: { ...agent, default_model_id: other.llmModel } },
-    { body: { ...agent, ...skillOf(other) } },
+    ...capabilitiesOf(other).map((named) => ({ body: { ...agent, ...named } })),
   ],
   'POST /v1/agents/import': (_, other) => [
     { body: JSON.stringify({ ...agent, id: other.importedAgent }), succeeds: true, creates: true },
     { body: JSON.stringify({ ...agent, default_model_id: other.llmModel }) },
-    { body: JSON.stringify({ ...agent, ...skillOf(other) }) },
+    ...capabilitiesOf(other).map((named) => ({ body: JSON.stringify({ ...agent, ...named }) })),
   ],
   'POST /v1/agents/preview': (_, other) => [
     { body: { system_prompt: 'Help.' }, succeeds: true },
-    { body: { system_prompt: 'Help.', ...skillOf(other) } },
+    ...capabilitiesOf(other).map((named) => ({ body: { system_prompt: 'Help.', ...named } })),
   ],
   'GET /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'PUT /v1/agents/{agent_id}': (own, other) => [
     { path: { ...own, agent: other.chosenAgent }, body: agent, succeeds: true, creates: true },
     { path: own, body: { ...agent, default_model_id: other.llmModel } },
-    { path: own, body: { ...agent, ...skillOf(other) } },
+    ...capabilitiesOf(other).map((named) => ({ path: own, body: { ...agent, ...named } })),
   ],
   'PATCH /v1/agents/{agent_id}': (own, other) => [
     { path: other, body: { name: 'Taken', status: 'archived' } },
     { path: own, body: { default_model_id: other.llmModel } },
-    { path: own, body: skillOf(other) },
+    ...capabilitiesOf(other).map((body) => ({ path: own, body })),
   ],
   'DELETE /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
@@ -108,7 +108,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/sessions': (_, other) => [
     { body: { agent_id: other.agent } },
     { body: { model_id: other.llmModel } },
-    { body: skillOf(other) },
+    ...capabilitiesOf(other).map((body) => ({ body })),
     { body: {}, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}': (_, other) => [
@@ -227,6 +227,22 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { is_default: false } },
   ],
   'DELETE /v1/llm-models/{id}': (_, other) => [{ path: other }],
+  'GET /v1/mcp-servers': () => [list()],
+  'POST /v1/mcp-servers': (_, other) => [
+    {
+      body: { name: `Of ${newUuid()}`, url: 'https://mcp.example/' },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+  ],
+  'GET /v1/mcp-servers/{server_id}': (_, other) => [{ path: other }],
+  'PATCH /v1/mcp-servers/{server_id}': (_, other) => [
+    { path: other, body: { name: 'Taken', status: 'disabled', api_key: 'taken', headers: { 'X-Taken': 'taken' } } },
+    { path: other, body: { accept_tools_changed_at: '2026-01-01T00:00:00Z' } },
+    { path: other, body: {} },
+  ],
+  'DELETE /v1/mcp-servers/{server_id}': (_, other) => [{ path: other }],
   'GET /v1/images': () => [list(), list({ offset: '0', limit: '1000' })],
   'POST /v1/images': (_, other) => [
     {
@@ -271,7 +287,8 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'DELETE /v1/skills/{skill_id}': (_, other) => [{ path: other }],
   'GET /v1/capabilities': () => [list()],
-  'GET /v1/capabilities/{capability_id}': (_, other) => [{ path: other }],
+  'GET /v1/capabilities/{capability_id}': (_, other) =>
+    [other.skillRef, other.serverRef].map((skillRef) => ({ path: { ...other, skillRef } })),
   'GET /v1/durable/sse': () => [{}],
 }
 
@@ -280,8 +297,9 @@ const conditional = (path: Ids): Request[] => [
   { path, headers: { 'If-None-Match': `"${path.image}"` } },
   { path, headers: { Range: 'bytes=0-3' } },
 ]
-/** Names the skill as a capability. */
-const skillOf = ({ skillRef }: Ids) => ({ capabilities: [{ ref: skillRef }] })
+/** Names the skill, and the MCP server, as a capability. */
+const capabilitiesOf = ({ skillRef, serverRef }: Ids) =>
+  [skillRef, serverRef].map((ref) => ({ capabilities: [{ ref }] }))
 /** Returns a name that no skill has. */
 const newSkillName = () => `skill-${newUuid()}`
 const prefixed = (image: string) => `img_${image.replaceAll('-', '')}`
@@ -318,6 +336,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   invitation_id: ids.invitation,
   id: ids.llmModel,
   provider_id: ids.llmProvider,
+  server_id: ids.mcpServer,
   image_id: ids.image,
   skill_id: ids.skill,
   capability_id: ids.skillRef,

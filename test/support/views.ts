@@ -53,6 +53,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/llm-providers/{provider_id}/models': ({ llmProvider }) => list({ provider_id: llmProvider }),
   'GET /v1/llm-models': () => list({ include_stale: 'true' }),
   'GET /v1/llm-models/{id}': ({ llmModel }) => list({ id: llmModel }),
+  'GET /v1/mcp-servers': () => list(),
+  'GET /v1/mcp-servers/{server_id}': ({ mcpServer }) => list({ server_id: mcpServer }),
   'GET /v1/images': () => list(),
   'GET /v1/images/{image_id}': ({ image }) => list({ image_id: image }),
   'GET /v1/images/{image_id}/thumbnail': ({ image }) => list({ image_id: image }),
@@ -60,7 +62,10 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/skills/{skill_id}': ({ skill }) => list({ skill_id: skill }),
   'GET /v1/skills/{skill_id}/content': ({ skill }) => list({ skill_id: skill }),
   'GET /v1/capabilities': () => list(),
-  'GET /v1/capabilities/{capability_id}': ({ skillRef }) => list({ capability_id: skillRef }),
+  'GET /v1/capabilities/{capability_id}': ({ skillRef, serverRef }) => [
+    { capability_id: skillRef },
+    { capability_id: serverRef },
+  ],
   'GET /v1/durable/sse': STREAM,
 }
 
@@ -71,6 +76,7 @@ export const tables: Record<string, string> = {
   invitations: 'GET /v1/orgs/{org}/invitations',
   llm_providers: 'GET /v1/llm-providers',
   llm_models: 'GET /v1/llm-models',
+  mcp_servers: 'GET /v1/mcp-servers',
   images: 'GET /v1/images',
   skills: 'GET /v1/skills',
   agents: 'GET /v1/agents',

@@ -1,0 +1,28 @@
+import type { McpServer } from '../../contract/mcp-servers.ts'
+import type { McpServer as ServerRow } from '../../prisma/generated/client.ts'
+import { toId } from '../ids.ts'
+import { MASK } from './check.ts'
+
+/** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
+export type ServerSummary = Omit<
+  ServerRow,
+  'organizationId' | 'slug' | 'credentials' | 'revision' | 'tools' | 'acceptedTools' | 'protocol' | 'toolsExpireAt'
+> & { toolsCount: number | null }
+
+export const presentServer = (row: ServerSummary): McpServer => ({
+  id: toId('mcp', row.id),
+  name: row.name,
+  description: row.description,
+  url: row.url,
+  transport_type: 'http',
+  status: row.status,
+  api_key_set: row.hasApiKey,
+  headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])),
+  tools_policy: row.toolsPolicy,
+  tools_count: row.toolsCount,
+  tools_discovered_at: row.toolsDiscoveredAt?.toISOString() ?? null,
+  tools_changed_at: row.toolsChangedAt?.toISOString() ?? null,
+  tools_error: row.toolsError,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
