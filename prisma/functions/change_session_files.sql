@@ -17,14 +17,15 @@
 --   {do: 'make_directory', path, id?}            Leaves a directory that exists.
 --   {do: 'delete', path, is_recursive?}          Of a directory everything in it, too, if it is recursive.
 --   {do: 'move', from, to}                       A file, or a directory with everything in it.
---   {do: 'copy', from, to, id?}                  A file. The copy is not read-only.
+--   {do: 'copy', from, to, id?}                  A file, also of a skill. The copy is not read-only.
 --   {do: 'check', path, was}                     Nothing but the comparison with `was`.
 --   Each may have `was`, the content id that the file must have; null when there must be none, as with a directory.
+--   The files of the session's skills (session_skill_files) can be checked and copied, and not changed.
 --
 -- Returns {outcome, …}. `outcome` is
 --   changed       with `file`, what the last change wrote, as a row, and `deleted`, how many rows the deletions removed
 --   refused       nothing changed, because of the `problem` at `path`: exists, missing, is_directory, not_directory,
---                 is_readonly, not_empty, into_itself, changed, too_long, too_many, too_large
+--                 is_readonly, of_skill, not_empty, into_itself, changed, too_long, too_many, too_large
 --   otherwise as in claim_session_write
 --
 -- Waits at most a second for a lock, then fails with lock_not_available (55P03).
@@ -40,6 +41,8 @@ DECLARE
   v_totals session_file_totals;
   v_count integer := 0;
   v_bytes bigint := 0;
+  -- Names of the session's skills; null as long as no change is about /skills.
+  v_skills text[];
   v_deleted integer := 0;
   v_now timestamptz(3) := clock_timestamp();
   v_change jsonb;
@@ -71,13 +74,31 @@ BEGIN
     v_path := coalesce(v_change ->> 'path', v_change ->> 'to');
     v_from := v_change ->> 'from';
     v_source := NULL;
-    SELECT * INTO v_file FROM session_files WHERE session_id = p_session_id AND path = v_path;
+    IF v_skills IS NULL AND (starts_with(v_path, '/skills') OR starts_with(v_from, '/skills')) THEN
+      v_skills := ARRAY(SELECT name FROM active_session_skills(p_organization_id, p_session_id));
+    END IF;
+    IF starts_with(v_path, '/skills') THEN
+      SELECT * INTO v_file FROM visible_session_files(p_organization_id, p_session_id, ARRAY[v_path]);
+    ELSE
+      SELECT * INTO v_file FROM session_files WHERE session_id = p_session_id AND path = v_path;
+    END IF;
     v_exists := FOUND;
 
     IF v_change ? 'was' AND (v_change ->> 'was')::uuid IS DISTINCT FROM v_file.content_id THEN
       PERFORM refuse_file_change('changed', v_path);
     END IF;
     CONTINUE WHEN v_change ->> 'do' = 'check';
+
+    -- Nothing of a skill is changed, nor is /skills deleted or moved while it has skills in it.
+    IF is_hidden_by_skills(v_path, true, v_skills)
+      OR v_change ->> 'do' = 'delete' AND v_path = '/skills' AND cardinality(v_skills) > 0
+    THEN
+      PERFORM refuse_file_change('of_skill', v_path);
+    ELSIF v_change ->> 'do' = 'move'
+      AND (is_hidden_by_skills(v_from, true, v_skills) OR v_from = '/skills' AND cardinality(v_skills) > 0)
+    THEN
+      PERFORM refuse_file_change('of_skill', v_from);
+    END IF;
 
     IF v_change ->> 'do' = 'delete' THEN
       IF v_exists AND v_file.is_directory AND NOT coalesce((v_change ->> 'is_recursive')::boolean, false)
@@ -121,7 +142,11 @@ BEGIN
         ELSE
       END CASE;
     ELSIF v_from IS NOT NULL THEN
-      SELECT * INTO v_source FROM session_files WHERE session_id = p_session_id AND path = v_from;
+      IF starts_with(v_from, '/skills') THEN
+        SELECT * INTO v_source FROM visible_session_files(p_organization_id, p_session_id, ARRAY[v_from]);
+      ELSE
+        SELECT * INTO v_source FROM session_files WHERE session_id = p_session_id AND path = v_from;
+      END IF;
       CASE
         WHEN NOT FOUND THEN PERFORM refuse_file_change('missing', v_from);
         WHEN v_change ->> 'do' = 'copy' AND v_source.is_directory THEN
@@ -168,6 +193,16 @@ BEGIN
       INSERT INTO session_file_chunks (session_id, content_id, start, bytes)
       SELECT session_id, v_content_id, start, bytes FROM session_file_chunks
       WHERE session_id = p_session_id AND content_id = v_source.content_id;
+      IF is_hidden_by_skills(v_from, true, v_skills) THEN
+        PERFORM FROM skill_files WHERE id = v_source.content_id FOR KEY SHARE;
+        IF NOT FOUND THEN
+          PERFORM refuse_file_change('changed', v_from);
+        END IF;
+        INSERT INTO session_file_chunks (session_id, content_id, start, bytes)
+        SELECT p_session_id, v_content_id, n, substring(f.bytes FROM n + 1 FOR c_chunk)
+        FROM skill_files f CROSS JOIN generate_series(0, v_length - 1, c_chunk) AS n
+        WHERE f.id = v_source.content_id;
+      END IF;
     END IF;
     v_count := v_count + CASE WHEN v_exists THEN 0 ELSE 1 END;
     INSERT INTO session_files AS f

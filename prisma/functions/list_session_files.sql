@@ -1,0 +1,49 @@
+-- Lists files and directories of a session by path: its own, except those that a skill hides, and those of its skills.
+-- visible_session_files reads the same.
+--
+-- Parameters
+--   p_organization_id, p_session_id  the session, and the organization that it must belong to
+--   p_after, p_before                paths between which theirs are
+--   p_is_directory                   true for directories alone, false for files alone, null for both
+--   p_start                          the character of a path from which on it may have no slash; null for any
+--   p_limit                          the number of rows at most; null for all
+
+CREATE OR REPLACE FUNCTION list_session_files(
+  p_organization_id uuid, p_session_id uuid, p_after text, p_before text, p_is_directory boolean, p_start integer,
+  p_limit integer
+) RETURNS SETOF session_files LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  v_names text[] := '{}';
+BEGIN
+  IF NOT EXISTS (SELECT FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id) THEN
+    RETURN;
+  END IF;
+  IF p_after < '/skills0' COLLATE "C" AND p_before > '/skills' COLLATE "C" THEN
+    v_names := ARRAY(SELECT name FROM active_session_skills(p_organization_id, p_session_id));
+  END IF;
+  IF cardinality(v_names) = 0 THEN
+    RETURN QUERY
+      SELECT f.* FROM session_files f
+      WHERE f.session_id = p_session_id AND f.path > p_after AND f.path < p_before
+        AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
+        AND (p_start IS NULL OR position('/' IN substr(f.path, p_start)) = 0)
+      ORDER BY f.path LIMIT p_limit;
+    RETURN;
+  END IF;
+  -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
+  RETURN QUERY
+    SELECT * FROM (
+      (SELECT f.* FROM session_files f
+      WHERE f.session_id = p_session_id AND f.path > p_after AND f.path < p_before
+        AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
+        AND (p_start IS NULL OR position('/' IN substr(f.path, p_start)) = 0)
+        AND NOT is_hidden_by_skills(f.path, f.is_directory, v_names)
+      ORDER BY f.path LIMIT p_limit)
+      UNION ALL
+      (SELECT f.* FROM session_skill_files(p_organization_id, p_session_id) f
+      WHERE f.path > p_after AND f.path < p_before
+        AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
+        AND (p_start IS NULL OR position('/' IN substr(f.path, p_start)) = 0)
+      ORDER BY f.path LIMIT p_limit)
+    ) AS f ORDER BY f.path LIMIT p_limit;
+END $$;
