@@ -27,6 +27,6 @@ export async function composeSessionPrompt(
   return composePrompt(base, await Promise.all(spoken))
 }
 
-/** Escapes the prompt's own tags: text of a session must not end its part of the prompt, or begin another one. */
-const escapeTags = (text: string): string =>
+/** Escapes the prompt's own tags: text of a session or a skill must not end its part of the prompt, or begin another one. */
+export const escapeTags = (text: string): string =>
   text.replace(/<(?=\s{0,9}\/?\s{0,9}(?:capability|system-prompt)\b)/gi, '&lt;')

@@ -1,5 +1,6 @@
 import type { Skill } from '../../prisma/generated/client.ts'
 import type { Capability } from '../capabilities/capability.ts'
+import { escapeTags } from '../capabilities/prompt.ts'
 
 /** Returns the capability of a skill: its name and description in the prompt, and the tools of skills. */
 export const skillCapability = (row: Skill): Capability => ({
@@ -11,5 +12,6 @@ export const skillCapability = (row: Skill): Capability => ({
   icon: 'graduation-cap',
   dependencies: ['skills'],
   features: [],
+  systemPrompt: escapeTags(`Skill ${row.name}: ${row.description.trim().replace(/\s+/g, ' ')}`),
   tools: [],
 })

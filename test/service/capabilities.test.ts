@@ -23,13 +23,14 @@ describe('capabilities', () => {
       'session_file_system',
       'session_sql_database',
       'session_storage',
+      'skills',
       'stateless_todo_list',
       'test_math',
       'test_weather',
       'virtual_bash',
       'web_fetch',
     ])
-    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule', 'skills'])
+    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule'])
   })
 
   it('have tools in the form in which an agent may define them', async () => {

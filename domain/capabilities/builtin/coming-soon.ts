@@ -12,15 +12,6 @@ export const sessionSchedule = comingSoon({
   features: ['schedules'],
 })
 
-export const skills = comingSoon({
-  id: 'skills',
-  name: 'Skills',
-  description: 'Lets the agent find and load skills.',
-  category: 'productivity',
-  icon: 'graduation-cap',
-  dependencies: ['session_file_system'],
-})
-
 export const research = comingSoon({
   id: 'research',
   name: 'Research',
