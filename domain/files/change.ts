@@ -96,6 +96,8 @@ const PROBLEMS = {
   is_directory: (path: string) => invalid(`${path} is a directory, not a file`),
   not_directory: (path: string) => conflict(`${path} is a file, so there can be nothing in it`),
   is_readonly: (path: string) => invalid(`${path} is read-only until its user sets is_readonly to false with PUT`),
+  of_skill: (path: string) =>
+    invalid(`${path} belongs to the session's skills and is read-only; copy a file elsewhere to change it`),
   not_empty: (path: string) => invalid(`${path} is not empty; delete it with recursive=true`),
   into_itself: (path: string) => invalid(`${path} is what is to be moved or copied, or inside it`),
   changed: (path: string) => new FileChanged(path),

@@ -1,5 +1,4 @@
 import type { FileInfo } from '../../contract/files.ts'
-import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { type Pages, pages } from '../lists.ts'
 import type { SessionScope } from '../session-scope.ts'
@@ -15,31 +14,33 @@ const ROWS_AT_ONCE = 200
  */
 export async function* listFiles(deps: Deps, scope: SessionScope, path: string, listing: Listing): Pages<FileInfo> {
   const directory = path === '/' ? '' : path
-  if (listing === 'subtree') yield* listWhere(deps, scope, directory, Prisma.sql`true`)
+  if (listing === 'subtree') yield* listBelow(deps, scope, directory, { isDirectory: null, start: null })
   else {
     // Characters, as length() counts in SQL, not UTF-16 code units.
     const start = [...directory].length + 2
-    const isChild = Prisma.sql`position('/' IN substr(f.path, ${start}::integer)) = 0`
-    yield* listWhere(deps, scope, directory, Prisma.sql`f.is_directory AND ${isChild}`)
-    yield* listWhere(deps, scope, directory, Prisma.sql`NOT f.is_directory AND ${isChild}`)
+    yield* listBelow(deps, scope, directory, { isDirectory: true, start })
+    yield* listBelow(deps, scope, directory, { isDirectory: false, start })
   }
 }
 
-const listWhere = (
+/** Conditions of list_session_files (prisma/functions), which has the manual. */
+type Conditions = { isDirectory: boolean | null; start: number | null }
+
+const listBelow = (
   deps: Deps,
   { organizationId, sessionId }: SessionScope,
   directory: string,
-  condition: Prisma.Sql,
+  { isDirectory, start }: Conditions,
 ): Pages<FileInfo> =>
   pages({
     atOnce: ROWS_AT_ONCE,
     read: async ({ after, take }: { after: FileRow | undefined; take: number }) => {
       const rows = await deps.db.$queryRaw<FileRow[]>`
         SELECT ${fileColumns}
-        FROM session_files f JOIN sessions s ON s.id = f.session_id
-        WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid
-          AND f.path > ${after?.path ?? `${directory}/`} AND f.path < ${`${directory}0`} AND ${condition}
-        ORDER BY f.path LIMIT ${take}`
+        FROM list_session_files(
+          ${organizationId}::uuid, ${sessionId}::uuid, ${after?.path ?? `${directory}/`}, ${`${directory}0`},
+          ${isDirectory}::boolean, ${start}::integer, ${take}::integer
+        ) f ORDER BY f.path`
       return { rows, hasMore: rows.length === take }
     },
     present: (rows) => rows.map(presentFile),
@@ -50,7 +51,6 @@ export async function listTree(deps: Deps, { organizationId, sessionId }: Sessio
   const [row] = await deps.db.$queryRaw<{ tree: string | null }[]>`
     SELECT json_agg(json_build_object('path', f.path, 'is_directory', f.is_directory, 'is_readonly', f.is_readonly,
       'size_bytes', f.size_bytes, 'content_id', f.content_id, 'updated_at', f.updated_at) ORDER BY f.path)::text AS tree
-    FROM session_files f JOIN sessions s ON s.id = f.session_id
-    WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
+    FROM list_session_files(${organizationId}::uuid, ${sessionId}::uuid, '/', '0', NULL, NULL, NULL) f`
   return row?.tree ?? '[]'
 }

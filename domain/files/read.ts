@@ -9,22 +9,33 @@ import { encodingOf, type FileRow, fileColumns, presentFile, presentStat } from 
 type FoundRow = FileRow & { isBase64: boolean; contentId: string | null }
 type Found = { createdAt: Date; row: FoundRow | undefined }
 
-/** Finds a session, and in it the file that the condition is about. Throws `not_found` for the session. */
-async function find(deps: Deps, { organizationId, sessionId }: SessionScope, condition: Prisma.Sql): Promise<Found> {
+/** Finds a session, and a file of it in `files`, a FROM clause. Throws `not_found` for the session. */
+async function find(deps: Deps, { organizationId, sessionId }: SessionScope, files: Prisma.Sql): Promise<Found> {
   const rows = await deps.db.$queryRaw<(FoundRow & { sessionCreatedAt: Date })[]>`
     SELECT ${fileColumns}, f.is_base64 AS "isBase64", f.content_id AS "contentId", s.created_at AS "sessionCreatedAt"
-    FROM sessions s LEFT JOIN session_files f ON f.session_id = s.id AND ${condition}
+    FROM sessions s LEFT JOIN ${files} f ON f.session_id = s.id
     WHERE s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   const [row] = rows
   if (row === undefined) throw notFound('Session')
   return { createdAt: row.sessionCreatedAt, row: row.id === null ? undefined : row }
 }
 
-const findByPath = (deps: Deps, scope: SessionScope, path: string) => find(deps, scope, Prisma.sql`f.path = ${path}`)
+function findByPath(deps: Deps, scope: SessionScope, path: string): Promise<Found> {
+  const { organizationId, sessionId } = scope
+  return find(
+    deps,
+    scope,
+    Prisma.sql`visible_session_files(${organizationId}::uuid, ${sessionId}::uuid, ARRAY[${path}])`,
+  )
+}
 
-/** Returns the file or directory with this id; undefined when there is none. Throws `not_found` for the session. */
+/**
+ * Returns the session's own file or directory with this id; undefined when there is none. Throws `not_found` for the
+ * session.
+ */
 export async function findFileById(deps: Deps, scope: SessionScope, id: string): Promise<FileInfo | undefined> {
-  const { row } = await find(deps, scope, Prisma.sql`f.id = ${id}::uuid`)
+  const ownFiles = Prisma.sql`(SELECT * FROM session_files WHERE session_id = ${scope.sessionId}::uuid AND id = ${id}::uuid)`
+  const { row } = await find(deps, scope, ownFiles)
   return row && presentFile(row)
 }
 

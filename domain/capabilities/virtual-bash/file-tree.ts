@@ -15,7 +15,8 @@ export type FileNode = {
   isWritten: boolean
   mtime: Date
 }
-export type DirectoryNode = { isDirectory: true; children: Map<string, TreeNode>; mtime: Date }
+/** `isReadonly`: nothing may be made, removed or renamed in it, nor may it be itself. */
+export type DirectoryNode = { isDirectory: true; isReadonly: boolean; children: Map<string, TreeNode>; mtime: Date }
 export type TreeNode = FileNode | DirectoryNode
 
 /** Most files and directories that one command may write, make, move and delete: as many as a session has. */
@@ -31,7 +32,10 @@ export class FileSystemError extends Error {
   }
 }
 
-const directory = (mtime = new Date()): DirectoryNode => ({ isDirectory: true, children: new Map(), mtime })
+const directory = (mtime = new Date(), isReadonly = false): DirectoryNode => ({
+  ...{ isDirectory: true, isReadonly, children: new Map(), mtime },
+})
+const readOnly = (path: string) => new FileSystemError('EACCES', 'the files of a skill are read-only', path)
 const missing = (path: string) => new FileSystemError('ENOENT', 'no such file or directory', path)
 
 /**
@@ -50,7 +54,7 @@ export class FileTree {
     for (const entry of entries) {
       const mtime = new Date(entry.updated_at)
       const [parent, name] = this.place(entry.path)
-      parent.children.set(name, entry.is_directory ? directory(mtime) : toFile(entry, mtime))
+      parent.children.set(name, entry.is_directory ? directory(mtime, entry.is_readonly) : toFile(entry, mtime))
     }
   }
 
@@ -81,10 +85,17 @@ export class FileTree {
     return file
   }
 
+  /** Fails for what may not be removed, because it or something in it belongs to a skill. */
+  checkRemovable(path: string): void {
+    const [parent] = this.place(path)
+    checkRemovable(parent, this.require(path), path)
+  }
+
   /** Removes a file or an empty directory. */
   remove(path: string): void {
     const node = this.require(path)
     const [parent, name] = this.place(path)
+    checkRemovable(parent, node, path)
     if (node.isDirectory) this.rename({ do: 'delete', path, was: null })
     else if (node.origin !== undefined) this.rename({ do: 'delete', path, was: node.origin.contentId })
     parent.children.delete(name)
@@ -96,6 +107,7 @@ export class FileTree {
     this.checkNames(node, to)
     const [target, name] = this.newPlace(to)
     const [source, oldName] = this.place(from)
+    checkRemovable(source, node, from)
     if (node.isDirectory || node.origin !== undefined) this.rename({ do: 'move', from, to })
     source.children.delete(oldName)
     target.children.set(name, node)
@@ -125,6 +137,7 @@ export class FileTree {
   private newPlace(path: string): [parent: DirectoryNode, name: string] {
     this.checkName(path)
     const place = this.place(path)
+    if (place[0].isReadonly) throw readOnly(path)
     if (place[0].children.has(place[1])) throw new FileSystemError('EEXIST', 'file already exists', path)
     return place
   }
@@ -152,6 +165,13 @@ export class FileTree {
     if (node.isDirectory) for (const [name, child] of node.children) this.checkNames(child, `${path}/${name}`)
   }
 }
+
+function checkRemovable(parent: DirectoryNode, node: TreeNode, path: string): void {
+  if (parent.isReadonly || holdsReadonly(node)) throw readOnly(path)
+}
+
+const holdsReadonly = (node: TreeNode): boolean =>
+  node.isDirectory && (node.isReadonly || [...node.children.values()].some(holdsReadonly))
 
 const toFile = ({ path, content_id, is_readonly, size_bytes }: TreeEntry, mtime: Date): FileNode => ({
   isDirectory: false,

@@ -112,6 +112,7 @@ export class Overlay implements IFileSystem {
     const node = this.tree.find(path)
     if (node === undefined && options?.force) return
     if (node === this.tree.root) throw new FileSystemError('EPERM', 'operation not permitted', path)
+    this.tree.checkRemovable(path)
     if (node?.isDirectory && node.children.size > 0) {
       if (!options?.recursive) throw new FileSystemError('ENOTEMPTY', 'directory not empty', path)
       for (const name of [...node.children.keys()]) await this.rm(join(path, name), options)

@@ -39,10 +39,9 @@ const pathsOf = (deps: Deps, { organizationId, sessionId }: SessionScope) =>
     atOnce: PATHS_AT_ONCE,
     read: async ({ after, take }: { after: { path: string } | undefined; take: number }) => {
       const rows = await deps.db.$queryRaw<{ path: string }[]>`
-        SELECT f.path FROM session_files f JOIN sessions s ON s.id = f.session_id
-        WHERE f.session_id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid
-          AND f.path > ${after?.path ?? '/'} AND NOT f.is_directory
-        ORDER BY f.path LIMIT ${take}`
+        SELECT f.path FROM list_session_files(
+          ${organizationId}::uuid, ${sessionId}::uuid, ${after?.path ?? '/'}, '0', false, NULL, ${take}::integer
+        ) f ORDER BY f.path`
       return { rows, hasMore: rows.length === take }
     },
     present: (rows) => rows.map(({ path }) => path),

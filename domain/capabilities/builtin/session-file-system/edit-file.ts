@@ -61,12 +61,15 @@ async function edit(files: SessionFiles, path: string, oldText: string, newText:
 }
 
 function checkEditable({ path, bytes, contentId, seenContentId, isReadonly }: WholeFile): void {
-  if (isReadonly) throw new ToolError(`${path} is read-only: its user has protected it. Write another file instead.`)
+  if (isReadonly) throw new ToolError(`${path} is read-only: ${protectorOf(path)}. Write another file instead.`)
   if (!isText(bytes)) throw new ToolError(`${path} is no text; write_file replaces it as a whole.`)
   if (seenContentId !== null && seenContentId !== contentId) {
     throw new ToolError(`${path} has changed since it was read; read it again.`)
   }
 }
+
+const protectorOf = (path: string): string =>
+  path.startsWith('/skills/') ? "it is a skill's file, or its user has protected it" : 'its user has protected it'
 
 async function findOnce({ path, bytes }: WholeFile, text: string): Promise<{ start: number; end: number }> {
   const sought = Buffer.from(text)
