@@ -14,6 +14,8 @@ CREATE OR REPLACE FUNCTION list_session_files(
 ) RETURNS SETOF session_files LANGUAGE plpgsql STABLE AS $$
 DECLARE
   v_names text[] := '{}';
+  -- Those of the skills that have files between the paths.
+  v_wanted text[];
 BEGIN
   IF NOT EXISTS (SELECT FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id) THEN
     RETURN;
@@ -30,6 +32,10 @@ BEGIN
       ORDER BY f.path LIMIT p_limit;
     RETURN;
   END IF;
+  v_wanted := ARRAY(
+    SELECT name FROM unnest(v_names) AS name
+    WHERE p_after < '/skills/' || name || '0' COLLATE "C" AND p_before > '/skills/' || name COLLATE "C"
+  );
   -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
   RETURN QUERY
     SELECT * FROM (
@@ -40,7 +46,7 @@ BEGIN
         AND NOT is_hidden_by_skills(f.path, f.is_directory, v_names)
       ORDER BY f.path LIMIT p_limit)
       UNION ALL
-      (SELECT f.* FROM session_skill_files(p_organization_id, p_session_id) f
+      (SELECT f.* FROM session_skill_files(p_organization_id, p_session_id, v_wanted) f
       WHERE f.path > p_after AND f.path < p_before
         AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
         AND (p_start IS NULL OR position('/' IN substr(f.path, p_start)) = 0)

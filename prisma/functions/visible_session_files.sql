@@ -22,6 +22,8 @@ BEGIN
     WHERE f.session_id = p_session_id AND f.path = ANY (p_paths)
       AND NOT is_hidden_by_skills(f.path, f.is_directory, v_names);
   IF cardinality(v_names) > 0 THEN
-    RETURN QUERY SELECT f.* FROM session_skill_files(p_organization_id, p_session_id) f WHERE f.path = ANY (p_paths);
+    v_names := ARRAY(SELECT DISTINCT split_part(path, '/', 3) FROM unnest(p_paths) AS path);
+    RETURN QUERY
+      SELECT f.* FROM session_skill_files(p_organization_id, p_session_id, v_names) f WHERE f.path = ANY (p_paths);
   END IF;
 END $$;

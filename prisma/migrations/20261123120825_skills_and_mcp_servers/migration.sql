@@ -333,6 +333,8 @@ CREATE OR REPLACE FUNCTION list_session_files(
 ) RETURNS SETOF session_files LANGUAGE plpgsql STABLE AS $$
 DECLARE
   v_names text[] := '{}';
+  -- Those of the skills that have files between the paths.
+  v_wanted text[];
 BEGIN
   IF NOT EXISTS (SELECT FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id) THEN
     RETURN;
@@ -349,6 +351,10 @@ BEGIN
       ORDER BY f.path LIMIT p_limit;
     RETURN;
   END IF;
+  v_wanted := ARRAY(
+    SELECT name FROM unnest(v_names) AS name
+    WHERE p_after < '/skills/' || name || '0' COLLATE "C" AND p_before > '/skills/' || name COLLATE "C"
+  );
   -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
   RETURN QUERY
     SELECT * FROM (
@@ -359,7 +365,7 @@ BEGIN
         AND NOT is_hidden_by_skills(f.path, f.is_directory, v_names)
       ORDER BY f.path LIMIT p_limit)
       UNION ALL
-      (SELECT f.* FROM session_skill_files(p_organization_id, p_session_id) f
+      (SELECT f.* FROM session_skill_files(p_organization_id, p_session_id, v_wanted) f
       WHERE f.path > p_after AND f.path < p_before
         AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
         AND (p_start IS NULL OR position('/' IN substr(f.path, p_start)) = 0)
@@ -368,7 +374,7 @@ BEGIN
 END $$;
 
 -- Copied from prisma/functions/session_skill_files.sql, which has the manual.
-CREATE OR REPLACE FUNCTION session_skill_files(p_organization_id uuid, p_session_id uuid)
+CREATE OR REPLACE FUNCTION session_skill_files(p_organization_id uuid, p_session_id uuid, p_names text[])
 RETURNS SETOF session_files LANGUAGE sql STABLE AS $$
   WITH used AS MATERIALIZED (
     SELECT id, name, created_at, updated_at FROM active_session_skills(p_organization_id, p_session_id)
@@ -376,6 +382,7 @@ RETURNS SETOF session_files LANGUAGE sql STABLE AS $$
   SELECT f.id, p_session_id, '/skills/' || used.name || f.path, f.is_directory, true, f.is_base64, f.size_bytes,
     CASE WHEN NOT f.is_directory THEN f.id END, NULL::uuid, used.created_at, f.created_at
   FROM used JOIN skill_files f ON f.skill_id = used.id
+  WHERE used.name = ANY (p_names)
   UNION ALL
   -- One of the skills' ids stands for the directory. It is not read-only: the session may have others in it.
   (SELECT used.id, p_session_id, '/skills', true, false, false, 0, NULL, NULL, used.created_at, used.updated_at
@@ -402,6 +409,8 @@ BEGIN
     WHERE f.session_id = p_session_id AND f.path = ANY (p_paths)
       AND NOT is_hidden_by_skills(f.path, f.is_directory, v_names);
   IF cardinality(v_names) > 0 THEN
-    RETURN QUERY SELECT f.* FROM session_skill_files(p_organization_id, p_session_id) f WHERE f.path = ANY (p_paths);
+    v_names := ARRAY(SELECT DISTINCT split_part(path, '/', 3) FROM unnest(p_paths) AS path);
+    RETURN QUERY
+      SELECT f.* FROM session_skill_files(p_organization_id, p_session_id, v_names) f WHERE f.path = ANY (p_paths);
   END IF;
 END $$;
