@@ -128,33 +128,34 @@ describe('the files of a skill', () => {
   })
 
   it('refuse what tools write, with a sentence, and leave the rest of a command to go on', async () => {
+    const refused = [
+      ...['mkdir /skills/pdf/new', 'rm -r /skills', 'rm /skills/pdf/SKILL.md', 'mv /skills /b', 'mv /skills/pdf /b'],
+    ]
     const id = await createScripted([
       ['write_file', { path: '/skills/pdf/new.txt', content: 'x' }],
       ['edit_file', { path: '/skills/pdf/scripts/form.py', old_text: 'form', new_text: 'x' }],
       ['delete_file', { path: '/skills', recursive: true }],
       ['bash', { command: 'echo x > /skills/pdf/new.txt' }],
       ['bash', { command: 'echo x > /skills/pdf/SKILL.md' }],
-      ...[
-        'mkdir /skills/pdf/new',
-        'rm -r /skills',
-        'rm /skills/pdf/SKILL.md',
-        'mv /skills /b',
-        'mv /skills/pdf /b',
-      ].map((command): ScriptedCall => ['bash', { command: `${command} || echo refused; echo kept >> /kept.txt` }]),
-      ['bash', { command: 'echo x > /skills/own.txt; mkdir /skills/mine; rm -rf /skills; cat /kept.txt' }],
+      ['bash', { command: refused.map((one) => `${one} || echo refused`).join('; ') }],
+      ['bash', { command: 'echo x > /skills/own.txt; mkdir /skills/mine; rm -rf /skills; ls /skills' }],
     ])
-    const readOnly = expect.stringMatching(/EACCES|read-only/)
-    const refused = { stdout: 'refused\n', exit_code: 0, stderr: readOnly }
+    const eacces = 'EACCES: the files of a skill are read-only'
     expect(await resultsOf(id)).toEqual([
       expect.stringMatching(READ_ONLY),
       expect.stringMatching(/is read-only: it is a skill's file/),
       expect.stringMatching(READ_ONLY),
-      ...[readOnly, readOnly],
-      ...[refused, refused, refused, refused, refused],
-      { stdout: 'kept\n'.repeat(5), exit_code: 0, stderr: '' },
+      expect.stringContaining(eacces),
+      expect.stringContaining('EACCES: the file is read-only'),
+      {
+        stdout: 'refused\n'.repeat(5),
+        exit_code: 0,
+        stderr: expect.stringMatching(new RegExp(`(.*${eacces}.*\n){5}`)),
+      },
+      { stdout: 'mine\nown.txt\npdf\n', exit_code: 0, stderr: '' },
     ])
     const own = ['/skills', '/skills/mine', '/skills/own.txt']
-    expect(await pathsOf(id, '/?recursive=true')).toEqual(['/kept.txt', ...own, ...PATHS.slice(1)])
+    expect(await pathsOf(id, '/?recursive=true')).toEqual([...own, ...PATHS.slice(1)])
   })
 
   it('can be copied, and then changed', async () => {

@@ -9,6 +9,8 @@ import { call, createScriptedSession, type Json, listEvents, textMessage } from 
 import { toUuid } from '../../support/ids.ts'
 import { expectSoundRecord } from '../../support/record.ts'
 import { startService, type TestService } from '../../support/service.ts'
+import { query } from '../../support/shared/service.ts'
+import { addSkill, addSkillFile } from '../../support/skills.ts'
 
 let service: TestService
 let deps: Deps
@@ -22,9 +24,9 @@ afterAll(() => service.stop())
 type Call = { id: string; turn: TurnPlace; ask: (method: string, path: string, body?: unknown) => Promise<Json> }
 
 /** Creates a turn whose model has called a tool that has not run yet, in a session with the file /a. */
-async function createCall(name: string, args: object): Promise<Call> {
+async function createCall(name: string, args: object, ref = 'session_file_system'): Promise<Call> {
   const steps = [{ tool_calls: [{ id: 'one', name, arguments: args }] }, { text: 'done' }]
-  const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'session_file_system' }] })
+  const id = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'virtual_bash' }, { ref }] })
   const ask = async (method: string, path: string, body?: unknown) =>
     (await call(service.url, method, `/v1/sessions/${id}/fs${path}`, body)).body
   await ask('POST', '/a', { content: 'one\ntwo' })
@@ -94,6 +96,28 @@ describe('a call whose process died after its change', () => {
     await runTool(deps, turn, 1, 0, attempt(2))
     expect((await ask('GET', '/a')).content).toBe('Mine: two')
     expect(await valuesOf(id)).toEqual([['success', { path: '/a', size_bytes: 9, line: null }]])
+  })
+})
+
+describe('a bash command that has read a file of a skill', () => {
+  const error = expect.stringMatching(/^\/skills\/changing-2\/SKILL\.md has been changed meanwhile/)
+  it.each<[what: string, name: string, isChanged: boolean, result: object, copy: string | undefined]>([
+    ['keeps what it has written', 'changing-1', false, { status: 'success' }, 'one'],
+    ['keeps nothing when that has been changed', 'changing-2', true, { status: 'error', error }, undefined],
+  ])('%s', async (_what, name, isChanged, result, copy) => {
+    const owner = {
+      uuid: ANYBODY.organizationId,
+      query: (sql: string, values?: unknown[]) => query(service.config.DATABASE_URL, sql, values),
+    }
+    const skill = await addSkill(owner, name, { '/SKILL.md': 'one' })
+    const command = `cat /skills/${name}/SKILL.md > /copy.txt`
+    const { id, turn, ask } = await createCall('bash', { command }, `skill:${skill}`)
+    const changed = withChange('before', async () => {
+      if (isChanged) await addSkillFile(owner, skill, '/SKILL.md', 'two')
+    })
+    expect(await runTool(changed, turn, 1, 0, attempt(1))).toEqual({ outcome: 'done' })
+    expect((await ask('GET', '/copy.txt')).content).toBe(copy)
+    expect(await resultsOf(id)).toMatchObject([result])
   })
 })
 

@@ -132,6 +132,27 @@ describe('bash over the files of a session', () => {
     expect(differences(ran.files)).toEqual({})
   })
 
+  it.each([
+    'mkdir skills/readonly/new',
+    'touch skills/readonly/new',
+    'cp a.txt skills/readonly/a.txt',
+    'mv a.txt skills/readonly/a.txt',
+    'rm skills/readonly/SKILL.md',
+    'rmdir skills/readonly/empty',
+    'rm -r skills',
+    'rm -r skills/readonly',
+    'mv skills s',
+    'mv skills/readonly s',
+    'mv skills/readonly/SKILL.md s',
+  ])('leaves the directory of a skill: %s', async (command) => {
+    const texts = { '/a.txt': 'a', '/skills': null, '/skills/own.txt': 'own', '/skills/readonly': null }
+    const files = createFakeFiles({ ...texts, '/skills/readonly/SKILL.md': 'x', '/skills/readonly/empty': null })
+    for (const [path, entry] of files.entries) entry.isReadonly = path.startsWith('/skills/readonly')
+    const { stderr, changes } = await run(command, files)
+    expect(stderr).toMatch(/EACCES: the files of a skill are read-only/)
+    expect(changes).toEqual([])
+  })
+
   it('ends at a redirection that cannot be written', async () => {
     for (const target of ['readonly.txt', '_x', 'd/_y/z']) {
       await expect(run(`echo x; echo more >> ${target}; echo y`)).rejects.toThrow(/EACCES|EINVAL/)
