@@ -40,6 +40,13 @@ export const TIMES: McpTimes = {
 
 /** Size limit of one answer, after decompression. A result has at most 4 MiB of images in base64. */
 export const MAX_ANSWER_BYTES = 8 * MiB
+/** Limits of what parsing an answer, or an event of a stream, may cost. A key counts like a value. */
+export const MAX_PARTS = 100_000
+export const MAX_DEPTH = 256
+/** Lines of a stream. An event has two to four, and a long one is opened again. */
+export const MAX_LINES = 50_000
+/** Answers to requests of a server on a connection, its questions and signs of life. */
+export const MAX_ANSWERS = 1_000
 export const MAX_REQUEST_BYTES = 8 * MiB
 export const MAX_CONNECTIONS = 500
 /** More than all connections with their streams and calls, so that no call waits for a socket. */

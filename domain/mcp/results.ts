@@ -1,5 +1,6 @@
 import { imageTypeOf } from '../../lib/image-type.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { createJsonScan } from '../../lib/json-scan.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import { ToolError } from '../capabilities/capability.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
@@ -14,6 +15,7 @@ const MAX_TEXT_BYTES = 512 * KiB
 const MAX_RESOURCES_BYTES = 512 * KiB
 const STRUCTURED = { maxBytes: 512 * KiB, maxDepth: 64 }
 const MAX_PARTS = 1_000
+const MAX_PARTS_OF_JSON = 100_000
 const MAX_NAMED = 100
 const MAX_IMAGES = 10
 const MAX_IMAGES_BYTES = 4 * KiB * KiB
@@ -147,6 +149,8 @@ function cut(text: string, maxBytes: number): string {
 /** Whether a text is the JSON of the structured content once more, as servers send it for older clients. */
 function isSameJson(text: string, json: string): boolean {
   if (text.length > 4 * STRUCTURED.maxBytes) return false
+  if (createJsonScan({ maxParts: MAX_PARTS_OF_JSON, maxDepth: STRUCTURED.maxDepth }).add(Buffer.from(text)))
+    return false
   try {
     return boundedJson(JSON.parse(text), STRUCTURED) === json
   } catch {

@@ -1,4 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createJsonScan } from '../../lib/json-scan.ts'
+import { createEventScan } from './event-scan.ts'
 import { type Exchange, exchanges } from './exchange.ts'
+import { LimitError } from './failure.ts'
+import { MAX_DEPTH, MAX_LINES, MAX_PARTS } from './limits.ts'
 import { StatusError } from './status-error.ts'
 
 /**
@@ -15,8 +20,7 @@ export const createServerFetch =
         await answer.body?.cancel()
         throw new StatusError(answer)
       }
-      if (exchange === undefined) return answer
-      if (init?.method === 'POST') exchange.isStream = isStream(answer)
+      if (exchange !== undefined && init?.method === 'POST') exchange.isStream = isStream(answer)
       return watch(answer, exchange)
     } catch (error) {
       note(exchange, error)
@@ -29,31 +33,69 @@ const hasEnded = (status: number) => status === 401 || status === 403 || status 
 
 const isStream = ({ headers }: Response) => /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
 
-function watch(answer: Response, exchange: Exchange): Response {
+/** Size up to which a piece of a stream is passed on at once: a piece may have hundreds of events in it. */
+const PIECE_BYTES = 4 * 1024
+
+/** Passes an answer on, within the bounds of what parsing it may cost, and without holding up other work. */
+function watch(answer: Response, exchange: Exchange | undefined): Response {
   const { status, statusText, headers, body } = answer
   if (body === null) return answer
-  const reader = body.getReader()
+  const pieces = piecesOf(body, exchange, isStream(answer))
   const watched = new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
       async pull(controller) {
         try {
-          const { done, value } = await reader.read()
-          if (done) return controller.close()
-          exchange.count?.(value.length)
-          controller.enqueue(value)
+          const { done, value } = await pieces.next()
+          if (done) controller.close()
+          else controller.enqueue(value)
         } catch (error) {
           note(exchange, error)
-          await reader.cancel(error).catch(() => {})
           throw error
         }
       },
-      cancel: (reason) => reader.cancel(reason),
+      cancel: async () => void (await pieces.return()),
     },
     // Nothing is read ahead.
     { highWaterMark: 0 },
   )
   return new Response(watched, { status, statusText, headers })
 }
+
+async function* piecesOf(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  exchange: Exchange | undefined,
+  isStream: boolean,
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
+  const exceeds = isStream ? eventCheck() : jsonCheck()
+  for await (const chunk of body) {
+    exchange?.count?.(chunk.length)
+    if (!isStream) {
+      if (exceeds(chunk)) throw tooComplex()
+      yield chunk
+      continue
+    }
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+      const piece = chunk.subarray(at, at + PIECE_BYTES)
+      if (exceeds(piece)) throw tooComplex()
+      if (at > 0) await nextTurn()
+      yield piece
+    }
+  }
+}
+
+type Check = (bytes: Uint8Array) => boolean
+
+function jsonCheck(): Check {
+  const scan = createJsonScan({ maxParts: MAX_PARTS, maxDepth: MAX_DEPTH })
+  return (bytes) => scan.add(bytes) !== undefined
+}
+
+function eventCheck(): Check {
+  const scan = createEventScan({ maxParts: MAX_PARTS, maxDepth: MAX_DEPTH, maxLines: MAX_LINES })
+  return (bytes) => scan.exceeds(bytes)
+}
+
+const tooComplex = () => new LimitError('sent an answer with too many or too deeply nested parts.')
 
 /** Keeps the first failure: later ones follow from it. */
 function note(exchange: Exchange | undefined, error: unknown): void {

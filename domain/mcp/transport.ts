@@ -1,11 +1,12 @@
 import {
   isJSONRPCRequest,
+  isJSONRPCResponse,
   type JSONRPCMessage,
   StreamableHTTPClientTransport,
   type TransportSendOptions,
 } from '@modelcontextprotocol/client'
 import { exchanges } from './exchange.ts'
-import type { McpTimes } from './limits.ts'
+import { MAX_ANSWERS, type McpTimes } from './limits.ts'
 
 /** Limit of what a server may ask for, or the growing pauses of the library may amount to. */
 const MAX_RECONNECT_MS = 30_000
@@ -22,6 +23,7 @@ type Options = { headers: Record<string, string>; fetch: typeof fetch; times: Mc
  */
 export class McpTransport extends StreamableHTTPClientTransport {
   readonly #reconnections: Set<NodeJS.Timeout>
+  #answers = 0
 
   constructor(url: URL, { headers, fetch, times }: Options) {
     const reconnections = new Set<NodeJS.Timeout>()
@@ -42,6 +44,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
   }
 
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    if (isJSONRPCResponse(message) && ++this.#answers > MAX_ANSWERS) throw new Error('The server asks too often.')
     if (!isJSONRPCRequest(message)) return super.send(message, options)
     const exchange = exchanges.getStore()
     const breakOff = () => this.#answer(message.id)

@@ -43,7 +43,7 @@ const FAILURES: [string, Answer, RegExp, Partial<McpTimes>?][] = [
   [
     'with deep JSON',
     ({ status }) => status(200, '['.repeat(MiB), { 'content-type': 'application/json' }),
-    /does not answer in the protocol \(MCP\)/,
+    /sent an answer with too many or too deeply nested parts\.$/,
   ],
   [
     'with too much',
@@ -99,6 +99,53 @@ describe.each(FAILURES)('a server that answers %s', (_, answer, expected, times)
       expect(failure.message).toMatch(expected)
       expect(failure.message).not.toContain(KEY)
     }
+  })
+})
+
+describe('an answer that costs much to parse', () => {
+  const json = 'application/json'
+  const events = 'text/event-stream'
+  it.each<[string, string, string]>([
+    ['deep JSON', json, `{"a":${'['.repeat(MiB)}`],
+    ['many values', json, `[${'0,'.repeat(MiB)}0]`],
+    ['many messages', json, `[${'{"jsonrpc":"2.0","id":9,"result":{}},'.repeat(20_000)}0]`],
+    ['many events', events, 'data:{}\n\n'.repeat(50_000)],
+    ['many lines', events, '\r'.repeat(MiB)],
+    ['many values in one event', events, `data:[${'0,'.repeat(MiB)}0]\n\n`],
+    ['many values in lines of one event', events, `data:[${'0,'.repeat(1_000)}\n`.repeat(200)],
+    ['many values after a quote', events, `: "\ndata:[${'0,'.repeat(MiB)}0]\n\n`],
+    ['deep JSON in an event', events, `data:${'['.repeat(1_000)}`],
+  ])('is not parsed: %s', async (_, type, body) => {
+    const server = await newServer({ 'tools/call': ({ status }) => status(200, body, { 'content-type': type }) })
+    const { message } = await failureOf(newClient().call(endpointOf(server), callOf()))
+    expect(message).toBe('The MCP server "Acme" sent an answer with too many or too deeply nested parts.')
+  })
+
+  it('may be long when it is simple', async () => {
+    const words = '"[{,:]}\\" '.repeat(50_000)
+    const result = { content: [{ type: 'text', text: words }] }
+    const server = await newServer({
+      'tools/call': ({ id, stream }) => {
+        const send = stream()
+        for (let step = 0; step < 1_000; step++) {
+          send({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: ['a', '[', step] } })
+        }
+        send({ jsonrpc: '2.0', id, result })
+      },
+    })
+    const { value } = await newClient().call(endpointOf(server), callOf())
+    expect(`${value}`.slice(0, 100)).toBe(words.slice(0, 100))
+  })
+
+  it('is ended when the server asks without end', async () => {
+    const server = await newServer({
+      'tools/call': ({ stream }) => {
+        const send = stream()
+        for (let id = 0; id < 2_000; id++) send({ jsonrpc: '2.0', id, method: 'ping' })
+      },
+    })
+    await failureOf(newClient({ times: { call: 500 } }).call(endpointOf(server), callOf()))
+    expect(server.received.filter(({ result }) => result !== undefined).length).toBeLessThanOrEqual(1_000)
   })
 })
 
