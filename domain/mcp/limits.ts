@@ -46,7 +46,7 @@ export const MAX_DEPTH = 256
 /** Lines of a stream. An event has two to four, and a long one is opened again. */
 export const MAX_LINES = 50_000
 /** Answers to requests of a server on a connection, its questions and signs of life. */
-export const MAX_ANSWERS = 1_000
+export const MAX_ANSWERS = 300
 export const MAX_REQUEST_BYTES = 8 * MiB
 export const MAX_CONNECTIONS = 500
 /** More than all connections with their streams and calls, so that no call waits for a socket. */

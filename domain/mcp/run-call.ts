@@ -64,11 +64,15 @@ async function attempt(
   call: McpCall,
   times: McpTimes,
 ): Promise<{ output: ToolOutput } | { forgotten: ToolError }> {
+  call.signal.throwIfAborted()
   const ended = new AbortController()
   const seconds = times.callWithProgress / 1000
   const tooLate = () => ended.abort(new LimitError(`did not finish the call within ${seconds} s.`))
   const late = setTimeout(tooLate, times.callWithProgress)
-  const exchange: Exchange = { signal: AbortSignal.any([call.signal, ended.signal]) }
+  // Not the caller's signal, because the server is told the reason.
+  const cancel = () => ended.abort(new Error('The call was cancelled.'))
+  call.signal.addEventListener('abort', cancel, { once: true })
+  const exchange: Exchange = { signal: ended.signal }
   try {
     return { output: await callOn(connection, endpoint, call, exchange, times) }
   } catch (error) {
@@ -80,6 +84,7 @@ async function attempt(
     throw failure
   } finally {
     clearTimeout(late)
+    call.signal.removeEventListener('abort', cancel)
     // Ends what is left of its streams.
     ended.abort()
   }

@@ -137,11 +137,12 @@ describe('a cancelled call', () => {
     const stop = new AbortController()
     const calling = failureOf(newClient().call(endpointOf(server), callOf({ signal: stop.signal })))
     await received(server, 'tools/call')
-    const reason = new Error('cancelled')
+    const reason = new Error('the turn was cancelled by Ann')
     stop.abort(reason)
     expect(await calling).toBe(reason)
     const { params } = await received(server, 'notifications/cancelled')
-    expect(params.requestId).toBe(server.of('tools/call')[0]?.id)
+    const requestId = server.of('tools/call')[0]?.id
+    expect(params).toEqual({ requestId, reason: 'Error: The call was cancelled.' })
     await server.of('tools/call')[0]?.ended
   })
 

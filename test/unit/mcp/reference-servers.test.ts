@@ -7,7 +7,7 @@ import { ToolError } from '../../../domain/capabilities/capability.ts'
 import { InputRequired } from '../../../domain/capabilities/questions.ts'
 import type { McpEndpoint } from '../../../domain/mcp/client.ts'
 import { type StatelessServer, startStatelessServer } from '../../support/stateless-mcp-server.ts'
-import { callOf, closeAll, endpointOf, failureOf, never, newClient } from './support.ts'
+import { callOf, closeAll, endpointOf, failureOf, never, newClient, newServer } from './support.ts'
 
 closeAll()
 
@@ -44,6 +44,18 @@ describe('a stateless server of the official library', () => {
     const endpoint = endpointOf(server, { protocol: { kind: 'legacy' } })
     const { value } = await newClient().call(endpoint, callOf({ arguments: { name: 'Ann' } }))
     expect(value).toBe('{"name":"Ann"}')
+  })
+
+  it('is found out when it speaks the protocol of before again', async () => {
+    const { protocol } = await discovered()
+    const before = await newServer({
+      'tools/call': ({ headers, status, reply }) =>
+        headers['mcp-session-id'] === undefined
+          ? status(400, '{"error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}')
+          : reply({ content: [{ type: 'text', text: 'done' }] }),
+    })
+    expect(await newClient().call(endpointOf(before, { protocol }), callOf())).toEqual({ value: 'done' })
+    expect([before.of('initialize').length, before.of('tools/call').length]).toEqual([1, 2])
   })
 
   it('is told by the end of the stream that a call is cancelled', async () => {
