@@ -2,6 +2,7 @@ import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { TurnErrorCode } from '../../../workflows/messages.ts'
 import { type MaskedCall, maskCall } from '../../call-secrets/mask.ts'
+import { freshen, isAnyStale } from '../../capabilities/freshen.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
@@ -53,8 +54,10 @@ const CONTEXT_TOKENS = 128_000
  */
 export async function reason(deps: Deps, turn: TurnPlace, iteration: number, attempt: Attempt): Promise<Reasoned> {
   const step = reasonStep(iteration)
-  const context = await loadTurn(deps, turn, step)
-  if (context === null) return { outcome: 'ended' }
+  const loaded = await loadTurn(deps, turn, step)
+  if (loaded === null) return { outcome: 'ended' }
+  const context = await freshTurn(deps, loaded, step, attempt)
+  if (context === 'ended' || context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
   if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
   const { model } = context
@@ -70,6 +73,19 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
     return callModel({ deps, context, model, profile, ask, systemPrompt, given, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
+}
+
+/** Returns the turn with capabilities that are up to date, as far as they can be soon. Null when its session is gone. */
+async function freshTurn(
+  deps: Deps,
+  context: TurnContext,
+  step: string,
+  attempt: Attempt,
+): Promise<TurnContext | null | 'ended'> {
+  if (context.attempts.succeeded !== null || !isAnyStale(context.capabilities)) return context
+  const hasChanged = await whileTurnRuns(deps, context, attempt, ({ signal }) => freshen(context.capabilities, signal))
+  if (hasChanged === 'ended') return hasChanged
+  return hasChanged ? loadTurn(deps, context, step) : context
 }
 
 /** Returns the outcome of a step that an earlier attempt completed in the record but died before reporting. */
