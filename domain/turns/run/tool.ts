@@ -1,3 +1,4 @@
+import type { ToolPolicy } from '../../../contract/tools.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
@@ -14,7 +15,7 @@ import { openSessionDatabases } from '../../databases/open-session-databases.ts'
 import type { Deps } from '../../deps.ts'
 import { DomainError } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
-import { callStep, callSteps, reasonStep } from '../../events/steps.ts'
+import { actStep, callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { WriterLost } from '../../session-scope.ts'
@@ -113,6 +114,11 @@ const UNREADABLE: CallResult = {
   error: 'The call was not run, because its secret arguments can no longer be read. Call again with the values.',
 }
 
+const UNAPPROVED: CallResult = {
+  status: 'error',
+  error: 'The tool has changed and waits for approval; call it again.',
+}
+
 async function resultOf(
   deps: Deps,
   turn: TurnPlace,
@@ -132,6 +138,7 @@ async function resultOf(
     return { status: 'error', error }
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
+  if (tool.needsApproval && call.policy === 'auto') return UNAPPROVED
   const { outgoing, threads, bash, mcp } = deps
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${step}`
@@ -215,6 +222,8 @@ type LoadedCall = {
   secret: CallSecret | undefined
   isCompleted: boolean
   asking: Asking
+  /** Policy under which the call was planned. Null when the plan is not recorded. */
+  policy: ToolPolicy | null
   tool: Tool | undefined
   config: unknown
 }
@@ -224,6 +233,7 @@ type Row = Configuration & {
   secretTokens: Record<string, number> | null
   completed: string[]
   rounds: Round[]
+  policy: ToolPolicy | null
 }
 
 /** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
@@ -238,6 +248,8 @@ async function loadCall(
       (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       m.data -> 'secret_tokens' AS "secretTokens",
+      (SELECT data #>> ARRAY['tool_calls', ${String(position)}, 'policy'] FROM events
+        WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS policy,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
       ${roundsSql(turnId, iteration)} AS rounds
@@ -256,6 +268,7 @@ async function loadCall(
     arguments: row.call.arguments,
     secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,
+    policy: row.policy,
     isCompleted: row.completed.includes(callStep(iteration, id)),
     asking: readAsking(row.rounds, id),
     tool: offered?.tool,
