@@ -29,6 +29,8 @@ export function createDiscoveries(): Discoveries {
   const inSlot = async (owner: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<boolean>) => {
     if (!(await slots.enter({ owner }, signal))) return false
     try {
+      // The work may only listen for an abort that is to come.
+      signal.throwIfAborted()
       return await work(signal)
     } finally {
       slots.leave({ owner })
