@@ -9,6 +9,7 @@ import type { Deps } from '../deps.ts'
 import { DomainError } from '../errors.ts'
 import { toId } from '../ids.ts'
 import { type Discovered, type ListedTool, McpFailure } from '../mcp/client.ts'
+import { UnreadableSecret } from '../secrets.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { endpointOf } from './endpoint.ts'
 import { lockServer } from './lock.ts'
@@ -96,7 +97,7 @@ async function discover(deps: Deps, row: ServerRow, signal: AbortSignal): Promis
 /** Returns a sentence for an administrator without secrets. Throws errors that another attempt or process may not have. */
 function sentenceOf(deps: Deps, row: ServerRow, error: unknown): string {
   if (isDamaged(error)) return damagedCredentials(row.name)
-  if (deps.unavailability(error) !== undefined) throw error
+  if (error instanceof UnreadableSecret || deps.unavailability(error) !== undefined) throw error
   if (!(error instanceof McpFailure) && !(error instanceof DomainError)) {
     deps.log.error({ err: error, server: toId('mcp', row.id) }, 'tools of an MCP server not read')
     return UNEXPECTED

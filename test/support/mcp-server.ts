@@ -1,7 +1,7 @@
 import { newUuid } from '../../domain/ids.ts'
-import type { ListedTool } from '../../domain/mcp/client.ts'
+import type { Discovered, ListedTool, McpCall, McpClient, McpEndpoint } from '../../domain/mcp/client.ts'
 import { fingerprintOf, fingerprintsOf } from '../../domain/mcp-servers/tools.ts'
-import type { McpServer } from '../../prisma/generated/client.ts'
+import type { McpServer, Prisma } from '../../prisma/generated/client.ts'
 
 /** Returns a tool as a server lists it. */
 export const listedTool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({
@@ -17,7 +17,9 @@ export const listedTool = (name: string, more: Partial<ListedTool> = {}): Listed
 /** Returns the columns of a row for tools that were read and accepted just now. */
 export function toolColumns(tools: ListedTool[]) {
   const stored = tools.map((tool) => ({ ...tool, fingerprint: fingerprintOf(tool) }))
-  return { tools: { tools: stored, leftOut: [] }, acceptedTools: fingerprintsOf(stored) }
+  // Prisma's type of JSON lacks `undefined`, which is left out.
+  const column = { tools: stored, leftOut: [] } as unknown as Prisma.InputJsonObject
+  return { tools: column, acceptedTools: fingerprintsOf(stored) }
 }
 
 /** Returns the row of an active server, whose tools have just been read. */
@@ -44,3 +46,39 @@ export const serverRow = (tools: ListedTool[], more: Partial<McpServer> = {}): M
   updatedAt: new Date(),
   ...more,
 })
+
+/** Returns what a server is found to have. */
+export const discovered = (tools: ListedTool[], more: Partial<Discovered> = {}): Discovered => ({
+  tools,
+  leftOut: [],
+  ttlMs: undefined,
+  protocol: { version: 'of a test' },
+  ...more,
+})
+
+export type FakeMcp = McpClient & {
+  /** How servers answer the question for their tools; a test sets it. */
+  answer: (endpoint: McpEndpoint, signal: AbortSignal) => Promise<Discovered>
+  /** What was asked of servers, oldest first. */
+  discoveries: McpEndpoint[]
+  calls: { endpoint: McpEndpoint; call: McpCall }[]
+}
+
+/** Client of servers that are nowhere: none has a tool, and each call answers with its arguments. */
+export function createFakeMcp(): FakeMcp {
+  const fake: FakeMcp = {
+    answer: async () => discovered([]),
+    discoveries: [],
+    calls: [],
+    discover: (endpoint, signal) => {
+      fake.discoveries.push(endpoint)
+      return fake.answer(endpoint, signal)
+    },
+    call: async (endpoint, call) => {
+      fake.calls.push({ endpoint, call })
+      return { value: call.arguments }
+    },
+    close: async () => {},
+  }
+  return fake
+}

@@ -1,0 +1,243 @@
+import type { Deps } from '../../../domain/deps.ts'
+import { reasonStep } from '../../../domain/events/steps.ts'
+import { type Discovered, McpFailure } from '../../../domain/mcp/client.ts'
+import { refreshTools } from '../../../domain/mcp-servers/discover.ts'
+import { slugOf } from '../../../domain/mcp-servers/tool-names.ts'
+import { reason } from '../../../domain/turns/run/reason.ts'
+import { readSystemPrompt } from '../../../domain/turns/run/system-prompt.ts'
+import { runTool } from '../../../domain/turns/run/tool.ts'
+import { loadTurn } from '../../../domain/turns/run/turn-context.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
+import { withWorkflows } from '../../support/by-hand.ts'
+import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
+import { createFakeMcp, discovered, type FakeMcp, listedTool, toolColumns } from '../../support/mcp-server.ts'
+import { expectSoundRecord } from '../../support/record.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let deps: Deps
+let mcp: FakeMcp
+beforeAll(async () => {
+  service = await startService({ worker: false })
+})
+beforeEach(() => {
+  mcp = createFakeMcp()
+  service.platform.deps.mcp = mcp
+  deps = withWorkflows(service.platform.deps, { startTurn: async () => {}, resumeTurn: async () => {} })
+})
+afterAll(() => service.stop())
+
+const KEY = 'sk-this-is-a-key-of-a-test-0123456789'
+const EXPIRED = new Date(0)
+const FRESH = new Date(Date.now() + 3_600_000)
+
+const rowOf = (id: string) => deps.db.mcpServer.findFirstOrThrow({ where: { id } })
+
+let number = 0
+/** Adds a server with these columns, and forgets that it was asked for its tools. */
+async function addServer(columns: Prisma.McpServerUpdateManyMutationInput, more: object = {}) {
+  const body = { name: `Server ${++number}`, url: 'https://mcp.example/', ...more }
+  const added = await call(service.url, 'POST', '/v1/mcp-servers', body)
+  const id = toUuid(added.body.id)
+  await waitFor(async () => (await rowOf(id)).toolsExpireAt !== null, 'the first discovery')
+  await deps.db.mcpServer.updateMany({ where: { id }, data: columns })
+  mcp.discoveries.length = 0
+  return { id, tool: (name: string) => `mcp_${slugOf(body.name)}__${name}` }
+}
+
+/** Creates a turn of a session that uses the servers. */
+async function createTurn(servers: { id: string; config?: object }[], steps: object[] = [{ text: 'done' }]) {
+  const capabilities = servers.map(({ id, config }) => ({ ref: `mcp:${id}`, ...(config && { config }) }))
+  const id = await createScriptedSession(service.url, steps, { capabilities })
+  const session = (await call(service.url, 'GET', `/v1/sessions/${id}`)).body
+  const message = (await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))).body
+  const organizationId = toUuid(session.organization_id)
+  return { id, turn: { organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) } }
+}
+
+const attempt = { fence: 1, signal: new AbortController().signal }
+const reasonOn = (turn: TurnPlace, iteration = 1, signal = attempt.signal) =>
+  reason(deps, turn, iteration, { ...attempt, signal })
+
+/** Returns the tools that the model was given last. */
+async function toolsOf(id: string): Promise<string[]> {
+  const events: Json[] = await listEvents(service.url, id)
+  expectSoundRecord(events)
+  const { tools } = events.findLast(({ type }) => type === 'llm.generation').data
+  return tools.map(({ name }: Json) => name)
+}
+
+/** Returns the prompt as a model call of the turn is given it now. */
+async function promptOf(turn: TurnPlace): Promise<string> {
+  const context = await loadTurn(deps, turn, reasonStep(1))
+  return context === null ? '' : readSystemPrompt(deps, context)
+}
+
+const resultsOf = async (id: string): Promise<Json[]> =>
+  (await listEvents(service.url, id)).filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
+
+describe('a turn', () => {
+  it('has the tools as they are now, in its first prompt', async () => {
+    const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
+    mcp.answer = async () => discovered([listedTool('new')])
+    const { id, turn } = await createTurn([server])
+    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+    expect(await toolsOf(id)).toEqual([server.tool('new')])
+    expect(mcp.discoveries).toHaveLength(1)
+  })
+
+  it('asks no server whose list holds', async () => {
+    const server = await addServer({ ...toolColumns([listedTool('kept')]), toolsExpireAt: FRESH })
+    const { id, turn } = await createTurn([server])
+    await reasonOn(turn)
+    expect(await toolsOf(id)).toEqual([server.tool('kept')])
+    expect(mcp.discoveries).toEqual([])
+  })
+
+  it('goes on with the old list when the server is slow; the new one is stored for the next turn', async () => {
+    const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
+    const { promise, resolve } = Promise.withResolvers<Discovered>()
+    mcp.answer = () => promise
+    const { id, turn } = await createTurn([server])
+    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+    expect(await toolsOf(id)).toEqual([server.tool('old')])
+    resolve(discovered([listedTool('new')]))
+    await waitFor(async () => JSON.stringify((await rowOf(server.id)).tools).includes('"new"'), 'the new list')
+    expect(mcp.discoveries).toHaveLength(1)
+  })
+
+  it('waits for the first list of a server', async () => {
+    const server = await addServer({ toolsExpireAt: EXPIRED })
+    await deps.db.$executeRaw`UPDATE mcp_servers SET tools = NULL, accepted_tools = NULL WHERE id = ${server.id}::uuid`
+    const { promise, resolve } = Promise.withResolvers<Discovered>()
+    mcp.answer = () => promise
+    const { id, turn } = await createTurn([server])
+    const running = reasonOn(turn)
+    // Longer than for a server that has a list.
+    setTimeout(() => resolve(discovered([listedTool('first')])), 2500)
+    expect(await running).toEqual({ outcome: 'answered' })
+    expect(await toolsOf(id)).toEqual([server.tool('first')])
+  })
+
+  it('goes on without a server that is away, and the model is told', async () => {
+    const server = await addServer({ toolsExpireAt: EXPIRED }, { name: 'A<capability> "B"' })
+    await deps.db.$executeRaw`UPDATE mcp_servers SET tools = NULL, accepted_tools = NULL WHERE id = ${server.id}::uuid`
+    const other = await addServer({ ...toolColumns([listedTool('kept')]), toolsExpireAt: EXPIRED })
+    mcp.answer = async ({ id }) => {
+      if (id === server.id) throw new McpFailure('The server is away')
+      return discovered([listedTool('kept')])
+    }
+    const { id, turn } = await createTurn([server, other])
+    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+    expect(await toolsOf(id)).toEqual([other.tool('kept')])
+    const prompt = await promptOf(turn)
+    expect(prompt).toContain('A&lt;capability>')
+    expect(prompt).toContain('are not available at the moment')
+    expect((await rowOf(server.id)).toolsError).toBe('The server is away')
+  })
+
+  it('stops waiting for a server when it is aborted', async () => {
+    const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
+    mcp.answer = (_, signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    const { turn } = await createTurn([server])
+    const stopped = new AbortController()
+    const running = reasonOn(turn, 1, stopped.signal)
+    await waitFor(async () => mcp.discoveries.length === 1, 'the discovery')
+    stopped.abort(new Error('the worker stops'))
+    await expect(running).rejects.toThrow('the worker stops')
+  })
+
+  it('has at most 128 tools, of which a configuration chooses', async () => {
+    const tools = Array.from({ length: 130 }, (_, at) => listedTool(`t${at}`))
+    const server = await addServer({ ...toolColumns(tools), toolsExpireAt: FRESH })
+    const all = await createTurn([server])
+    await reasonOn(all.turn)
+    expect(await toolsOf(all.id)).toHaveLength(128)
+    expect(await promptOf(all.turn)).toContain(
+      `2 of this capability are left out and cannot be called: ${server.tool('t128')}, `,
+    )
+    const some = await createTurn([{ ...server, config: { tools: ['t129', 'none'] } }])
+    await reasonOn(some.turn)
+    expect(await toolsOf(some.id)).toEqual([server.tool('t129')])
+    const capabilities = [{ ref: `mcp:${server.id}` }]
+    const preview = await call(service.url, 'POST', '/v1/agents/preview', { system_prompt: 'Help.', capabilities })
+    expect(preview.body.tools).toHaveLength(128)
+    expect(preview.body.system_prompt).toContain('2 of this capability are left out')
+  })
+})
+
+describe('a call', () => {
+  const callOf = (name: string, args: object = { text: 'hi' }) => [
+    { tool_calls: [{ id: 'one', name, arguments: args }] },
+    { text: 'done' },
+  ]
+
+  it('goes to the server with its credentials, unless its arguments are wrong', async () => {
+    const columns = { ...toolColumns([listedTool('search.all')]), toolsExpireAt: FRESH, protocol: { any: 1 } }
+    const server = await addServer(columns, { api_key: KEY, headers: { 'X-Team': 'ours' } })
+    const capability = (await call(service.url, 'GET', `/v1/capabilities/mcp:${server.id}`)).body
+    const { name } = capability.tool_definitions[0]
+    const { id, turn } = await createTurn([server], callOf(name))
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', runs: [{ tool: name, timeoutMs: 630_000 }] })
+    expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
+    expect(mcp.calls).toMatchObject([
+      {
+        endpoint: { id: server.id, revision: 0, apiKey: KEY, headers: { 'X-Team': 'ours' }, protocol: { any: 1 } },
+        call: { tool: 'search.all', arguments: { text: 'hi' }, sessionId: turn.sessionId, answers: [] },
+      },
+    ])
+    expect(mcp.calls[0]?.call.idempotencyKey).toMatch(/^turn_.*one$/)
+    const [result] = await resultsOf(id)
+    expect(result).toMatchObject({
+      status: 'success',
+      display_name: expect.stringMatching(/^Server \d+: search\.all$/),
+    })
+    const wrong = await createTurn([server], callOf(name, { text: 1 }))
+    expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+    expect(await resultsOf(wrong.id)).toMatchObject([{ status: 'error', error: expect.stringContaining('text') }])
+    expect(mcp.calls).toHaveLength(1)
+  })
+
+  it('in which the server says that its tools have changed has the next prompt with the new ones', async () => {
+    const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: FRESH })
+    const { id, turn } = await createTurn([server], callOf(server.tool('old')))
+    await reasonOn(turn)
+    await runTool(deps, turn, 1, 0, attempt)
+    mcp.answer = async () => discovered([listedTool('old'), listedTool('new')])
+    mcp.calls[0]?.call.onToolsChanged()
+    await waitFor(async () => Number((await rowOf(server.id)).toolsExpireAt) <= Date.now(), 'the list to expire')
+    expect(await reasonOn(turn, 2)).toEqual({ outcome: 'answered' })
+    expect(await toolsOf(id)).toEqual([server.tool('old'), server.tool('new')])
+  })
+
+  it('of a tool that is not accepted waits for approval, also when it was planned before the change', async () => {
+    const columns = { ...toolColumns([listedTool('one')]), toolsExpireAt: FRESH }
+    const server = await addServer(columns, { tools_policy: 'ask' })
+    const planned = await createTurn([server], callOf(server.tool('one')))
+    expect(await reasonOn(planned.turn)).toMatchObject({ outcome: 'act', asks: false, runs: [{}] })
+    mcp.answer = async () => discovered([listedTool('one', { description: 'Does something else.' })])
+    await refreshTools(deps, await rowOf(server.id))
+    expect(await runTool(deps, planned.turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
+    const error = 'The tool has changed and waits for approval; call it again.'
+    expect(await resultsOf(planned.id)).toMatchObject([{ status: 'error', error }])
+    const later = await createTurn([server], callOf(server.tool('one')))
+    expect(await reasonOn(later.turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
+    expect(mcp.calls).toEqual([])
+  })
+
+  it('with damaged credentials is answered with an error that says so', async () => {
+    const columns = { ...toolColumns([listedTool('one')]), toolsExpireAt: FRESH }
+    const server = await addServer(columns, { api_key: KEY })
+    const { credentials } = await rowOf(server.id)
+    const damaged = Uint8Array.from(credentials ?? []).with(45, (credentials?.[45] ?? 0) ^ 1)
+    await deps.db.mcpServer.updateMany({ where: { id: server.id }, data: { credentials: damaged } })
+    const { id, turn } = await createTurn([server], callOf(server.tool('one')))
+    await reasonOn(turn)
+    await runTool(deps, turn, 1, 0, attempt)
+    const error = expect.stringMatching(/^The stored credentials of Server \d+ are damaged/)
+    expect(await resultsOf(id)).toMatchObject([{ status: 'error', error }])
+  })
+})
