@@ -102,13 +102,12 @@ export async function buildPlatform(
       await events.broker.close()
       redis.client.disconnect()
       // They write to Postgres.
-      await mcpDiscoveries.close()
+      await Promise.all([mcpDiscoveries.close(), mcp.close()])
       await Promise.allSettled([
         temporal.close(),
         closePostgres(),
         closeModels(),
         databaseKeeper.close(),
-        mcp.close(),
         ...Object.values(threads).map((pool) => pool.close()),
       ])
     },
