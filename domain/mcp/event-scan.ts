@@ -1,11 +1,23 @@
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-/** Bytes that begin a value or a key outside strings: [ { , : */
-const BEGINNINGS: ReadonlySet<number> = new Set([0x5b, 0x7b, 0x2c, 0x3a])
-const OPENINGS: ReadonlySet<number> = new Set([0x5b, 0x7b])
-const CLOSINGS: ReadonlySet<number> = new Set([0x5d, 0x7d])
+const QUOTE = 1
+const BACKSLASH = 2
+const LINE_END = 3
+const PART = 4
+const OPENING = 5
+const CLOSING = 6
+/** Meaning of each byte, so that most bytes need no comparison. */
+const KINDS = new Uint8Array(256)
+for (const [characters, kind] of [
+  ['"', QUOTE],
+  ['\\', BACKSLASH],
+  ['\r\n', LINE_END],
+  [',:', PART],
+  ['[{', OPENING],
+  [']}', CLOSING],
+] as const) {
+  for (const character of characters) KINDS[character.charCodeAt(0)] = kind
+}
 
 export type EventBounds = { maxParts: number; maxDepth: number; maxLines: number }
 
@@ -20,6 +32,7 @@ export function createEventScan({ maxParts, maxDepth, maxLines }: EventBounds) {
   let isInString = false
   let isEscaped = false
   let isLineEmpty = true
+  let previous = 0
 
   function endLine(): void {
     lines++
@@ -32,30 +45,32 @@ export function createEventScan({ maxParts, maxDepth, maxLines }: EventBounds) {
     isLineEmpty = true
   }
 
-  function addToString(byte: number): void {
+  function addToString(kind: number): void {
     if (isEscaped) isEscaped = false
-    else if (byte === BACKSLASH) isEscaped = true
-    else if (byte === QUOTE) isInString = false
+    else if (kind === BACKSLASH) isEscaped = true
+    else if (kind === QUOTE) isInString = false
   }
 
-  function addOutside(byte: number): void {
-    if (byte === QUOTE) isInString = true
-    else if (BEGINNINGS.has(byte)) parts++
-    if (OPENINGS.has(byte)) depth++
-    else if (CLOSINGS.has(byte)) depth--
+  function addOutside(kind: number): void {
+    if (kind === QUOTE) isInString = true
+    else if (kind === CLOSING) depth = Math.max(0, depth - 1)
+    else if (kind === PART || kind === OPENING) parts++
+    if (kind === OPENING) depth++
   }
 
   return {
     /** Takes the next bytes, and returns whether the stream exceeds its bounds by now. */
     exceeds(bytes: Uint8Array): boolean {
       for (const byte of bytes) {
-        if (byte === LINE_FEED || byte === CARRIAGE_RETURN) {
-          endLine()
-          continue
-        }
-        isLineEmpty = false
-        if (isInString) addToString(byte)
-        else addOutside(byte)
+        const kind = KINDS[byte] ?? 0
+        // Both together end one line.
+        const isRest = byte === LINE_FEED && previous === CARRIAGE_RETURN
+        previous = byte
+        if (isRest) continue
+        if (kind === LINE_END) endLine()
+        else isLineEmpty = false
+        if (isInString) addToString(kind)
+        else if (kind !== 0) addOutside(kind)
         if (depth > maxDepth) return true
       }
       return lines > maxLines || parts > maxParts

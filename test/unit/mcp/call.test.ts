@@ -119,14 +119,14 @@ describe('a call', () => {
         }, 50)
         response.once('close', () => clearInterval(timer))
       }
-    const server = await newServer({ 'tools/call': progress(800) })
-    const times = { call: 600, callWithProgress: 10_000 }
+    const server = await newServer({ 'tools/call': progress(500) })
+    const times = { call: 400, callWithProgress: 10_000 }
     expect(await newClient({ times }).call(endpointOf(server), callOf())).toEqual({ value: 'done' })
     server.answers['tools/call'] = progress(60_000)
     const { message } = await failureOf(
-      newClient({ times: { ...times, callWithProgress: 500 } }).call(endpointOf(server), callOf()),
+      newClient({ times: { ...times, callWithProgress: 250 } }).call(endpointOf(server), callOf()),
     )
-    expect(message).toBe('The MCP server "Acme" did not finish the call within 0.5 s.')
+    expect(message).toBe('The MCP server "Acme" did not finish the call within 0.25 s.')
     await server.of('tools/call')[1]?.ended
   })
 })

@@ -113,6 +113,8 @@ describe('an answer that costs much to parse', () => {
     ['many lines', events, '\r'.repeat(MiB)],
     ['many values in one event', events, `data:[${'0,'.repeat(MiB)}0]\n\n`],
     ['many values in lines of one event', events, `data:[${'0,'.repeat(1_000)}\n`.repeat(200)],
+    ['many values in lines with two ends', events, `data:[${'0,'.repeat(1_000)}\r\n`.repeat(200)],
+    ['deep JSON after closing brackets', events, `: ${']'.repeat(5_000)}\ndata:${'['.repeat(1_000)}\n`],
     ['many values after a quote', events, `: "\ndata:[${'0,'.repeat(MiB)}0]\n\n`],
     ['deep JSON in an event', events, `data:${'['.repeat(1_000)}`],
   ])('is not parsed: %s', async (_, type, body) => {
