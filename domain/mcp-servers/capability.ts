@@ -69,6 +69,7 @@ function toTool(deps: Deps, row: McpServer, name: string, tool: StoredTool): Too
       mcp.call(connect(deps, row), {
         tool: tool.name,
         arguments: args,
+        inputSchema: tool.inputSchema,
         sessionId,
         idempotencyKey,
         answers,

@@ -23,7 +23,7 @@ import {
   toolsOf,
 } from './tools.ts'
 
-/** How long a list holds: as the server says, within bounds. */
+/** How long a list holds: as the server says, within bounds. Servers that say nothing of it may send 0. */
 const TTL_MS = 3_600_000
 const MIN_TTL_MS = 10_000
 const MAX_TTL_MS = 24 * 3_600_000
@@ -138,7 +138,7 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
     const now = Date.now()
     const fingerprints = fingerprintsOf(tools.tools)
     const accepted = acceptedOf(locked)
-    const ttlMs = Math.min(Math.max(found.ttlMs ?? TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
+    const ttlMs = Math.min(Math.max(found.ttlMs || TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
     return {
       // Prisma's type of JSON lacks `undefined`, which is left out.
       tools: storableJson(tools) as unknown as Prisma.InputJsonObject,
