@@ -12,6 +12,7 @@ import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
   FailOutcome,
+  QuestionPlace,
   ReasonOutcome,
   RetentionOutcome,
   RetryPlace,
@@ -25,7 +26,7 @@ import type { Heartbeats } from './heartbeats.ts'
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
   reason(turn: TurnInput, iteration: number, retries?: RetryPlace): Promise<ReasonOutcome>
-  runTool(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome>
+  runTool(turn: TurnInput, iteration: number, position: number, questions?: QuestionPlace): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
   settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
@@ -40,8 +41,11 @@ export const createActivities = (deps: Deps, heartbeats: Heartbeats): TurnActivi
     run(deps, async () =>
       toOutcome(await heartbeats.during((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
     ),
-  runTool: (turn, iteration, position) =>
-    run(deps, () => heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt))),
+  runTool: (turn, iteration, position, questions) =>
+    run(deps, () => {
+      const options = { mayAsk: questions === 'in_workflow' }
+      return heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt, options))
+    }),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, place(turn), iteration, position)),
   requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, place(turn), iteration)),
   settleCalls: (turn, iteration, isOverdue) =>

@@ -48,7 +48,7 @@ async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]
 async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: PlannedTool): Promise<Ran> {
   const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
   try {
-    const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position])
+    const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position, 'in_workflow'])
     return outcome
   } catch (error) {
     if (isCancellation(error)) throw error

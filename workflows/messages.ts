@@ -40,6 +40,9 @@ export type SettleOutcome =
   | { outcome: 'settled'; runs: PlannedTool[] }
   | { outcome: 'ended' }
 
+/** Where a turn waits when a tool asks its user. The workflows of an earlier release know of no questions. */
+export type QuestionPlace = 'in_workflow' | undefined
+
 /** Outcome of a call. `asked`: its tool asks the user, and is to be run again with the answers. */
 export type ToolOutcome = { outcome: 'done' | 'asked' | 'ended' }
 

@@ -50,6 +50,8 @@ export type Tool = {
   schemaOwner?: 'service' | 'stranger'
   /** Name by which an MCP server knows its tool. Absent for the service's own tools. */
   nameAtServer?: string
+  /** Changes with what the tool says of itself, so that an approval is for this version only. */
+  version?: string
   /** True when each call waits for approval, whatever the agent says. */
   needsApproval?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */

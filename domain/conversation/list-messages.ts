@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { EVENT_COLUMNS, sizedEventsSql } from '../events/page-sql.ts'
 import { messageTypes, presentMessage, type StoredEvent } from '../events/present.ts'
+import { stepSql } from '../events/steps.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { isFull, type SizedRow } from '../page-by-size.ts'
 
@@ -11,6 +12,9 @@ const MESSAGES_AT_ONCE = 20
 
 /** Inlined rather than passed as a parameter: with one, a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
+
+/** What a tool has asked its user is no call of the model's, so its answer would belong to no message. */
+const IS_QUESTION = stepSql.isQuestion(Prisma.sql`step`)
 
 type Order = 'asc' | 'desc'
 type Row = StoredEvent & SizedRow
@@ -46,7 +50,7 @@ async function readPage(
     order === 'asc' ? Prisma.sql`sequence > ${after?.sequence}` : Prisma.sql`sequence < ${after?.sequence}`
   const messages = Prisma.sql`
     SELECT ${EVENT_COLUMNS} FROM events
-    WHERE session_id = s.id AND type IN (${MESSAGE_TYPES}) AND ${after === undefined ? Prisma.sql`true` : isAfter}
+    WHERE session_id = s.id AND type IN (${MESSAGE_TYPES}) AND NOT ${IS_QUESTION} AND ${after === undefined ? Prisma.sql`true` : isAfter}
     ORDER BY sequence ${direction} LIMIT ${take} OFFSET ${skip}`
   const found = await deps.db.$queryRaw<Row[]>`
     SELECT s.id AS "sessionId", page.* FROM sessions s

@@ -54,6 +54,11 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
       const { secret_tokens: _stored, ...data } = event.data
       return data
     }
+    case 'act.started': {
+      // Only for the calls, which compare them.
+      const { versions: _versions, ...data } = event.data
+      return data
+    }
     case 'tool.call_requested': {
       // Only for the call that asks.
       const { asked: _asked, ...data } = event.data

@@ -1,4 +1,5 @@
 import { Prisma } from '../../prisma/generated/client.ts'
+import { newUuid } from '../ids.ts'
 
 /**
  * Names of a turn's steps, by which events, attempts and spans are related:
@@ -26,6 +27,11 @@ export const callStep = (iteration: number, callId: string): string => `tool:${i
 export const questionStep = (iteration: number, round: number, callId: string): string =>
   `${actStep(iteration)}:${round}:${callId}`
 
+/** Prefix of the ids of questions, which no call of a model has. */
+const QUESTION_PREFIX = 'question_'
+export const newQuestionId = (): string => QUESTION_PREFIX + newUuid().replaceAll('-', '')
+export const isQuestionId = (id: string): boolean => id.startsWith(QUESTION_PREFIX)
+
 /** Parses a step's name. Returns undefined for the step of the whole turn, and for unknown names. */
 export function parseStep(step: string): Step | undefined {
   const [, kind, digits, callId] = /^(reason|act|tool):(\d+)(?::(.*))?$/s.exec(step) ?? []
@@ -47,5 +53,6 @@ export const stepSql = {
   iterationOf: (step: Prisma.Sql) => Prisma.sql`split_part(${step}, ':', 2)`,
   reason: (iteration: Prisma.Sql) => Prisma.sql`'reason:' || ${iteration}`,
   calls: (iteration: Prisma.Sql) => Prisma.sql`'tool:' || ${iteration} || ':%'`,
+  isQuestion: (step: Prisma.Sql) => Prisma.sql`${step} ~ ${Prisma.raw(`'^tool:[0-9]+:${QUESTION_PREFIX}'`)}`,
   questions: (iteration: Prisma.Sql) => Prisma.sql`'act:' || ${iteration} || ':%'`,
 }

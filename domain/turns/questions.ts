@@ -1,10 +1,9 @@
-import { QUESTION_TOOL, type QuestionAnswer } from '../../contract/turns.ts'
-import { storableJson, storableText } from '../../lib/postgres-text.ts'
+import { QUESTION_TOOL, QuestionAnswer } from '../../contract/turns.ts'
+import { storableJson } from '../../lib/postgres-text.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Answers, InputRequired, Question } from '../capabilities/questions.ts'
 import type { NewEvent } from '../events/append.ts'
-import { callStep, questionStep, stepSql } from '../events/steps.ts'
-import { newUuid } from '../ids.ts'
+import { callStep, newQuestionId, questionStep, stepSql } from '../events/steps.ts'
 import type { CallResult } from './calls.ts'
 
 /**
@@ -65,14 +64,12 @@ export function readAsking(rounds: Round[], callId: string): Asking {
 
 const UNANSWERED = 'The question of the tool to its user was not answered.'
 
+/** Reads an answer, which submitToolResults has checked, without what does not belong to it. */
+const toAnswer = (result: Round['results'][string] | undefined): QuestionAnswer =>
+  QuestionAnswer.parse(JSON.parse(result?.result?.[0]?.text ?? ''))
+
 const toAnswers = ({ asked, results }: Round): Answers => ({
-  answers: Object.fromEntries(
-    // submitToolResults has checked them.
-    Object.entries(asked.keys).map(([id, key]) => [
-      key,
-      JSON.parse(results[id]?.result?.[0]?.text ?? '') as QuestionAnswer,
-    ]),
-  ),
+  answers: Object.fromEntries(Object.entries(asked.keys).map(([id, key]) => [key, toAnswer(results[id])])),
   state: asked.state,
 })
 
@@ -90,11 +87,16 @@ export function askClient(
   if (round > MAX_ROUNDS) {
     return { status: 'error', error: `The tool asked its user ${MAX_ROUNDS} times and was not run again.` }
   }
-  const calls = questions.map((question) => ({ question, id: `question_${newUuid().replaceAll('-', '')}` }))
+  // Keys and state go back as they are, so they cannot be made storable.
+  const given = { state, keys: questions.map(({ key }) => key) }
+  if (questions.length === 0 || JSON.stringify(given) !== JSON.stringify(storableJson(given))) {
+    return { status: 'error', error: 'The tool asked its user in a form that cannot be recorded.' }
+  }
+  const calls = questions.map((question) => ({ question, id: newQuestionId() }))
   const keys = Object.fromEntries(calls.map(({ id, question }) => [id, question.key]))
   const data = {
     tool_calls: calls.map(({ id, question }) => presentQuestion(id, { tool: name, tool_call_id: call_id }, question)),
-    asked: { call_id, claims, ...(state === undefined ? {} : { state: storableText(state) }), keys } satisfies Asked,
+    asked: { call_id, claims, ...(state === undefined ? {} : { state }), keys } satisfies Asked,
   }
   return { type: 'tool.call_requested', step: questionStep(iteration, round, call_id), execId, data }
 }

@@ -83,7 +83,7 @@ describe('a client that does not answer in time', () => {
       expect.objectContaining({ tool_call_id: 'forgotten', ...TIMED_OUT }),
       expect.objectContaining({ tool_call_id: 'approved', status: 'success' }),
     ])
-    expect(lab.runs.map((run) => run.callId)).toEqual(['approved'])
+    expect(lab.runs.filter(({ tool }) => tool === 'echo').map((run) => run.callId)).toEqual(['approved'])
   })
 
   it.concurrent('has the full time again at each step that asks it', async () => {

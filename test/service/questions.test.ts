@@ -10,7 +10,7 @@ import {
 } from '../support/http.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { callsOf, cancel, clientTool, getTurn, postAndAsk, submit } from '../support/turns.ts'
+import { callsOf, cancel, clientTool, getTurn, post, postAndAsk, submit } from '../support/turns.ts'
 
 let api: Organization
 beforeAll(async () => {
@@ -76,6 +76,8 @@ describe('a tool that asks its user', () => {
     })
     const said = events.filter(({ type }) => type === 'llm.generation').at(-1)?.data.messages
     expect(said.filter(({ role }: Json) => role === 'tool_result')).toHaveLength(1)
+    const { data: messages } = (await call(api, 'GET', `/v1/sessions/${id}/messages`)).body
+    expect(messages.map(({ role }: Json) => role)).toEqual(['user', 'agent', 'tool_result', 'agent'])
   })
 
   it('may ask again, several questions at once, and has all answers in the end', async () => {
@@ -124,6 +126,19 @@ describe('a tool that asks its user', () => {
     ])
   })
 
+  it('may be answered while another tool runs, before the client is asked for its own', async () => {
+    const calls = [...callsOf('mine'), { id: 'slow', name: 'wait', arguments: { ms: 1000 } }]
+    const { id, turn } = await startAsking(1, { calls, tools: [clientTool('mine')] })
+    const question = turn.pending_tool_calls.find(({ name }: Json) => name === QUESTION_TOOL)
+    expect((await submit(api, id, [accept(question.id, 'Ada')])).body.accepted).toBe(1)
+    const [mine] = await nextPending(id, turn, [question])
+    expect(mine.name).toBe('mine')
+    await submit(api, id, [{ tool_call_id: 'mine', result: 1 }])
+    const events = await waitUntilIdle(api, id)
+    expectSoundRecord(events)
+    expect(resultsOf(events)).toMatchObject([{ success: true }])
+  })
+
   it('gets no answer that is none', async () => {
     const { id, turn } = await startAsking()
     const tool_call_id = turn.pending_tool_calls[0].id
@@ -148,6 +163,16 @@ describe('a tool that asks its user', () => {
     const [result] = resultsOf(await waitUntilIdle(api, id))
     const error = 'The question of the tool to its user was not answered. no such tool'
     expect(result).toMatchObject({ status: 'error', error })
+  })
+
+  it.each(['nothing', 'key', 'state'])('fails when it asks with a wrong %s', async (text) => {
+    const steps = [{ tool_calls: [{ id: 'a', name: 'ask', arguments: { text } }] }, { text: 'done' }]
+    const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }] })
+    await post(api, id)
+    const events = await waitUntilIdle(api, id)
+    expectSoundRecord(events)
+    const error = 'The tool asked its user in a form that cannot be recorded.'
+    expect(resultsOf(events)).toMatchObject([{ status: 'error', error }])
   })
 
   it('fails when it asks without end', async () => {

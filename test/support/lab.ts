@@ -31,13 +31,18 @@ const picturesOf = ({ times = 1, kib }: Record<string, unknown>) =>
     pictureOf(kib === undefined ? 'iVBORw0KGgo=' : 'A'.repeat(Number(kib) * 1024)),
   )
 
-/** Asks in as many rounds as `times` says, each time as many questions as the round's number, and returns the answers. */
-function ask({ times = 1 }: Record<string, unknown>, answers: Answers[]): Answers[] {
+/**
+ * Asks in as many rounds as `times` says, each time as many questions as the round's number, and returns the answers.
+ * `text` makes what a server should not send: no question, or a key or state that cannot be stored.
+ */
+function ask({ times = 1, text }: Record<string, unknown>, answers: Answers[]): Answers[] {
   const round = answers.length + 1
   if (round > Number(times)) return answers
   const schema = { type: 'object', properties: { name: { type: 'string' } } }
   const questions = Array.from({ length: round }, (_, index) => ({ key: `q${index}`, message: 'Who are you?', schema }))
-  throw new InputRequired(questions, `state ${round}`)
+  if (text === 'nothing') throw new InputRequired([])
+  if (text === 'key') throw new InputRequired([{ key: 'a\0b', message: 'Who?', schema }])
+  throw new InputRequired(questions, text === 'state' ? 'a\ud800' : `state ${round}`)
 }
 
 /**

@@ -105,13 +105,16 @@ export async function submitToolResults(
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw conflict('The session is not waiting for tool results any more')
-    return { turn, isComplete: pending === results.length, at: appended.at }
+    // The record knows which calls have been requested by now.
+    const { status } = await db.turn.findUniqueOrThrow({ where: { id: turn.id }, select: { status: true } })
+    return { turn, isWaiting: status === 'waiting', at: appended.at }
   })
   if (submitted === undefined) throw notFound('Session')
-  const { turn, isComplete, at } = submitted
-  const isWaiting = turn.status === 'waiting'
-  if (isWaiting && isComplete) notifyWorkflow(deps, { turnId: turn.id, hasEnded: false, noticeDueAt: at })
-  return { accepted: results.length, status: isWaiting && !isComplete ? 'waitingfortoolresults' : 'active' }
+  const { turn, isWaiting, at } = submitted
+  if (turn.status === 'waiting' && !isWaiting) {
+    notifyWorkflow(deps, { turnId: turn.id, hasEnded: false, noticeDueAt: at })
+  }
+  return { accepted: results.length, status: isWaiting ? 'waitingfortoolresults' : 'active' }
 }
 
 const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>

@@ -38,7 +38,9 @@ export async function beginAct(
     return { ...named, policy: 'auto', state: 'completed' }
   })
   const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
-  const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data: { tool_calls: summaries } }
+  const versions = calls.map(({ name }) => context.toolset.get(name)?.tool?.version ?? null)
+  const data = { tool_calls: summaries, ...(versions.some((version) => version !== null) ? { versions } : {}) }
+  const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data }
   return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
 }
 

@@ -4,6 +4,7 @@ import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
 import type { NewEvent } from '../../events/append.ts'
+import { isQuestionId } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { existingImages } from '../../images/existing.ts'
 import { readImage } from '../../images/read.ts'
@@ -115,7 +116,7 @@ const MAX_TOOL_NAME = 128
  * text that Postgres can store.
  */
 function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCall {
-  const isTaken = (id: string) => earlier.some((other) => other.id === id)
+  const isTaken = (id: string) => isQuestionId(id) || earlier.some((other) => other.id === id)
   const id =
     /^[\x21-\x7e]{1,128}$/.test(call.id) && !isTaken(call.id) ? call.id : `call_${newUuid().replaceAll('-', '')}`
   return {

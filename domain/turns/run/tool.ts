@@ -38,13 +38,17 @@ const UNHEEDED_MS = 1000
 const RECORD_MS = 20_000
 const RECORD_AGAIN_MS = 500
 
-/** Runs one call of a reason step and records its result. Whatever the tool does, the turn continues. */
+/**
+ * Runs one call of a reason step and records its result, or what its tool asks the user. Whatever the tool does, the
+ * turn continues.
+ */
 export async function runTool(
   deps: Deps,
   turn: TurnPlace,
   iteration: number,
   position: number,
   attempt: Attempt,
+  { mayAsk = true } = {},
 ): Promise<ToolOutcome> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
@@ -61,7 +65,8 @@ export async function runTool(
     const ran = hasTooManyClaims(claims)
       ? UNRUNNABLE
       : await resultOf(deps, turn, { ...call, hidden }, claims, iteration, live)
-    const result = ran instanceof InputRequired ? askClient(iteration, execId, call, claims, ran) : ran
+    const ask = (asked: InputRequired) => (mayAsk ? askClient(iteration, execId, call, claims, asked) : MAY_NOT_ASK)
+    const result = ran instanceof InputRequired ? ask(ran) : ran
     if ('type' in result) {
       await recordResult(deps, turn, step, live, result)
       return { outcome: 'asked' }
@@ -109,6 +114,12 @@ const UNRUNNABLE: CallResult = {
   error: 'The tool could not be run because of an error in the service.',
 }
 
+/** For a workflow that began on a release before, which takes every other outcome than a result for the turn's end. */
+const MAY_NOT_ASK: CallResult = {
+  status: 'error',
+  error: 'The tool asks its user, which this turn cannot. Call it again in a later one.',
+}
+
 const UNREADABLE: CallResult = {
   status: 'error',
   error: 'The call was not run, because its secret arguments can no longer be read. Call again with the values.',
@@ -118,6 +129,10 @@ const UNAPPROVED: CallResult = {
   status: 'error',
   error: 'The tool has changed and waits for approval; call it again.',
 }
+
+/** Whether the user has approved the call of this very tool: it may have been replaced since it was planned. */
+const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
+  planned?.policy === 'requires_approval' && planned.version === (tool.version ?? null)
 
 async function resultOf(
   deps: Deps,
@@ -138,10 +153,10 @@ async function resultOf(
     return { status: 'error', error }
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
-  if (tool.needsApproval && call.policy === 'auto') return UNAPPROVED
+  if (tool.needsApproval && !isApproved(tool, call.planned)) return UNAPPROVED
   const { outgoing, threads, bash, mcp } = deps
   const step = callStep(iteration, call.id)
-  const idempotencyKey = `${toId('turn', turn.turnId)}:${step}`
+  const idempotencyKey = `${toId('turn', turn.turnId)}:${iteration}:${call.position}`
   const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }
   const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun }
   const writer = { turnId: turn.turnId, step, fence }
@@ -213,7 +228,11 @@ function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
   return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], hidden }
 }
 
+/** Policy on a call when it was planned, and the version of its tool. */
+type PlannedAs = { policy: ToolPolicy | null; version: string | null }
+
 type LoadedCall = {
+  position: number
   id: string
   name: string
   displayName: string | null
@@ -223,7 +242,7 @@ type LoadedCall = {
   isCompleted: boolean
   asking: Asking
   /** Policy under which the call was planned. Null when the plan is not recorded. */
-  policy: ToolPolicy | null
+  planned: PlannedAs | null
   tool: Tool | undefined
   config: unknown
 }
@@ -233,7 +252,7 @@ type Row = Configuration & {
   secretTokens: Record<string, number> | null
   completed: string[]
   rounds: Round[]
-  policy: ToolPolicy | null
+  planned: PlannedAs | null
 }
 
 /** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
@@ -248,8 +267,9 @@ async function loadCall(
       (SELECT part FROM jsonb_array_elements(m.data #> '{message,content}') WITH ORDINALITY AS parts (part, number)
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       m.data -> 'secret_tokens' AS "secretTokens",
-      (SELECT data #>> ARRAY['tool_calls', ${String(position)}, 'policy'] FROM events
-        WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS policy,
+      (SELECT json_build_object('policy', data #> ARRAY['tool_calls', ${String(position)}, 'policy'],
+          'version', data #> ARRAY['versions', ${String(position)}])
+        FROM events WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS planned,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
       ${roundsSql(turnId, iteration)} AS rounds
@@ -263,12 +283,13 @@ async function loadCall(
   const offered = toolset.get(name)
   const secrets = secretsOf(turnId, iteration, 'arguments', row.secretTokens ?? {})
   return {
+    position,
     id,
     name,
     arguments: row.call.arguments,
     secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,
-    policy: row.policy,
+    planned: row.planned,
     isCompleted: row.completed.includes(callStep(iteration, id)),
     asking: readAsking(row.rounds, id),
     tool: offered?.tool,
