@@ -176,8 +176,9 @@ describe('an address', () => {
     async (host) => {
       const client = newClient({ allowPrivateNetwork: false })
       const endpoint = endpointOf({ url: `http://${host}:4711/mcp?key=${KEY}` })
-      for (const promise of [client.call(endpoint, callOf()), client.discover(endpoint, never())]) {
-        const { message } = await failureOf(promise)
+      // Begun together, as one that fails while the other is waited for has to be handled already.
+      const failures = [client.call(endpoint, callOf()), client.discover(endpoint, never())].map(failureOf)
+      for (const { message } of await Promise.all(failures)) {
         expect(message).toMatch(
           /^The MCP server "Acme" cannot (be called|be reached): .* is not on the public internet/,
         )
