@@ -56,7 +56,7 @@ export const MAX_SOCKETS_PER_ORIGIN = 4096
 export const MAX_LIST_BYTES = 4 * MiB
 export const MAX_PAGES = 64
 export const MAX_TOOLS = 512
-export const MAX_TOOLS_BYTES = 512 * KiB
+export const MAX_TOOLS_BYTES = 256 * KiB
 export const MAX_LEFT_OUT = 100
 export const MAX_PROTOCOL_BYTES = 32 * KiB
 

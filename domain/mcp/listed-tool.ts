@@ -50,6 +50,11 @@ function toListedTool(value: unknown): ListedTool | { name: string; reason: stri
   if (name.length > MAX_NAME_LENGTH || !name.isWellFormed() || name.includes('\0')) {
     return { name: toLine(cutToBytes(name, MAX_NAME_LENGTH)), reason: 'its name is too long or no text' }
   }
+  // As a key of an object it is another's prototype, and is lost.
+  if (name === '__proto__') return { name, reason: 'its name is reserved' }
+  if (isRecord(tool.execution) && tool.execution.taskSupport === 'required') {
+    return { name, reason: 'it can be called as a task only, which is not supported' }
+  }
   if (!isRecord(inputSchema) || inputSchema.type !== 'object') return { name, reason: 'its input schema is no object' }
   const json = boundedJson(inputSchema, SCHEMA)
   if (json === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }

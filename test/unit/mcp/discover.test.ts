@@ -66,11 +66,24 @@ describe('a list of tools', () => {
       { name: 'a', inputSchema: { ...OBJECT, properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } } },
       'it wants arguments in headers (x-mcp-header) that cannot be',
     ],
+    ['has a name that is no key of JSON objects', { name: '__proto__', inputSchema: OBJECT }, 'its name is reserved'],
+    [
+      'can only be run as a task',
+      { name: 'a', inputSchema: OBJECT, execution: { taskSupport: 'required' } },
+      'it can be called as a task only, which is not supported',
+    ],
     ['has the name of another', { name: 'good', inputSchema: OBJECT }, 'another tool has the same name'],
   ])('leaves out a tool that %s', async (_, tool, reason) => {
     const { tools, leftOut } = await discoverTools([{ name: 'good', description: 'first', inputSchema: OBJECT }, tool])
     expect(tools).toMatchObject([{ name: 'good', description: 'first' }])
     expect(leftOut).toMatchObject([{ reason }])
+  })
+
+  it('may have tools with the names of what every object has, and tools that may run as tasks', async () => {
+    const names = ['constructor', 'toString', 'prototype', 'hasOwnProperty']
+    const execution = { taskSupport: 'optional' }
+    const { tools, leftOut } = await discoverTools(names.map((name) => ({ name, inputSchema: OBJECT, execution })))
+    expect([tools.map(({ name }) => name), leftOut]).toEqual([names, []])
   })
 
   it('cuts long descriptions and titles at a character', async () => {
@@ -89,14 +102,14 @@ describe('a list of tools', () => {
     expect(leftOut[0]).toEqual({ name: 'tool-512', reason: 'a server can have 512 tools' })
   })
 
-  it('has at most 512 KiB of tools', async () => {
+  it('has at most 256 KiB of tools', async () => {
     const inputSchema = { ...OBJECT, description: 'x'.repeat(30_000) }
     const { tools, leftOut } = await discoverTools([
       ...Array.from({ length: 20 }, (_, at) => ({ name: `tool-${at}`, inputSchema })),
       { name: 'small', inputSchema: OBJECT },
     ])
-    expect([tools.length, tools.at(-1)?.name, leftOut.length]).toEqual([18, 'small', 3])
-    expect(leftOut[0]?.reason).toMatch(/512 KiB of JSON together/)
+    expect([tools.length, tools.at(-1)?.name, leftOut.length]).toEqual([9, 'small', 12])
+    expect(leftOut[0]?.reason).toMatch(/256 KiB of JSON together/)
   })
 
   it('is read page by page, and holds as long as the page that holds shortest', async () => {
