@@ -5,10 +5,11 @@ import { InputRequired, type Question } from '../capabilities/questions.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
 import type { McpCall, McpEndpoint } from './client.ts'
 import type { Connection } from './connection.ts'
+import type { HideCredentials } from './credentials.ts'
 import { type Exchange, exchanges } from './exchange.ts'
 import { LimitError } from './failure.ts'
-import { createInterview } from './interview.ts'
-import { MAX_ROUNDS, type McpTimes } from './limits.ts'
+import { createInterview, stateOf } from './interview.ts'
+import { MAX_QUESTIONS, MAX_ROUNDS, type McpTimes } from './limits.ts'
 import { checkState, toQuestion, toQuestions } from './questions.ts'
 import { toOutput } from './results.ts'
 import { sendCall } from './send-call.ts'
@@ -35,19 +36,20 @@ export async function callOn(
   exchange: Exchange,
   times: McpTimes,
 ): Promise<ToolOutput> {
-  const interview = createInterview(call.answers)
+  const { hide } = connection
+  const interview = createInterview(call.answers, hide)
   exchange.elicit = interview.elicit
   connection.onToolsChanged = call.onToolsChanged
   connection.calls.add(exchange)
   try {
     const result = exchanges.run(exchange, () => request(connection, call, exchange.signal, times))
     const question = await Promise.race([result.then(() => undefined), interview.asked])
-    if (question === undefined) return read(await result, endpoint, call)
+    if (question === undefined) return read(await result, hide, endpoint, call)
     // The tool was told that the user has cancelled. It may still have something to undo.
     await Promise.race([result.catch(() => {}), sleep(times.asked, exchange.signal).catch(() => {})])
-    throw inputRequired(call, [question])
+    throw inputRequired(call, [question], stateOf(question))
   } catch (error) {
-    if (error instanceof UrlElicitationRequiredError) throw inputRequired(call, visitsOf(error))
+    if (error instanceof UrlElicitationRequiredError) throw inputRequired(call, visitsOf(error, hide))
     throw error
   } finally {
     connection.calls.delete(exchange)
@@ -71,25 +73,23 @@ async function request(connection: Connection, call: McpCall, signal: AbortSigna
     const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
     const result = await sendCall(connection, { params, inputSchema: call.inputSchema }, { signal, headers }, times)
     if (!asksForNothing(result)) return result
-    state = checkState(result.requestState)
+    state = checkState(result.requestState, connection.hide)
     await sleep(times.again, signal)
   }
   throw new LimitError(`has put the call off ${MAX_ROUNDS} times.`)
 }
 
-type PutOff = { resultType: 'input_required'; requestState: string }
+type PutOff = { resultType: 'input_required'; requestState?: unknown }
 
 const asksForNothing = (result: unknown): result is PutOff =>
   isInputRequired(result) && Object.keys(result.inputRequests ?? {}).length === 0
 
-const isInputRequired = (
-  result: unknown,
-): result is { inputRequests?: Record<string, unknown>; requestState?: string } =>
+const isInputRequired = (result: unknown): result is { inputRequests?: unknown; requestState?: unknown } =>
   isRecord(result) && result.resultType === 'input_required'
 
-function read(result: unknown, endpoint: McpEndpoint, call: McpCall): ToolOutput {
-  if (!isInputRequired(result)) return toOutput(result, endpoint)
-  throw inputRequired(call, toQuestions(result.inputRequests ?? {}), checkState(result.requestState))
+function read(result: unknown, hide: HideCredentials, endpoint: McpEndpoint, call: McpCall): ToolOutput {
+  if (!isInputRequired(result)) return toOutput(hide(result), endpoint.name)
+  throw inputRequired(call, toQuestions(result.inputRequests, hide), checkState(result.requestState, hide))
 }
 
 function inputRequired({ answers }: McpCall, questions: Question[], state?: string): Error {
@@ -98,7 +98,9 @@ function inputRequired({ answers }: McpCall, questions: Question[], state?: stri
 }
 
 /** Reads the addresses that an error tells the user to visit first. */
-function visitsOf({ elicitations }: UrlElicitationRequiredError): Question[] {
+function visitsOf({ elicitations }: UrlElicitationRequiredError, hide: HideCredentials): Question[] {
   const list: unknown[] = Array.isArray(elicitations) ? elicitations : []
-  return list.slice(0, 10).map((one, at) => toQuestion(`${at}`, one))
+  if (list.length === 0) throw new LimitError('asks for a visit to an address, and does not say which.')
+  if (list.length > MAX_QUESTIONS) throw new LimitError(`asks more than ${MAX_QUESTIONS} questions at once.`)
+  return list.map((one, at) => toQuestion(`${at}`, one, hide))
 }

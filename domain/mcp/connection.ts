@@ -1,5 +1,6 @@
 import { Client, type jsonSchemaValidator, type PriorDiscovery, type Tool } from '@modelcontextprotocol/client'
 import type { McpEndpoint } from './client.ts'
+import { createHiding, type HideCredentials } from './credentials.ts'
 import { type Exchange, exchanges } from './exchange.ts'
 import { headersOf } from './headers.ts'
 import { boundedJson } from './json-size.ts'
@@ -10,6 +11,8 @@ import { McpTransport } from './transport.ts'
 export type Connection = {
   client: Client
   isStateless: boolean
+  /** Has to be applied to everything that the server says. */
+  hide: HideCredentials
   /** Whether the server had given a session, which it may forget. */
   hasSession: () => boolean
   /** Whether what it speaks was taken from an earlier connection, and may not be true any more. */
@@ -56,6 +59,7 @@ export async function connect(connecting: Connecting): Promise<Connection> {
   const connection: Connection = {
     client,
     isStateless: false,
+    hide: createHiding(endpoint),
     hasSession: () => transport.sessionId !== undefined,
     isAssumed: prior !== undefined,
     onToolsChanged: () => {},
@@ -83,13 +87,13 @@ export async function connect(connecting: Connecting): Promise<Connection> {
 }
 
 /** Returns what is known of a server's protocol, as JSON for later connections. Undefined when it is too large. */
-export function protocolOf({ client, isStateless }: Connection): PriorDiscovery | undefined {
+export function protocolOf({ client, isStateless, hide }: Connection): PriorDiscovery | undefined {
   if (!isStateless) return { kind: 'legacy' }
   const discover = client.getDiscoverResult()
   if (discover === undefined) return undefined
   // Instructions are long, and not used.
   const { instructions: _, ...rest } = discover
-  const prior: PriorDiscovery = { kind: 'modern', discover: rest }
+  const prior: PriorDiscovery = { kind: 'modern', discover: hide(rest) }
   return isSmall(prior) ? prior : undefined
 }
 
@@ -135,13 +139,11 @@ function atMostEvery(pauseMs: number, run: () => void) {
 
 /**
  * Asks a stateless server to tell when its tools change, where it offers that. Nobody waits for it, and it is not asked
- * again when its stream ends: a list is read again after its time anyway.
+ * again when its stream ends: a list is read again after its time anyway. Has to be called in the exchange of connecting.
  */
 export function listen({ client, isStateless }: Connection, times: McpTimes): void {
   if (!isStateless || client.getServerCapabilities()?.tools?.listChanged !== true) return
-  exchanges.run(undefined, () => {
-    client.listen({ toolsListChanged: true }, { timeout: times.connect }).catch(() => {})
-  })
+  client.listen({ toolsListChanged: true }, { timeout: times.connect }).catch(() => {})
 }
 
 /** Ends a session, which the server need not wait for then, and closes the connection. */

@@ -1,6 +1,7 @@
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
 import type { McpEndpoint } from './client.ts'
+import { createHiding, type HideCredentials } from './credentials.ts'
 import type { Exchange } from './exchange.ts'
 import { StatusError } from './status-error.ts'
 import { toLine } from './text.ts'
@@ -13,8 +14,10 @@ export class LimitError extends Error {
 
 /** Describes an error of the library or of a request, in a sentence that names the server and quotes no secret. */
 export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
-  const words = wordsOf(causeOf(error, exchange))
-  return `The MCP server "${toLine(endpoint.name)}" ${withoutCredentials(endpoint, words)}`
+  const hide = createHiding(endpoint)
+  // What the server says is cut, so nothing must be left of its own words to be hidden here.
+  const words = wordsOf(causeOf(error, exchange), hide)
+  return `The MCP server "${toLine(endpoint.name)}" ${hide(words)}`
 }
 
 /** Finds the error that others follow from. */
@@ -39,13 +42,13 @@ function knownIn(error: unknown, depth = 0): unknown {
   return knownIn(error.cause, depth + 1)
 }
 
-function wordsOf(error: unknown): string {
+function wordsOf(error: unknown, hide: HideCredentials): string {
   if (error instanceof LimitError) return error.message
   if (error instanceof OutgoingError) return outgoingWords(error)
   if (error instanceof StatusError) return statusWords(error)
-  if (error instanceof SdkHttpError) return httpWords(error)
-  if (error instanceof ProtocolError) return protocolWords(error)
-  if (error instanceof SdkError) return sdkWords(error)
+  if (error instanceof SdkHttpError) return httpWords(error, hide)
+  if (error instanceof ProtocolError) return protocolWords(error, hide)
+  if (error instanceof SdkError) return sdkWords(error, hide)
   return 'does not answer in the protocol (MCP); its URL may be wrong.'
 }
 
@@ -70,28 +73,28 @@ function statusWords({ status, retryAfterSecs }: Pick<StatusError, 'status' | 'r
   return `answered with the status ${status}.`
 }
 
-function httpWords({ status, data }: SdkHttpError): string {
+function httpWords({ status, data }: SdkHttpError, hide: HideCredentials): string {
   const words = statusWords({ status: status ?? 0, retryAfterSecs: undefined })
-  const message = rpcMessage(typeof data.text === 'string' ? data.text : '')
+  const message = rpcMessage(typeof data.text === 'string' ? data.text : '', hide)
   return message === '' ? words : `${words.slice(0, -1)}: ${message}`
 }
 
 /** Reads the message of a JSON-RPC error. Anything else, such as a page of HTML, says nothing to a model. */
-function rpcMessage(text: string): string {
+function rpcMessage(text: string, hide: HideCredentials): string {
   try {
     const { message } = JSON.parse(text).error
-    return typeof message === 'string' ? toLine(message) : ''
+    return typeof message === 'string' ? toLine(hide(message)) : ''
   } catch {
     return ''
   }
 }
 
-function protocolWords(error: ProtocolError): string {
+function protocolWords(error: ProtocolError, hide: HideCredentials): string {
   if (isBrokenOff(error)) return 'ended its answer without a result; the call may have had its effect.'
-  return `refused the call (${error.code}): ${toLine(error.message)}`
+  return `refused the call (${error.code}): ${toLine(hide(error.message))}`
 }
 
-function sdkWords({ code, message, data }: SdkError): string {
+function sdkWords({ code, message, data }: SdkError, hide: HideCredentials): string {
   if (code === SdkErrorCode.RequestTimeout) {
     const { timeout } = (data ?? {}) as { timeout?: unknown }
     return typeof timeout === 'number' ? `did not answer within ${timeout / 1000} s.` : 'did not answer in time.'
@@ -100,29 +103,7 @@ function sdkWords({ code, message, data }: SdkError): string {
     return 'was disconnected during the call, which may have had its effect.'
   }
   if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
-    return `answered against the protocol: ${toLine(message)}`
+    return `answered against the protocol: ${toLine(hide(message))}`
   }
   return 'does not answer in the protocol (MCP); its URL may be wrong.'
 }
-
-/** A shorter value, such as the name of a region, is part of many words. */
-const MIN_SECRET_LENGTH = 8
-
-/** Removes the values of the endpoint's headers and its key, which a server may repeat in its words. */
-const withoutCredentials = ({ apiKey, headers }: McpEndpoint, text: string): string =>
-  without([apiKey ?? '', ...Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)])], text)
-
-/**
- * Removes the endpoint's key, which a server may repeat in a result. Values of other headers stay: they may be ids that
- * the model needs.
- */
-export function withoutKey({ apiKey, headers }: McpEndpoint, text: string): string {
-  const [, own = ''] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'authorization') ?? []
-  return without([apiKey ?? '', ...own.split(/\s+/)], text)
-}
-
-const without = (secrets: string[], text: string): string =>
-  secrets
-    .filter((secret) => secret.length >= MIN_SECRET_LENGTH)
-    .sort((one, other) => other.length - one.length)
-    .reduce((rest, secret) => rest.replaceAll(secret, '[hidden]'), text)

@@ -1,5 +1,6 @@
 import { isRecord } from '../../lib/is-record.ts'
 import type { Discovered, ListedTool } from './client.ts'
+import type { HideCredentials } from './credentials.ts'
 import { readHeaderParams } from './header-params.ts'
 import { boundedJson } from './json-size.ts'
 import { MAX_LEFT_OUT, MAX_TOOLS, MAX_TOOLS_BYTES } from './limits.ts'
@@ -11,7 +12,7 @@ const MAX_DESCRIPTION_BYTES = 1024
 const SCHEMA = { maxBytes: 32 * 1024, maxDepth: 64 }
 
 /** Collects the tools of a list, within its limits. */
-export function createToolList() {
+export function createToolList(hide: HideCredentials) {
   const tools = new Map<string, ListedTool>()
   const leftOut: Discovered['leftOut'] = []
   let sizeBytes = 0
@@ -29,7 +30,7 @@ export function createToolList() {
     leave,
     tools: () => [...tools.values()],
     add(value: unknown): void {
-      const listed = toListedTool(value)
+      const listed = toListedTool(value, hide)
       const size = Buffer.byteLength(JSON.stringify(listed))
       const reason = 'reason' in listed ? listed.reason : excess(listed.name, size)
       if ('reason' in listed || reason !== undefined) {
@@ -43,13 +44,14 @@ export function createToolList() {
 }
 
 /** Reads a tool of a list. Returns the reason when it cannot be used. */
-function toListedTool(value: unknown): ListedTool | { name: string; reason: string } {
-  const tool = isRecord(value) ? value : {}
+function toListedTool(value: unknown, hide: HideCredentials): ListedTool | { name: string; reason: string } {
+  const tool = hide(isRecord(value) ? value : {})
   const { name, title, description, inputSchema } = tool
   if (typeof name !== 'string' || name === '') return { name: '', reason: 'it has no name' }
   if (name.length > MAX_NAME_LENGTH || !name.isWellFormed() || name.includes('\0')) {
     return { name: toLine(cutToBytes(name, MAX_NAME_LENGTH)), reason: 'its name is too long or no text' }
   }
+  if (isRecord(value) && value.name !== name) return { name, reason: 'its name has credentials of the server in it' }
   // As a key of an object it is another's prototype, and is lost.
   if (name === '__proto__') return { name, reason: 'its name is reserved' }
   if (isRecord(tool.execution) && tool.execution.taskSupport === 'required') {

@@ -12,8 +12,8 @@ export async function readTools(
   signal: AbortSignal | undefined,
   times: McpTimes,
 ): Promise<Discovered> {
-  const { client } = connection
-  const list = createToolList()
+  const { client, hide } = connection
+  const list = createToolList(hide)
   let ttlMs: number | undefined
   if (client.getServerCapabilities()?.tools !== undefined) {
     let cursor: string | undefined

@@ -4,8 +4,7 @@ import { createJsonScan } from '../../lib/json-scan.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import { ToolError } from '../capabilities/capability.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
-import type { McpEndpoint } from './client.ts'
-import { LimitError, withoutKey } from './failure.ts'
+import { LimitError } from './failure.ts'
 import { boundedJson } from './json-size.ts'
 import { cutToBytes, toLine } from './text.ts'
 
@@ -27,28 +26,28 @@ type Resource = { uri: string; name?: string; mime_type?: string; text?: string 
 type Parts = { texts: string[]; resources: Resource[]; omitted: string[]; images: Image[] }
 
 /**
- * Makes a tool's output of a `tools/call` result: what the model can use of it, and names for the rest. Throws `ToolError`
- * with the tool's own text when it has failed, `LimitError` when it is no result.
+ * Makes a tool's output of a `tools/call` result without credentials: what the model can use of it, and names for the
+ * rest. Throws `ToolError` with the tool's own text when it has failed, `LimitError` when it is no result.
  */
-export function toOutput(result: unknown, endpoint: McpEndpoint): ToolOutput {
+export function toOutput(result: unknown, serverName: string): ToolOutput {
   if (!isRecord(result) || !(Array.isArray(result.content) || result.structuredContent !== undefined)) {
     throw new LimitError('sent a result that is none of the protocol.')
   }
   const content: unknown[] = Array.isArray(result.content) ? result.content : []
-  const parts = sort(content, (text) => withoutKey(endpoint, storableText(text)))
+  const parts = sort(content)
   const text = parts.texts.join('\n')
-  if (result.isError === true) throw new ToolError(errorText(text, result.structuredContent, endpoint))
-  return withImages(toValue(parts, text, result.structuredContent, endpoint), parts.images)
+  if (result.isError === true) throw new ToolError(errorText(text, result.structuredContent, serverName))
+  return withImages(toValue(parts, text, result.structuredContent), parts.images)
 }
 
-function toValue(parts: Parts, text: string, structured: unknown, endpoint: McpEndpoint): unknown {
+function toValue(parts: Parts, text: string, structured: unknown): unknown {
   const { texts, resources, omitted } = parts
   const rest = { ...(resources.length > 0 && { resources }), ...(omitted.length > 0 && { omitted }) }
   if (structured !== undefined) {
     const json = boundedJson(structured, STRUCTURED)
     if (json !== undefined) {
       const shown = !isSameJson(text, json) && text !== '' && { text: cut(text, MAX_TEXT_BYTES) }
-      return { structured_content: JSON.parse(withoutKey(endpoint, json)), ...shown, ...rest }
+      return { structured_content: structured, ...shown, ...rest }
     }
     name(omitted, 'structured content with more than 512 KiB or 64 levels')
     return { ...(text !== '' && { text: cut(text, MAX_TEXT_BYTES) }), ...rest, omitted }
@@ -61,11 +60,11 @@ const withImages = (value: unknown, images: Image[]): ToolOutput =>
   images.length === 0 ? { value } : { value, images }
 
 /** Sorts the parts of a result by what can be done with them. */
-function sort(content: unknown[], clean: (text: string) => string): Parts {
+function sort(content: unknown[]): Parts {
   const parts: Parts = { texts: [], resources: [], omitted: [], images: [] }
   const room = { images: MAX_IMAGES_BYTES, resources: MAX_RESOURCES_BYTES }
   for (const part of content.slice(0, MAX_PARTS)) {
-    const omitted = add(parts, isRecord(part) ? part : {}, room, clean)
+    const omitted = add(parts, isRecord(part) ? part : {}, room)
     if (omitted !== undefined) name(parts.omitted, omitted)
   }
   if (content.length > MAX_PARTS) name(parts.omitted, `${content.length - MAX_PARTS} more parts`)
@@ -76,12 +75,13 @@ type Part = Record<string, unknown>
 type Room = { images: number; resources: number }
 
 /** Adds a part to those of its kind. Returns how to name it when it is left out. */
-function add(parts: Parts, part: Part, room: Room, clean: (text: string) => string): string | undefined {
+function add(parts: Parts, part: Part, room: Room): string | undefined {
   if (part.type === 'image') return addImage(parts, part, room)
-  if (part.type === 'resource') return addResource(parts, part, room, clean)
+  if (part.type === 'resource') return addResource(parts, part, room)
   if (part.type === 'resource_link') return addLink(parts, part)
-  if (part.type !== 'text' || typeof part.text !== 'string') return describe(`${part.type}`, part.mimeType, part.data)
-  parts.texts.push(clean(part.text))
+  if (typeof part.type !== 'string') return 'part without a type'
+  if (part.type !== 'text' || typeof part.text !== 'string') return describe(part.type, part.mimeType, part.data)
+  parts.texts.push(storableText(part.text))
   return undefined
 }
 
@@ -98,25 +98,27 @@ function addImage(parts: Parts, { data, mimeType }: Part, room: Room): string | 
   return undefined
 }
 
-function addResource(parts: Parts, part: Part, room: Room, clean: (text: string) => string): string | undefined {
+function addResource(parts: Parts, part: Part, room: Room): string | undefined {
   const { uri, mimeType, text, blob } = isRecord(part.resource) ? part.resource : {}
+  if (typeof uri !== 'string') return describe('resource without an address', mimeType, text ?? blob)
   const described = describe(`resource ${uri}`, mimeType, text ?? blob)
   if (typeof text !== 'string' || parts.resources.length === MAX_NAMED) return described
-  const shown = cut(clean(text), room.resources)
+  const shown = cut(storableText(text), room.resources)
   room.resources = Math.max(0, room.resources - jsonBytes(shown))
   parts.resources.push({ ...place(uri, mimeType), text: shown })
   return undefined
 }
 
 function addLink(parts: Parts, { uri, name: title, mimeType }: Part): string | undefined {
+  if (typeof uri !== 'string') return describe('link without an address', mimeType, undefined)
   if (parts.resources.length === MAX_NAMED) return describe(`link to ${uri}`, mimeType, undefined)
   const { uri: address, ...type } = place(uri, mimeType)
   parts.resources.push({ uri: address, ...(typeof title === 'string' && { name: toLine(title) }), ...type })
   return undefined
 }
 
-const place = (uri: unknown, mimeType: unknown) => ({
-  uri: storableText(`${uri ?? ''}`.slice(0, MAX_URI_LENGTH)),
+const place = (uri: string, mimeType: unknown) => ({
+  uri: storableText(uri.slice(0, MAX_URI_LENGTH)),
   ...(typeof mimeType === 'string' && { mime_type: toLine(mimeType) }),
 })
 
@@ -158,9 +160,9 @@ function isSameJson(text: string, json: string): boolean {
   }
 }
 
-function errorText(text: string, structured: unknown, endpoint: McpEndpoint): string {
+function errorText(text: string, structured: unknown, serverName: string): string {
   const json = text === '' && structured !== undefined ? boundedJson(structured, STRUCTURED) : undefined
-  const words = json === undefined ? text : withoutKey(endpoint, json)
-  if (words === '') return `The tool of the MCP server "${toLine(endpoint.name)}" failed and gave no reason.`
+  const words = json ?? text
+  if (words === '') return `The tool of the MCP server "${toLine(serverName)}" failed and gave no reason.`
   return cutToBytes(words, MAX_ERROR_LENGTH)
 }

@@ -1,5 +1,6 @@
 import { ToolError } from '../../../domain/capabilities/capability.ts'
 import { type Answers, InputRequired } from '../../../domain/capabilities/questions.ts'
+import { checkState, toQuestions } from '../../../domain/mcp/questions.ts'
 import type { Received } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, failureOf, newClient, newServer } from './support.ts'
 
@@ -9,9 +10,11 @@ const KiB = 1024
 const SCHEMA = { type: 'object', properties: { name: { type: 'string' } } }
 const ask = (message: string) => ({ message, requestedSchema: SCHEMA })
 
-/** Answers as the user of a session gives them: one to each run. */
-const answersOf = (...names: string[]): Answers[] =>
-  names.map((name) => ({ answers: { question: { action: 'accept', content: { name } } } }))
+/** Answers as the user of a session gives them: one to each run, and to the question that was asked then. */
+const answerTo = (asked: Error, name: string): Answers => ({
+  answers: { question: { action: 'accept', content: { name } } },
+  state: asked instanceof InputRequired ? asked.state : undefined,
+})
 
 /** Starts a server whose tool asks all questions, one after the other, and returns the answers. */
 async function newAsker(questions: { method?: string; params: unknown }[]) {
@@ -51,9 +54,10 @@ describe('a question in a session of the protocol', () => {
     expect(first).toBeInstanceOf(InputRequired)
     expect(first).toMatchObject({ questions: [{ key: 'question', message: 'Who?', schema: SCHEMA }] })
     expect(given).toEqual([{ action: 'cancel' }, { action: 'cancel' }])
-    const second = await failureOf(client.call(endpointOf(server), callOf({ answers: answersOf('Ann') })))
+    const ann = answerTo(first, 'Ann')
+    const second = await failureOf(client.call(endpointOf(server), callOf({ answers: [ann] })))
     expect(second).toMatchObject({ questions: [{ key: 'question', message: 'Whose?' }] })
-    const done = await client.call(endpointOf(server), callOf({ answers: answersOf('Ann', 'Bob') }))
+    const done = await client.call(endpointOf(server), callOf({ answers: [ann, answerTo(second, 'Bob')] }))
     expect(JSON.parse(`${done.value}`)).toEqual([
       { action: 'accept', content: { name: 'Ann' } },
       { action: 'accept', content: { name: 'Bob' } },
@@ -64,9 +68,50 @@ describe('a question in a session of the protocol', () => {
 
   it('may be declined', async () => {
     const { server } = await newAsker([{ params: ask('Who?') }])
-    const answers: Answers[] = [{ answers: { question: { action: 'decline' } } }]
-    const { value } = await newClient().call(endpointOf(server), callOf({ answers }))
+    const client = newClient()
+    const { state } = (await failureOf(client.call(endpointOf(server), callOf()))) as InputRequired
+    const answers: Answers[] = [{ answers: { question: { action: 'decline' } }, state }]
+    const { value } = await client.call(endpointOf(server), callOf({ answers }))
     expect(value).toBe('[{"action":"decline"}]')
+  })
+
+  it.each<[string, unknown, unknown]>([
+    ['another message', ask('Delete a?'), ask('Delete all?')],
+    ['another schema', ask('Delete?'), { message: 'Delete?', requestedSchema: { type: 'object', properties: {} } }],
+    [
+      'another address',
+      { mode: 'url', message: 'Pay', url: 'https://a.example/1', elicitationId: '1' },
+      { mode: 'url', message: 'Pay', url: 'https://a.example/2', elicitationId: '1' },
+    ],
+  ])('is asked anew when it is another one in the next run: %s', async (_, before, after) => {
+    const questions = [{ params: before }, { params: ask('Sure?') }]
+    const { server, given } = await newAsker(questions)
+    const client = newClient()
+    const run = (answers: Answers[]) => failureOf(client.call(endpointOf(server), callOf({ answers })))
+    const answers = [answerTo(await run([]), 'one')]
+    answers.push(answerTo(await run(answers), 'sure of one'))
+    questions[0] = { params: after }
+    const anew = await run(answers)
+    expect(anew).toMatchObject({ questions: [{ message: (after as { message: string }).message }] })
+    expect(given).toEqual([{ action: 'cancel' }, { action: 'cancel' }])
+    answers.push(answerTo(anew, 'two'))
+    // What was answered after the other question does not count either.
+    const sure = await run(answers)
+    expect(sure).toMatchObject({ questions: [{ message: 'Sure?' }] })
+    answers.push(answerTo(sure, 'sure of two'))
+    await client.call(endpointOf(server), callOf({ answers }))
+    expect(given).toMatchObject([{ content: { name: 'two' } }, { content: { name: 'sure of two' } }])
+  })
+
+  it('is the same one when the keys of its schema come in another order', async () => {
+    const fields = { properties: { name: { type: 'string', title: 'Name' } }, type: 'object' }
+    const questions = [{ params: { message: 'Who?', requestedSchema: fields } }]
+    const { server } = await newAsker(questions)
+    const client = newClient()
+    const answers = [answerTo(await failureOf(client.call(endpointOf(server), callOf())), 'Ann')]
+    const turned = { type: 'object', properties: { name: { title: 'Name', type: 'string' } } }
+    questions[0] = { params: { message: 'Who?', requestedSchema: turned } }
+    expect((await client.call(endpointOf(server), callOf({ answers }))).value).toMatch(/Ann/)
   })
 
   it('may send the user to an address', async () => {
@@ -141,10 +186,21 @@ describe('a question in a session of the protocol', () => {
     })
   })
 
+  it.each([{ elicitations: [] }, { elicitations: {} }, { elicitations: 7 }, {}, undefined, 'none'])(
+    'by an error is refused without addresses: %j',
+    async (data) => {
+      const server = await newServer({ 'tools/call': ({ fail }) => fail(-32_042, 'Visit first', data) })
+      const failure = await failureOf(newClient().call(endpointOf(server), callOf()))
+      expect(failure).toBeInstanceOf(ToolError)
+    },
+  )
+
   it('is asked at most ten times', async () => {
     const { server } = await newAsker(Array.from({ length: 11 }, () => ({ params: ask('Again?') })))
-    const answers = answersOf(...Array<string>(10).fill('Ann'))
-    const failure = await failureOf(newClient().call(endpointOf(server), callOf({ answers })))
+    const client = newClient()
+    const first = await failureOf(client.call(endpointOf(server), callOf()))
+    const answers = Array<Answers>(10).fill(answerTo(first, 'Ann'))
+    const failure = await failureOf(client.call(endpointOf(server), callOf({ answers })))
     expect(failure).toEqual(new ToolError('The MCP server "Acme" still asks after 10 rounds of questions.'))
   })
 
@@ -170,5 +226,34 @@ describe('a question in a session of the protocol', () => {
     const failure = await failureOf(newClient().call(endpointOf(server), callOf()))
     expect(failure).toBeInstanceOf(ToolError)
     expect(failure.message).toMatch(expected)
+  })
+})
+
+describe('questions of a stateless server', () => {
+  const asIs = <T>(value: T) => value
+  const request = { method: 'elicitation/create', params: ask('Who?') }
+
+  it.each<[string, unknown, RegExp]>([
+    ['none', {}, /does not say which/],
+    ['no object', [request], /does not say which/],
+    ['a key with NUL', { 'a\0b': request }, /key that cannot be used/],
+    ['a key with half a character', { 'a\ud800': request }, /key that cannot be used/],
+    [
+      'a key that is lost in objects',
+      JSON.parse(`{"__proto__":${JSON.stringify(request)}}`),
+      /key that cannot be used/,
+    ],
+    ['a method that is no text', { a: { method: { toString: 1 } } }, /asks for something unknown/],
+  ])('are refused: %s', (_, requests, expected) => {
+    expect(() => toQuestions(requests, asIs)).toThrow(expected)
+  })
+
+  it.each<[string, unknown]>([
+    ['NUL', 'a\0'],
+    ['half a character', '\udc00'],
+    ['no text', { a: 1 }],
+    ['null', null],
+  ])('are refused with a state that does not come back as it was: %s', (_, state) => {
+    expect(() => checkState(state, asIs)).toThrow('asks questions with a state that cannot be used.')
   })
 })

@@ -154,8 +154,9 @@ describe('the reference server of the sessions of before', () => {
       expect(await call('trigger-long-running-operation', { duration: 0.2, steps: 4 })).toMatchObject({
         value: expect.stringContaining('completed'),
       })
-      expect(await failureOf(call('trigger-elicitation-request'))).toBeInstanceOf(InputRequired)
-      const answers = [{ answers: { question: { action: 'accept', content: { name: 'Ann' } } } }]
+      const asked = (await failureOf(call('trigger-elicitation-request'))) as InputRequired
+      expect(asked).toBeInstanceOf(InputRequired)
+      const answers = [{ answers: { question: { action: 'accept', content: { name: 'Ann' } } }, state: asked.state }]
       expect((await call('trigger-elicitation-request', {}, { answers })).value).toMatchObject({
         text: expect.stringContaining('Name: Ann'),
       })

@@ -1,16 +1,13 @@
 import { ToolError } from '../../../domain/capabilities/capability.ts'
 import { toOutput } from '../../../domain/mcp/results.ts'
-import { endpointOf } from './support.ts'
 
 const MiB = 1024 * 1024
 const PNG = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(100, 7)]).toString('base64')
 
-const endpoint = endpointOf(
-  { url: 'http://a.example/' },
-  { apiKey: 'sk-very-secret', headers: { 'X-Team': 'blue-team-1' } },
-)
+/** Cannot be put into a text. */
+const NO_TEXT = { toString: 1, valueOf: 1 }
 const text = (value: string) => ({ type: 'text', text: value })
-const read = (...content: unknown[]) => toOutput({ content }, endpoint)
+const read = (...content: unknown[]) => toOutput({ content }, 'Acme')
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 describe('a result', () => {
@@ -66,24 +63,38 @@ describe('a result', () => {
           'resource file:///z, application/zip, 1 KiB',
           'hologram',
           'text',
-          'undefined',
+          'part without a type',
           'image of an unknown kind, image/png, 1 KiB',
         ],
       },
     ],
     [
-      'the key of the server is hidden',
-      { content: [text('I got sk-very-secret of blue-team-1')] },
-      'I got [hidden] of blue-team-1',
-    ],
-    [
-      'the key is hidden in structured content',
-      { structuredContent: { headers: { authorization: 'Bearer sk-very-secret' } } },
-      { structured_content: { headers: { authorization: 'Bearer [hidden]' } } },
+      'parts whose words are none are left out, and nothing else',
+      {
+        content: [
+          { type: NO_TEXT },
+          { type: 'image', data: NO_TEXT, mimeType: NO_TEXT },
+          { type: 'resource', resource: { uri: NO_TEXT, text: 'a' } },
+          { type: 'resource', resource: { uri: 'file:///a', mimeType: NO_TEXT, text: 'a' } },
+          { type: 'resource_link', uri: NO_TEXT },
+          { type: 'resource_link', uri: 'file:///b', name: NO_TEXT },
+          text('kept'),
+        ],
+      },
+      {
+        text: 'kept',
+        resources: [{ uri: 'file:///a', text: 'a' }, { uri: 'file:///b' }],
+        omitted: [
+          'part without a type',
+          'image of an unknown kind',
+          'resource without an address, 1 KiB',
+          'link without an address',
+        ],
+      },
     ],
     ['what cannot be stored is replaced', { content: [text('a\0b\ud800')] }, 'a\ufffdb\ufffd'],
   ])('%s', (_, result, value) => {
-    expect(toOutput(result, endpoint)).toEqual({ value })
+    expect(toOutput(result, 'Acme')).toEqual({ value })
   })
 
   it('has its images, by their content', () => {
@@ -118,7 +129,7 @@ describe('a result', () => {
     ['links', { content: Array.from({ length: 900 }, () => ({ type: 'resource_link', uri: '\n'.repeat(9_000) })) }],
     ['names', { content: Array.from({ length: 900 }, () => ({ type: '\u0007x'.repeat(9_000) })) }],
   ])('is bounded well below 2 MiB, and says what is cut: %s', (_, result) => {
-    const { value } = toOutput(result, endpoint)
+    const { value } = toOutput(result, 'Acme')
     expect(bytesOf(value)).toBeLessThan(1.8 * MiB)
     expect(JSON.stringify(value)).toMatch(/\[cut: \d+ of \d+ characters\]|omitted/)
   })
@@ -126,13 +137,13 @@ describe('a result', () => {
   it('with deep structured content names it', () => {
     let deep: unknown = 1
     for (let level = 0; level < 100_000; level++) deep = { deep }
-    expect(toOutput({ content: [text('t')], structuredContent: deep }, endpoint)).toEqual({
+    expect(toOutput({ content: [text('t')], structuredContent: deep }, 'Acme')).toEqual({
       value: { text: 't', omitted: ['structured content with more than 512 KiB or 64 levels'] },
     })
   })
 
   it.each([undefined, null, 'text', [], {}, { content: 'text' }])('that is none is refused: %j', (result) => {
-    expect(() => toOutput(result, endpoint)).toThrow('sent a result that is none of the protocol.')
+    expect(() => toOutput(result, 'Acme')).toThrow('sent a result that is none of the protocol.')
   })
 })
 
@@ -141,14 +152,13 @@ describe('a failed tool', () => {
     ['its own text', { content: [text('No such file:'), text('a.txt')] }, 'No such file:\na.txt'],
     ['its structured content', { content: [], structuredContent: { code: 7 } }, '{"code":7}'],
     ['nothing', { content: [] }, 'The tool of the MCP server "Acme" failed and gave no reason.'],
-    ['its text without the key', { content: [text('bad key sk-very-secret')] }, 'bad key [hidden]'],
   ])('is reported with %s', (_, result, message) => {
-    const fail = () => toOutput({ ...(result as object), isError: true }, endpoint)
+    const fail = () => toOutput({ ...(result as object), isError: true }, 'Acme')
     expect(fail).toThrow(new ToolError(message))
   })
 
   it('is reported in at most 4,000 bytes', () => {
-    const fail = () => toOutput({ isError: true, content: [text('ä'.repeat(MiB))] }, endpoint)
+    const fail = () => toOutput({ isError: true, content: [text('ä'.repeat(MiB))] }, 'Acme')
     expect(fail).toThrow(new ToolError('ä'.repeat(2_000)))
   })
 })

@@ -1,0 +1,43 @@
+import type { McpEndpoint } from './client.ts'
+
+/** Hides an endpoint's credentials in a text, or in all texts of a value of parsed JSON. */
+export type HideCredentials = <T>(value: T) => T
+
+/** A shorter value, such as the name of a region, is part of many words. */
+const MIN_LENGTH = 8
+const HIDDEN = '[hidden]'
+
+/**
+ * Returns how to hide an endpoint's key and the values of its headers, which a server may repeat. Numbers stay, and so do
+ * values of fewer than 8 characters. The depth of what is given has to be bounded.
+ */
+export function createHiding({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): HideCredentials {
+  const values = [apiKey ?? '', ...Object.values(headers)].map((value) => value.trim())
+  const secrets = new Set([...values, ...values.map(withoutScheme)].filter(({ length }) => length >= MIN_LENGTH))
+  if (secrets.size === 0) return (value) => value
+  // Longer ones first, since one may begin with another.
+  const forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
+  const pattern = new RegExp(forms.map(escapePattern).join('|'), 'g')
+  return <T>(value: T) => hideIn(value, pattern) as T
+}
+
+/** Returns what follows the scheme in a value such as `Bearer abc`. */
+const withoutScheme = (value: string): string => /^[\w-]+ +(\S+)$/.exec(value)?.[1] ?? ''
+
+const escapePattern = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+
+/** A text may have a secret in an address, or in JSON. */
+const formsOf = (secret: string): string[] => [
+  secret,
+  encodeURIComponent(secret.toWellFormed()),
+  JSON.stringify(secret).slice(1, -1),
+]
+
+function hideIn(value: unknown, pattern: RegExp): unknown {
+  if (typeof value === 'string') return value.replace(pattern, HIDDEN)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((one) => hideIn(one, pattern))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => [key.replace(pattern, HIDDEN), hideIn(field, pattern)]),
+  )
+}
