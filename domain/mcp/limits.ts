@@ -47,6 +47,9 @@ export const MAX_DEPTH = 256
 export const MAX_LINES = 50_000
 /** Answers to requests of a server on a connection, its questions and signs of life. */
 export const MAX_ANSWERS = 300
+/** How often the stream of a session is opened again, and the bytes of a connection that answer no call. */
+export const MAX_REOPENINGS = 5
+export const MAX_UNASKED_BYTES = 8 * MiB
 export const MAX_REQUEST_BYTES = 8 * MiB
 export const MAX_CONNECTIONS = 500
 /** More than all connections with their streams and calls, so that no call waits for a socket. */

@@ -6,7 +6,7 @@ import {
   type TransportSendOptions,
 } from '@modelcontextprotocol/client'
 import { exchanges } from './exchange.ts'
-import { MAX_ANSWERS, type McpTimes } from './limits.ts'
+import { MAX_ANSWERS, MAX_REOPENINGS, type McpTimes } from './limits.ts'
 
 /** Limit of what a server may ask for, or the growing pauses of the library may amount to. */
 const MAX_RECONNECT_MS = 30_000
@@ -25,13 +25,20 @@ export class McpTransport extends StreamableHTTPClientTransport {
   readonly #reconnections: Set<NodeJS.Timeout>
   #answers = 0
 
+  /** Has to be created in the exchange of its connecting, to which the stream of the session belongs. */
   constructor(url: URL, { headers, fetch, times }: Options) {
     const reconnections = new Set<NodeJS.Timeout>()
+    const opening = exchanges.getStore()
+    let reopenings = 0
     super(url, {
       requestInit: { headers },
       fetch: (address, init) => fetch(address, init),
       // The server may ask for any pause, also for none at all.
       reconnectionScheduler: (reconnect, delayMs) => {
+        // Streams of calls end with their calls, that of the session with the connection only.
+        if (exchanges.getStore() === opening && ++reopenings > MAX_REOPENINGS) {
+          throw new Error('The stream of the session broke off too often.')
+        }
         const waitMs = Math.min(Math.max(delayMs, times.reconnect), MAX_RECONNECT_MS)
         const timer = setTimeout(() => {
           reconnections.delete(timer)

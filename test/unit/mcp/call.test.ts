@@ -267,6 +267,52 @@ describe('connections', () => {
     expect(server.received.filter(({ httpMethod }) => httpMethod === 'GET').length).toBeLessThanOrEqual(5)
   })
 
+  it('open the stream of a session again five times, however often it breaks off', async () => {
+    const server = await newServer({
+      GET: ({ response }) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 0\nid: 1\ndata:\n\n')
+      },
+    })
+    const client = newClient({ times: { reconnect: 1 } })
+    await client.call(endpointOf(server), callOf())
+    const opened = () => server.received.filter(({ httpMethod }) => httpMethod === 'GET').length
+    while (opened() < 6) await delay(5)
+    await delay(150)
+    expect(opened()).toBe(6)
+  })
+
+  it('read 8 MiB of what answers no call, in all streams of a session together', async () => {
+    const comment = `: ${'x'.repeat(1024)}\n`.repeat(7 * 1024)
+    const streams: Received[] = []
+    const server = await newServer({
+      GET: (request) => {
+        request.stream()
+        request.response.write(comment)
+        // A stream that ends is opened again.
+        if (streams.push(request) === 1) request.response.end()
+      },
+    })
+    await newClient({ times: { reconnect: 1 } }).call(endpointOf(server), callOf())
+    while (streams.length < 2) await delay(5)
+    const end = streams[1]?.ended.then(() => 'ended by the client')
+    expect(await Promise.race([end, delay(10_000, 'still open')])).toBe('ended by the client')
+  })
+
+  it('open the stream of a call again as long as the call goes on', async () => {
+    const brokenOff = ({ response }: Received) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 1\nretry: 0\ndata:\n\n')
+    }
+    let opened = 0
+    const server = await newServer({ 'tools/call': brokenOff })
+    server.answers.GET = (request) => {
+      if (request.headers['last-event-id'] === undefined) return request.status(405)
+      if (++opened < 8) return brokenOff(request)
+      request.stream()({ jsonrpc: '2.0', id: server.of('tools/call')[0]?.id, result: DONE })
+      request.response.end()
+    }
+    expect(await newClient({ times: { reconnect: 1 } }).call(endpointOf(server), callOf())).toEqual({ value: 'done' })
+  })
+
   it('end with the client, and so do the calls on them', async () => {
     const server = await newServer({ 'tools/call': () => {}, DELETE: () => {} })
     const client = newClient({ times: { goodbye: 50 } })
