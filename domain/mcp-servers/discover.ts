@@ -29,9 +29,6 @@ const MIN_TTL_MS = 10_000
 const MAX_TTL_MS = 24 * 3_600_000
 /** Time after a failure until the next attempt. */
 const AGAIN_MS = 60_000
-/** Waits of a turn that has an earlier list, or knows already that there is none, and of one that has nothing. */
-const WAIT_MS = 2000
-const FIRST_WAIT_MS = 30_000
 
 const MAX_SCHEMA_LEVELS = 100
 const MAX_LEFT_OUT = 100
@@ -62,8 +59,9 @@ export async function refreshTools(deps: Deps, row: ServerRow): Promise<boolean>
  */
 export async function refreshSoon(deps: Deps, row: ServerRow, signal: AbortSignal): Promise<boolean> {
   const isKnown = row.tools !== null || row.toolsError !== null
+  const patienceMs = deps.mcpDiscoveries.patienceMs(row, isKnown)
   const over = new AbortController()
-  const late = sleep(isKnown ? WAIT_MS : FIRST_WAIT_MS, AbortSignal.any([signal, over.signal])).then(() => false)
+  const late = sleep(patienceMs, AbortSignal.any([signal, over.signal])).then(() => false)
   const isStored = await Promise.race([refreshTools(deps, row), late])
   over.abort()
   signal.throwIfAborted()

@@ -17,18 +17,24 @@ type Waiting = { isUrgent: boolean; begin(): void }
 /** Number of jobs that may wait in memory before further ones are refused, and of those of one owner. */
 const WAITING = { maxWaiting: 500, maxWaitingOfOwner: 100 }
 
+type Limits = Partial<typeof WAITING> & {
+  /** Slots that one owner may take: all but one unless given. */
+  maxOfOwner?: number
+}
+
 /**
  * Limits the jobs that run at once. An owner never has all slots, and those who wait are served in turn, so that the
  * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order.
  */
-export function createSlots(maxSlots: number, waitMs: number, { maxWaiting, maxWaitingOfOwner } = WAITING): Slots {
+export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {}): Slots {
+  const { maxWaiting, maxWaitingOfOwner, maxOfOwner } = { maxOfOwner: Math.max(maxSlots - 1, 1), ...WAITING, ...limits }
   let taken = 0
   const takenBy = new Map<string, number>()
   /** The owner who was served last is the last one. */
   const queues = new Map<string, Set<Waiting>>()
 
   const mayEnter = (owner: string): boolean =>
-    taken < maxSlots && (owner === '' || maxSlots === 1 || (takenBy.get(owner) ?? 0) < maxSlots - 1)
+    taken < maxSlots && (owner === '' || (takenBy.get(owner) ?? 0) < maxOfOwner)
   const change = (owner: string, by: 1 | -1) => {
     taken += by
     const left = (takenBy.get(owner) ?? 0) + by

@@ -1,4 +1,5 @@
 import { createDiscoveries } from '../../../domain/mcp-servers/discoveries.ts'
+import { sleep } from '../../../lib/sleep.ts'
 
 const server = (id: string, revision = 0, organizationId = 'o') => ({ organizationId, id, revision })
 
@@ -48,15 +49,48 @@ describe('discoveries', () => {
     expect(first.seen.runs).toBe(1)
   })
 
-  it('run eight at once, and one organization never has all places', async () => {
+  it('run 64 at once, of which one organization has 8', async () => {
     const discoveries = createDiscoveries()
-    const works = Array.from({ length: 20 }, held)
-    const running = works.map(({ work }, at) => discoveries.run(server(`${at}`), work))
+    const organizations = Array.from({ length: 9 }, (_, at) => `o${at}`)
+    const works = organizations.map((organization) =>
+      Array.from({ length: 10 }, (_, at) => {
+        const { work, seen } = held()
+        return { seen, ended: discoveries.run(server(`${at}`, 0, organization), work) }
+      }),
+    )
     await settled()
-    expect(works.filter(({ seen }) => seen.runs > 0)).toHaveLength(7)
-    expect(await discoveries.run(server('x', 0, 'another organization'), async () => true)).toBe(true)
+    const counts = works.map((ofOne) => ofOne.filter(({ seen }) => seen.runs > 0).length)
+    expect(counts).toEqual([8, 8, 8, 8, 8, 8, 8, 8, 0])
     await discoveries.close()
-    expect(new Set(await Promise.all(running))).toEqual(new Set([false]))
+    const results = works.flat().map(({ ended }) => ended)
+    expect(new Set(await Promise.all(results))).toEqual(new Set([false]))
+  })
+
+  it('without a place are refused soon, and their server counts as known until there is one', async () => {
+    const discoveries = createDiscoveries({ knownMs: 1, firstMs: 1e9, placeMs: 10 })
+    const hanging = Array.from({ length: 8 }, held)
+    const running = hanging.map(({ work }, at) => discoveries.run(server(`${at}`), work))
+    const [late, other] = [server('late'), server('late', 0, 'another organization')]
+    expect(discoveries.patienceMs(late, false)).toBe(1e9)
+    expect(await discoveries.run(late, async () => true)).toBe(false)
+    expect(discoveries.patienceMs(late, false)).toBe(1)
+    expect(discoveries.patienceMs(other, false)).toBe(1e9)
+    for (const { end } of hanging) end()
+    await Promise.all(running)
+    expect(await discoveries.run(late, async () => true)).toBe(true)
+    expect(discoveries.patienceMs(late, false)).toBe(1e9)
+  })
+
+  it('are waited for from their beginning on, and from anew at another revision', async () => {
+    const discoveries = createDiscoveries({ knownMs: 20, firstMs: 1e9, placeMs: 1e6 })
+    const { work } = held()
+    void discoveries.run(server('a', 1), work)
+    expect(discoveries.patienceMs(server('b', 1), true)).toBe(20)
+    await sleep(50)
+    expect(discoveries.patienceMs(server('a', 1), true)).toBe(0)
+    expect(discoveries.patienceMs(server('a', 1), false)).toBeLessThan(1e9)
+    expect(discoveries.patienceMs(server('a', 2), true)).toBe(20)
+    await discoveries.close()
   })
 
   it('reject as their work does, unless they are aborted', async () => {
