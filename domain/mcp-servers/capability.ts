@@ -1,11 +1,11 @@
 import { cutAt } from '../../lib/truncate.ts'
-import type { McpServer } from '../../prisma/generated/client.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
 import type { Deps } from '../deps.ts'
 import type { McpEndpoint } from '../mcp/client.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { expireTools, isStale, refreshSoon } from './discover.ts'
 import { endpointOf } from './endpoint.ts'
+import type { UsedServer } from './read-for-use.ts'
 import { throttle } from './throttle.ts'
 import { nameTools } from './tool-names.ts'
 import { acceptedOf, type LeftOut, type StoredTool, toolsOf } from './tools.ts'
@@ -18,9 +18,11 @@ const MAX_DISPLAY_NAME = 300
 const MAX_LEFT_OUT_SHOWN = 10
 
 /** Returns the capability of an MCP server: its tools, as they were last read. */
-export function serverCapability(deps: Deps, row: McpServer): Capability {
+export function serverCapability(deps: Deps, row: UsedServer): Capability {
   const found = toolsOf(row)
   const { named, leftOut } = nameTools(row.slug, found?.tools ?? [])
+  const accepted = acceptedOf(row)
+  const why = whyWithout(row)
   return {
     id: `mcp:${row.id}`,
     name: row.name,
@@ -30,33 +32,50 @@ export function serverCapability(deps: Deps, row: McpServer): Capability {
     icon: 'plug',
     dependencies: [],
     features: [],
-    ...(found === undefined && row.toolsError !== null && { systemPrompt: unavailable(row.name) }),
+    ...(why !== undefined && { systemPrompt: why }),
     ...(isStale(row) && { freshen: (signal) => refreshSoon(deps, row, signal) }),
-    tools: named.map(({ name, tool }) => toTool(deps, row, name, tool)),
+    areServerToolsKnown: why === undefined,
+    tools: named.map(({ name, tool }) =>
+      toTool(deps, row, { name, tool, isAccepted: accepted?.get(tool.name) === tool.fingerprint }),
+    ),
   }
 }
 
-/** Adds to a server's description which tools cannot be used. */
-function describe({ description }: McpServer, leftOut: LeftOut[]): string {
-  const own = description ?? ''
-  if (leftOut.length === 0) return own
-  const shown = leftOut.slice(0, MAX_LEFT_OUT_SHOWN).map(({ name, reason }) => `${name} (${reason})`)
-  const more = leftOut.length - shown.length
-  const sentence = `Tools left out: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`
-  return own === '' ? sentence : `${own}\n\n${sentence}`
+/** Adds to a server's description which tools cannot be used, and which list an administrator sees who accepts it. */
+function describe({ description, toolsChangedAt }: UsedServer, leftOut: LeftOut[]): string {
+  const parts = [description ?? '']
+  if (leftOut.length > 0) {
+    const shown = leftOut.slice(0, MAX_LEFT_OUT_SHOWN).map(({ name, reason }) => `${name} (${reason})`)
+    const more = leftOut.length - shown.length
+    parts.push(`Tools left out: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`)
+  }
+  if (toolsChangedAt !== null) {
+    const at = toolsChangedAt.toISOString()
+    parts.push(`Tools changed at ${at}; to accept these, PATCH the MCP server's accept_tools_changed_at to that time.`)
+  }
+  return parts.filter((part) => part !== '').join('\n\n')
 }
 
-const unavailable = (name: string): string =>
-  `The tools of the MCP server ${quoted(name)} are not available at the moment, because they could not be read.`
+/** Returns why a server has no tools. Undefined when they are known. */
+function whyWithout({ name, tools, toolsError, isTooMuch }: UsedServer): string | undefined {
+  if (isTooMuch) {
+    return `The tools of the MCP server ${quoted(name)} are left out, because the lists of tools of all servers are too large together.`
+  }
+  if (tools !== null) return undefined
+  if (toolsError === null) return `The tools of the MCP server ${quoted(name)} have not been read yet.`
+  return `The tools of the MCP server ${quoted(name)} are not available at the moment, because they could not be read.`
+}
 
 /** A name must not end its part of the prompt. */
 const quoted = (name: string): string => JSON.stringify(name).replaceAll('<', '&lt;')
 
-function toTool(deps: Deps, row: McpServer, name: string, tool: StoredTool): Tool {
-  const isAccepted = acceptedOf(row)?.[tool.name] === tool.fingerprint
+type Named = { name: string; tool: StoredTool; isAccepted: boolean }
+
+function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named): Tool {
   return {
     name,
     nameAtServer: tool.name,
+    version: tool.fingerprint,
     displayName: cutAt(`${row.name}: ${tool.title || tool.name}`, MAX_DISPLAY_NAME),
     description: tool.description,
     // Providers require both.
@@ -79,7 +98,7 @@ function toTool(deps: Deps, row: McpServer, name: string, tool: StoredTool): Too
   }
 }
 
-function connect(deps: Deps, row: McpServer): McpEndpoint {
+function connect(deps: Deps, row: UsedServer): McpEndpoint {
   try {
     return endpointOf(deps, row)
   } catch (error) {

@@ -16,6 +16,7 @@ import { lockServer } from './lock.ts'
 import {
   acceptedOf,
   areEqual,
+  type Fingerprints,
   fingerprintOf,
   fingerprintsOf,
   isDeeperThan,
@@ -58,7 +59,7 @@ export async function refreshTools(deps: Deps, row: ServerRow): Promise<boolean>
  * Throws the signal's reason.
  */
 export async function refreshSoon(deps: Deps, row: ServerRow, signal: AbortSignal): Promise<boolean> {
-  const isKnown = row.tools !== null || row.toolsError !== null
+  const isKnown = row.toolsDiscoveredAt !== null || row.toolsError !== null
   const patienceMs = deps.mcpDiscoveries.patienceMs(row, isKnown)
   const over = new AbortController()
   const late = sleep(patienceMs, AbortSignal.any([signal, over.signal])).then(() => false)
@@ -136,11 +137,13 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
     const now = Date.now()
     const fingerprints = fingerprintsOf(tools.tools)
     const accepted = acceptedOf(locked)
+    const column = storableJson(tools)
     const ttlMs = Math.min(Math.max(found.ttlMs || TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
     return {
       // Prisma's type of JSON lacks `undefined`, which is left out.
-      tools: storableJson(tools) as unknown as Prisma.InputJsonObject,
-      acceptedTools: accepted ?? fingerprints,
+      tools: column as unknown as Prisma.InputJsonObject,
+      toolsBytes: Buffer.byteLength(JSON.stringify(column)),
+      acceptedTools: [...(accepted ?? fingerprints)],
       protocol: found.protocol == null ? Prisma.DbNull : storableJson(found.protocol),
       toolsDiscoveredAt: new Date(now),
       // One that somebody else has set meanwhile is the newer one: a change that this list may not have.
@@ -153,7 +156,7 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
 const isSame = (one: Date | null, other: Date | null): boolean => one?.getTime() === other?.getTime()
 
 /** Returns since when the tools differ from the accepted ones. It is another time for each other list. */
-function changedAt(row: ServerRow, fingerprints: Record<string, string>, now: number): Date | null {
+function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Date | null {
   if (areEqual(fingerprints, acceptedOf(row) ?? fingerprints)) return null
   const before = row.toolsChangedAt
   const isAsBefore = areEqual(fingerprints, fingerprintsOf(toolsOf(row)?.tools ?? []))

@@ -6,7 +6,15 @@ import { MASK } from './check.ts'
 /** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
 export type ServerSummary = Omit<
   ServerRow,
-  'organizationId' | 'slug' | 'credentials' | 'revision' | 'tools' | 'acceptedTools' | 'protocol' | 'toolsExpireAt'
+  | 'organizationId'
+  | 'slug'
+  | 'credentials'
+  | 'revision'
+  | 'tools'
+  | 'toolsBytes'
+  | 'acceptedTools'
+  | 'protocol'
+  | 'toolsExpireAt'
 > & { toolsCount: number | null }
 
 export const presentServer = (row: ServerSummary): McpServer => ({

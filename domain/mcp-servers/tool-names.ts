@@ -43,6 +43,9 @@ export function toolNameOf(slug: string, tool: string): string {
   return `${prefix}${plain.slice(0, room)}_${hashOf(tool, HASH_DIGITS)}`
 }
 
+/** Returns the slug of the server whose tools have names like this one. Undefined for a name that no server's tool has. */
+export const slugOfTool = (name: string): string | undefined => /^mcp_([a-z0-9_-]{1,32}?)__/.exec(name)?.[1]
+
 /** Tools of a server under the names that models know; `leftOut` are those whose names another tool has already. */
 export type NamedTools<T> = { named: { name: string; tool: T }[]; leftOut: { name: string; reason: string }[] }
 

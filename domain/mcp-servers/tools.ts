@@ -10,8 +10,11 @@ export type LeftOut = { name: string; reason: string }
 /** Content of the column `tools`: what the last discovery has found. */
 export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[] }
 
-/** Fingerprints of tools by their names, as the column `accepted_tools` has them. */
-export type Fingerprints = Record<string, string>
+/**
+ * Fingerprints of tools by their names. The column `accepted_tools` has pairs: an object would lose a tool that is named
+ * like a part of every object.
+ */
+export type Fingerprints = ReadonlyMap<string, string>
 
 /** Returns the tools of a server's row. Undefined before they have been read. */
 export const toolsOf = ({ tools }: Pick<McpServer, 'tools'>): StoredTools | undefined =>
@@ -20,16 +23,13 @@ export const toolsOf = ({ tools }: Pick<McpServer, 'tools'>): StoredTools | unde
 
 /** Returns the fingerprints that an administrator has accepted. Undefined before the tools have been read. */
 export const acceptedOf = ({ acceptedTools }: Pick<McpServer, 'acceptedTools'>): Fingerprints | undefined =>
-  acceptedTools === null ? undefined : (acceptedTools as Fingerprints)
+  acceptedTools === null ? undefined : new Map(acceptedTools as [string, string][])
 
 export const fingerprintsOf = (tools: StoredTool[]): Fingerprints =>
-  Object.fromEntries(tools.map(({ name, fingerprint }) => [name, fingerprint]))
+  new Map(tools.map(({ name, fingerprint }) => [name, fingerprint]))
 
-export function areEqual(some: Fingerprints, others: Fingerprints): boolean {
-  const those = new Map(Object.entries(others))
-  const these = Object.entries(some)
-  return these.length === those.size && these.every(([name, fingerprint]) => those.get(name) === fingerprint)
-}
+export const areEqual = (some: Fingerprints, others: Fingerprints): boolean =>
+  some.size === others.size && [...some].every(([name, fingerprint]) => others.get(name) === fingerprint)
 
 /** Returns a hash of everything that a server says about a tool. The order of fields does not count. */
 export const fingerprintOf = ({

@@ -61,12 +61,13 @@ function acceptTools(row: ServerRow, seen: string): Changes {
   if (row.toolsChangedAt?.getTime() !== Date.parse(seen)) {
     throw conflict('The tools have changed again, or were accepted already; look at them and at tools_changed_at')
   }
-  return { acceptedTools: fingerprintsOf(toolsOf(row)?.tools ?? []), toolsChangedAt: null }
+  return { acceptedTools: [...fingerprintsOf(toolsOf(row)?.tools ?? [])], toolsChangedAt: null }
 }
 
 /** What is forgotten of a server when another one is to answer. */
 const FORGOTTEN = {
   tools: Prisma.DbNull,
+  toolsBytes: 0,
   acceptedTools: Prisma.DbNull,
   protocol: Prisma.DbNull,
   toolsDiscoveredAt: null,

@@ -27,7 +27,7 @@ const untilTried = (path: string) => waitFor(async () => (await rowOf(path)).too
 async function giveTools(path: string, changedAt: string | null = null): Promise<void> {
   await untilTried(path)
   const tools = { leftOut: [], tools: [{ name: 'search', description: 'Finds.', inputSchema: {}, fingerprint: 'new' }] }
-  const set = `tools = $2, accepted_tools = '{"search":"old"}', protocol = '{"any":1}', tools_changed_at = $3,
+  const set = `tools = $2, accepted_tools = '[["search","old"]]', protocol = '{"any":1}', tools_changed_at = $3,
     tools_error = NULL, tools_discovered_at = now(), tools_expire_at = now() + interval '1 hour'`
   await api.query(`UPDATE mcp_servers SET ${set} WHERE id = $1`, [uuidOf(path), JSON.stringify(tools), changedAt])
 }
@@ -249,7 +249,7 @@ describe('the tools of a server', () => {
     expectError(await patch(path, { accept_tools_changed_at: 'now' }), 400, /^accept_tools_changed_at: /)
     const accepted = await patch(path, { accept_tools_changed_at: AT })
     expect(accepted).toMatchObject({ status: 200, body: { tools_changed_at: null } })
-    expect((await rowOf(path)).accepted_tools).toEqual({ search: 'new' })
+    expect((await rowOf(path)).accepted_tools).toEqual([['search', 'new']])
     expectError(await patch(path, { accept_tools_changed_at: AT }), 409, /^The tools have changed again/)
   })
 

@@ -19,7 +19,8 @@ export function toolColumns(tools: ListedTool[]) {
   const stored = tools.map((tool) => ({ ...tool, fingerprint: fingerprintOf(tool) }))
   // Prisma's type of JSON lacks `undefined`, which is left out.
   const column = { tools: stored, leftOut: [] } as unknown as Prisma.InputJsonObject
-  return { tools: column, acceptedTools: fingerprintsOf(stored) }
+  const toolsBytes = Buffer.byteLength(JSON.stringify(column))
+  return { tools: column, toolsBytes, acceptedTools: [...fingerprintsOf(stored)] }
 }
 
 /** Returns the row of an active server, whose tools have just been read. */
@@ -36,7 +37,7 @@ export const serverRow = (tools: ListedTool[], more: Partial<McpServer> = {}): M
   headerNames: [],
   credentials: null,
   revision: 0,
-  ...(toolColumns(tools) as unknown as Pick<McpServer, 'tools' | 'acceptedTools'>),
+  ...(toolColumns(tools) as unknown as Pick<McpServer, 'tools' | 'toolsBytes' | 'acceptedTools'>),
   protocol: null,
   toolsDiscoveredAt: new Date(),
   toolsExpireAt: new Date(Date.now() + 3_600_000),

@@ -58,6 +58,7 @@ CREATE TABLE "mcp_servers" (
     "credentials" BYTEA,
     "revision" INTEGER NOT NULL DEFAULT 0,
     "tools" JSONB,
+    "tools_bytes" INTEGER NOT NULL DEFAULT 0,
     "accepted_tools" JSONB,
     "protocol" JSONB,
     "tools_discovered_at" TIMESTAMPTZ(3),

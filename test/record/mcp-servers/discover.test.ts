@@ -136,6 +136,34 @@ describe('the tools of a server', () => {
     expect(await changedAt()).toBeNull()
   })
 
+  it('are told apart by names that every object has, too', async () => {
+    const names = ['constructor', 'toString', '__proto__']
+    answers(...names.map((name) => listedTool(name)))
+    const { path, id } = await addServer({ tools_policy: 'ask' })
+    const policies = async (): Promise<string[]> =>
+      (await capabilityOf(id)).tool_definitions.map(({ policy }: Json) => policy)
+    expect(await policies()).toEqual(['auto', 'auto', 'auto'])
+    await refresh(id)
+    expect((await get(path)).tools_changed_at).toBeNull()
+    answers(...names.map((name) => listedTool(name, { description: 'Else.' })))
+    await refresh(id)
+    expect(await policies()).toEqual(Array(3).fill('requires_approval'))
+    const { tools_changed_at } = await get(path)
+    expect((await capabilityOf(id)).description).toContain(`Tools changed at ${tools_changed_at};`)
+    await call(service.url, 'PATCH', path, { accept_tools_changed_at: tools_changed_at })
+    expect(await policies()).toEqual(['auto', 'auto', 'auto'])
+  })
+
+  it('are stored with their length, which another address forgets', async () => {
+    answers(listedTool('one', { description: 'ä'.repeat(1000) }))
+    const { path, id } = await addServer()
+    const { tools, toolsBytes } = await rowOf(id)
+    expect(toolsBytes).toBe(Buffer.byteLength(JSON.stringify(tools)))
+    await call(service.url, 'PATCH', path, { status: 'disabled' })
+    await call(service.url, 'PATCH', path, { url: 'https://other.example/' })
+    expect((await rowOf(id)).toolsBytes).toBe(0)
+  })
+
   it('stay when they cannot be read again, and the reason is told without secrets', async () => {
     answers(listedTool('one'))
     const { path, id } = await addServer({ api_key: KEY, headers: { 'X-Team': HEADER } })

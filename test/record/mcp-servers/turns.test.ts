@@ -1,7 +1,10 @@
+import { readCapabilities } from '../../../domain/capability-registry/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { reasonStep } from '../../../domain/events/steps.ts'
 import { type Discovered, McpFailure } from '../../../domain/mcp/client.ts'
 import { refreshTools } from '../../../domain/mcp-servers/discover.ts'
+import { createDiscoveries, type Waits } from '../../../domain/mcp-servers/discoveries.ts'
+import { readServersForUse } from '../../../domain/mcp-servers/read-for-use.ts'
 import { slugOf } from '../../../domain/mcp-servers/tool-names.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { readSystemPrompt } from '../../../domain/turns/run/system-prompt.ts'
@@ -57,6 +60,20 @@ async function createTurn(servers: { id: string; config?: object }[], steps: obj
   return { id, turn: { organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) } }
 }
 
+/** Lets turns wait for other times than usual. */
+async function withWaits(waits: Waits, work: () => Promise<void>) {
+  const before = deps.mcpDiscoveries
+  const mcpDiscoveries = createDiscoveries(waits)
+  deps.mcpDiscoveries = mcpDiscoveries
+  await work().finally(() => mcpDiscoveries.close())
+  deps.mcpDiscoveries = before
+}
+
+/** Forgets that the tools of a server have ever been read. */
+const forget = (id: string) => deps.db.$executeRaw`
+  UPDATE mcp_servers SET tools = NULL, accepted_tools = NULL, tools_bytes = 0, tools_discovered_at = NULL
+  WHERE id = ${id}::uuid`
+
 const attempt = { fence: 1, signal: new AbortController().signal }
 const reasonOn = (turn: TurnPlace, iteration = 1, signal = attempt.signal) =>
   reason(deps, turn, iteration, { ...attempt, signal })
@@ -96,34 +113,83 @@ describe('a turn', () => {
     expect(mcp.discoveries).toEqual([])
   })
 
-  it('goes on with the old list when the server is slow; the new one is stored for the next turn', async () => {
-    const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
-    const { promise, resolve } = Promise.withResolvers<Discovered>()
-    mcp.answer = () => promise
-    const { id, turn } = await createTurn([server])
-    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
-    expect(await toolsOf(id)).toEqual([server.tool('old')])
-    resolve(discovered([listedTool('new')]))
-    await waitFor(async () => JSON.stringify((await rowOf(server.id)).tools).includes('"new"'), 'the new list')
-    expect(mcp.discoveries).toHaveLength(1)
+  it('goes on with the old list when the server is slow; the new one is stored for the next turn', () =>
+    withWaits({ knownMs: 1, firstMs: 60_000, placeMs: 60_000 }, async () => {
+      const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
+      const { promise, resolve } = Promise.withResolvers<Discovered>()
+      mcp.answer = () => promise
+      const { id, turn } = await createTurn([server])
+      expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+      expect(await toolsOf(id)).toEqual([server.tool('old')])
+      resolve(discovered([listedTool('new')]))
+      await waitFor(async () => JSON.stringify((await rowOf(server.id)).tools).includes('"new"'), 'the new list')
+      expect(mcp.discoveries).toHaveLength(1)
+    }))
+
+  it('waits for the first list of a server', () =>
+    withWaits({ knownMs: 1, firstMs: 60_000, placeMs: 60_000 }, async () => {
+      const server = await addServer({ toolsExpireAt: EXPIRED })
+      await forget(server.id)
+      const { promise, resolve } = Promise.withResolvers<Discovered>()
+      mcp.answer = () => promise
+      const { id, turn } = await createTurn([server])
+      const running = reasonOn(turn)
+      await waitFor(async () => mcp.discoveries.length === 1, 'the discovery')
+      // Longer than for a server that has a list.
+      setTimeout(() => resolve(discovered([listedTool('first')])), 100)
+      expect(await running).toEqual({ outcome: 'answered' })
+      expect(await toolsOf(id)).toEqual([server.tool('first')])
+    }))
+
+  it('does without lists that are too large together, the last ones, and says so', async () => {
+    const large = (name: string) => listedTool(name, { description: 'x'.repeat(900_000) })
+    const servers = []
+    for (const name of ['one', 'two', 'three']) {
+      servers.push(await addServer({ ...toolColumns([large(name)]), toolsExpireAt: FRESH }))
+    }
+    const unread = await addServer({ toolsExpireAt: FRESH })
+    await forget(unread.id)
+    const [one, two, three] = servers.map(({ id }) => `mcp:${id}`)
+    const refs = [three, one, two, `mcp:${unread.id}`].map((ref) => ({ ref: String(ref) }))
+    const organizationId = (await rowOf(unread.id)).organizationId
+    const own = async (only?: { toolName: string }) =>
+      (await readCapabilities(deps, organizationId, refs, only)).filter(({ category }) => category === 'mcp')
+    const read = await own()
+    expect(read.map(({ id, tools }) => [id, tools.length])).toEqual([
+      [three, 1],
+      [one, 1],
+      [two, 0],
+      [`mcp:${unread.id}`, 0],
+    ])
+    expect(read.map(({ systemPrompt }) => systemPrompt)).toEqual([
+      undefined,
+      undefined,
+      expect.stringContaining('are left out, because the lists of tools of all servers are too large together'),
+      expect.stringContaining('have not been read yet'),
+    ])
+    // Of the others none takes room.
+    await deps.db.mcpServer.updateMany({ where: { id: servers[2]?.id ?? '' }, data: { status: 'disabled' } })
+    expect((await own()).map(({ tools }) => tools.length)).toEqual([0, 1, 1, 0])
+    const ofCall = async (toolName: string) => (await own({ toolName })).map(({ id, tools }) => [id, tools.length])
+    expect(await ofCall(String(servers[1]?.tool('any')))).toEqual([[two, 1]])
+    expect(await ofCall('mcp_none__any')).toEqual([])
+    expect(await ofCall('read_file')).toEqual([])
   })
 
-  it('waits for the first list of a server', async () => {
-    const server = await addServer({ toolsExpireAt: EXPIRED })
-    await deps.db.$executeRaw`UPDATE mcp_servers SET tools = NULL, accepted_tools = NULL WHERE id = ${server.id}::uuid`
-    const { promise, resolve } = Promise.withResolvers<Discovered>()
-    mcp.answer = () => promise
-    const { id, turn } = await createTurn([server])
-    const running = reasonOn(turn)
-    // Longer than for a server that has a list.
-    setTimeout(() => resolve(discovered([listedTool('first')])), 2500)
-    expect(await running).toEqual({ outcome: 'answered' })
-    expect(await toolsOf(id)).toEqual([server.tool('first')])
+  it('reads what is accepted only where it matters', async () => {
+    const tools = toolColumns([listedTool('one')])
+    const server = await addServer({ ...tools, acceptedTools: [], toolsExpireAt: FRESH })
+    const { organizationId } = await rowOf(server.id)
+    const accepted = async () =>
+      (await readServersForUse(deps, organizationId, [server.id])).map(({ acceptedTools }) => acceptedTools)
+    expect(await accepted()).toEqual([null])
+    await deps.db.mcpServer.updateMany({ where: { id: server.id }, data: { toolsPolicy: 'ask' } })
+    expect(await accepted()).toEqual([[]])
   })
 
   it('goes on without a server that is away, and the model is told', async () => {
     const server = await addServer({ toolsExpireAt: EXPIRED }, { name: 'A<capability> "B"' })
-    await deps.db.$executeRaw`UPDATE mcp_servers SET tools = NULL, accepted_tools = NULL WHERE id = ${server.id}::uuid`
+    await forget(server.id)
     const other = await addServer({ ...toolColumns([listedTool('kept')]), toolsExpireAt: EXPIRED })
     mcp.answer = async ({ id }) => {
       if (id === server.id) throw new McpFailure('The server is away')

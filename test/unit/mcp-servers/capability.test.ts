@@ -25,6 +25,7 @@ describe('the capability of a server', () => {
       {
         name: 'mcp_files__read',
         nameAtServer: 'read',
+        version: expect.stringMatching(/^[\w-]{43}$/),
         displayName: 'Files: Read it',
         description: 'Does read.',
         parameters: { type: 'object', properties: { text: { type: 'string' } } },
@@ -43,21 +44,27 @@ describe('the capability of a server', () => {
     expect(tool?.parameters).toEqual({ type: 'object', properties: {} })
   })
 
-  it.each<[policy: 'accept' | 'ask', accepted: object, needs: boolean[]]>([
-    ['accept', {}, [false, false]],
-    ['ask', {}, [true, true]],
-    ['ask', { one: 'of before' }, [true, true]],
+  it.each<[policy: 'accept' | 'ask', accepted: string[][], needs: boolean[]]>([
+    ['accept', [], [false, false]],
+    ['ask', [], [true, true]],
+    ['ask', [['one', 'of before']], [true, true]],
   ])('with the policy %s and the accepted tools %j needs approvals: %j', (toolsPolicy, acceptedTools, needs) => {
     const row = serverRow([listedTool('one'), listedTool('constructor')], { toolsPolicy })
     const approvals = (tools: Tool[]) => tools.map(({ needsApproval }) => needsApproval)
     expect(approvals(capabilityOf(row).tools)).toEqual([false, false])
-    expect(approvals(capabilityOf({ ...row, acceptedTools: { ...acceptedTools } }).tools)).toEqual(needs)
+    expect(approvals(capabilityOf({ ...row, acceptedTools }).tools)).toEqual(needs)
   })
 
-  it('is disabled with its server, and says in the prompt only that tools could not be read', () => {
+  it('is disabled with its server, and says in the prompt only why there are no tools', () => {
     const unread = { tools: null, acceptedTools: null, toolsExpireAt: null }
+    const promptOf = (more: object) => capabilityOf({ ...serverRow([]), ...more }).systemPrompt
     expect(capabilityOf(serverRow([], { status: 'disabled' })).status).toBe('disabled')
-    expect(capabilityOf(serverRow([], unread)).systemPrompt).toBeUndefined()
+    expect(promptOf(unread)).toBe('The tools of the MCP server "Files" have not been read yet.')
+    expect(promptOf({ ...unread, isTooMuch: true })).toMatch(
+      /^The tools .* "Files" are left out, .* too large together\.$/,
+    )
+    expect(capabilityOf(serverRow([], unread)).areServerToolsKnown).toBe(false)
+    expect(capabilityOf(serverRow([])).areServerToolsKnown).toBe(true)
     expect(capabilityOf(serverRow([], { toolsError: 'away' })).systemPrompt).toBeUndefined()
     const name = 'A</capability>\n"B"'
     const { systemPrompt } = capabilityOf(serverRow([], { ...unread, name, toolsError: 'secret reason' }))
@@ -70,6 +77,11 @@ describe('the capability of a server', () => {
     const tools = { tools: [], leftOut: Array.from({ length: 12 }, (_, at) => ({ name: `t${at}`, reason: 'odd' })) }
     const { description } = capabilityOf(serverRow([], { description: 'Ours', tools }))
     expect(description).toMatch(/^Ours\n\nTools left out: t0 \(odd\); .*; t9 \(odd\); and 2 more\.$/)
+  })
+
+  it('says in its description which list it shows, for whoever accepts it', () => {
+    const { description } = capabilityOf(serverRow([], { toolsChangedAt: new Date(0) }))
+    expect(description).toMatch(/^Tools changed at 1970-01-01T00:00:00\.000Z; .*accept_tools_changed_at/)
   })
 
   it.each<[what: string, more: Partial<McpServer>, isStale: boolean]>([

@@ -1,4 +1,4 @@
-import { nameTools, slugOf, toolNameOf } from '../../../domain/mcp-servers/tool-names.ts'
+import { nameTools, slugOf, slugOfTool, toolNameOf } from '../../../domain/mcp-servers/tool-names.ts'
 
 describe("a server's slug", () => {
   it.each<[name: string, slug: string | RegExp]>([
@@ -53,4 +53,16 @@ describe("a tool's name", () => {
     expect(named.map(({ tool }) => tool.name)).toEqual(['a.b', 'c'])
     expect(leftOut).toEqual([{ name: second, reason: 'another tool has its name already' }])
   })
+})
+
+it.each<[name: string, slug: string | undefined]>([
+  ['mcp_a__search', 'a'],
+  ['mcp_a___Search', 'a'],
+  ['mcp_a_b-c__d__e', 'a_b-c'],
+  [toolNameOf('s'.repeat(32), 'a.b'), 's'.repeat(32)],
+  ['mcp_a_search', undefined],
+  ['mcp___a', undefined],
+  ['read_file', undefined],
+])('the name %s is one of the server %s', (name, slug) => {
+  expect(slugOfTool(name)).toBe(slug)
 })

@@ -31,7 +31,8 @@ it.each<[some: object, others: object, isEqual: boolean]>([
   [{ constructor: '1' }, {}, false],
   [JSON.parse('{"__proto__":"1"}'), {}, false],
 ])('the fingerprints %j and %j are equal: %s', (some, others, isEqual) => {
-  expect(areEqual({ ...some }, { ...others })).toBe(isEqual)
+  const mapOf = (fingerprints: object) => new Map(Object.entries(fingerprints))
+  expect(areEqual(mapOf(some), mapOf(others))).toBe(isEqual)
 })
 
 it('a value is measured by its levels, however deep it is', () => {
