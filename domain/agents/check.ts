@@ -3,6 +3,7 @@ import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools
 import type { Actor } from '../actor.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Capability } from '../capabilities/capability.ts'
+import { toolChoiceOf } from '../capabilities/server-config.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
@@ -41,7 +42,7 @@ export async function checkModel(
 }
 
 /**
- * Throws `invalid` for a capability that is unknown or disabled. Those that are coming soon are known. Returns all that
+ * Throws `invalid` for a capability that is unknown or disabled, and for a wrong configuration of an MCP server. Those that are coming soon are known. Returns all that
  * are named, with those that they need.
  */
 export async function checkCapabilities(
@@ -49,6 +50,10 @@ export async function checkCapabilities(
   { organizationId }: Pick<Actor, 'organizationId'>,
   capabilities: AgentCapabilityConfig[] | null | undefined,
 ): Promise<Capability[]> {
+  for (const [position, { ref, config }] of (capabilities ?? []).entries()) {
+    if (!ref.startsWith('mcp:') || toolChoiceOf(config) !== undefined) continue
+    throw invalid(`capabilities.${position}.config: must be {"tools": [names of tools]} or nothing for an MCP server`)
+  }
   const known = await readCapabilities(deps, organizationId, capabilities ?? [])
   for (const { ref } of capabilities ?? []) {
     const status = known.find(({ id }) => id === ref)?.status

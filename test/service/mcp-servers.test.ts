@@ -267,6 +267,25 @@ describe('the tools of a server', () => {
     expect(await rowOf(path)).toMatchObject(forgotten)
   })
 
+  it.each<[config: unknown]>([
+    [{ tools: 'read' }],
+    [{ tools: ['read', 1] }],
+    [{ tool: ['read'] }],
+    [['read']],
+    ['read'],
+  ])('are not chosen by %j, which nobody can write', async (config) => {
+    const capabilities = [{ ref: 'current_time' }, { ref: `mcp:${uuidOf(await addServer())}`, config }]
+    const agent = { name: 'A', system_prompt: 'Help.', capabilities }
+    const ways = [
+      ['/v1/agents', agent],
+      ['/v1/agents/import', agent],
+      ['/v1/agents/preview', { system_prompt: 'Help.', capabilities }],
+      ['/v1/sessions', { capabilities }],
+    ] as const
+    for (const [path, body] of ways)
+      expectError(await call(api, 'POST', path, body), 400, /^capabilities\.1\.config: must be \{"tools": /)
+  })
+
   it("are offered to nobody else: another organization's ref is one that nothing has", async () => {
     const ref = `mcp:${uuidOf(await addServer())}`
     const unknown = `mcp:${toUuid(unknownId('mcp'))}`

@@ -228,6 +228,7 @@ describe('a turn', () => {
     const some = await createTurn([{ ...server, config: { tools: ['t129', 'none'] } }])
     await reasonOn(some.turn)
     expect(await toolsOf(some.id)).toEqual([server.tool('t129')])
+    expect(await promptOf(some.turn)).toContain('The server has no tools named "none".')
     const capabilities = [{ ref: `mcp:${server.id}` }]
     const preview = await call(service.url, 'POST', '/v1/agents/preview', { system_prompt: 'Help.', capabilities })
     expect(preview.body.tools).toHaveLength(128)

@@ -15,7 +15,7 @@ const server = (id: string, count: number, config?: unknown, more: Partial<Capab
   capability: capability(
     `mcp:${id}`,
     Array.from({ length: count }, (_, at) => tool(`mcp_${id}__t${at}`, { nameAtServer: `t${at}` })),
-    more,
+    { areServerToolsKnown: true, ...more },
   ),
   config,
 })
@@ -52,19 +52,38 @@ describe('the limit on the tools of a prompt', () => {
     expect(text.match(/mcp_a__/g)).toHaveLength(50)
   })
 
-  it.each<[config: unknown, names: string[]]>([
-    [{ tools: ['t1', 'unknown'] }, ['t1']],
-    [{ tools: [] }, []],
-    [{ tools: ['mcp_a__t1'] }, []],
-    [{ tools: 't1' }, ['t0', 't1', 't2']],
-    [{ tools: ['t1', 1] }, ['t0', 't1', 't2']],
-    [{}, ['t0', 't1', 't2']],
-    [null, ['t0', 't1', 't2']],
-    [['t1'], ['t0', 't1', 't2']],
-  ])('with the configuration %j offers the tools %j', (config, names) => {
+  const NONE = /^None of the tools is offered, because the configuration of this capability is wrong\.$/
+  it.each<[config: unknown, names: string[], prompt: RegExp | undefined]>([
+    [{ tools: ['t1'] }, ['t1'], undefined],
+    [{ tools: [] }, [], undefined],
+    [{ tools: null }, ['t0', 't1', 't2'], undefined],
+    [{}, ['t0', 't1', 't2'], undefined],
+    [null, ['t0', 't1', 't2'], undefined],
+    [{ tools: ['t1', 'none', 'constructor'] }, ['t1'], /^The server has no tools named "none", "constructor"\.$/],
+    [{ tools: ['mcp_a__t1'] }, [], /named "mcp_a__t1"\.$/],
+    [{ tools: ['</capability>\n'] }, [], /named "&lt;\/capability>\\n"\.$/],
+    [{ tools: Array.from({ length: 60 }, (_, at) => `u${at}`) }, [], /"u49" and 10 more\.$/],
+    [{ tools: 't1' }, [], NONE],
+    [{ tools: ['t1', 1] }, [], NONE],
+    [{ tool: ['t1'] }, [], NONE],
+    [{ tools: ['t1'], more: 1 }, [], NONE],
+    [['t1'], [], NONE],
+    ['t1', [], NONE],
+  ])('with the configuration %j offers the tools %j', (config, names, prompt) => {
     const [limited] = withinToolLimit([server('a', 3, config)], [])
     expect(limited?.capability.tools.map(({ nameAtServer }) => nameAtServer)).toEqual(names)
-    expect(limited?.capability.systemPrompt).toBeUndefined()
+    const { systemPrompt } = limited?.capability ?? {}
+    if (prompt === undefined) expect(systemPrompt).toBeUndefined()
+    else expect(systemPrompt).toMatch(prompt)
+  })
+
+  it('says of an empty list that it has no such tools, and of one that is not known only that', () => {
+    const promptOf = (areServerToolsKnown: boolean) => {
+      const more = { areServerToolsKnown, systemPrompt: 'Hello.' }
+      return withinToolLimit([server('a', 0, { tools: ['one'] }, more)], [])[0]?.capability.systemPrompt
+    }
+    expect(promptOf(true)).toBe('Hello.\n\nThe server has no tools named "one".')
+    expect(promptOf(false)).toBe('Hello.')
   })
 
   it('is what a configuration makes room under', () => {
