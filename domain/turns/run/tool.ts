@@ -279,7 +279,7 @@ async function loadCall(
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined
   const { id, name } = row.call
-  const { toolset } = await configure(deps, organizationId, row)
+  const { toolset } = await configure(deps, organizationId, row, { toolName: name })
   const offered = toolset.get(name)
   const secrets = secretsOf(turnId, iteration, 'arguments', row.secretTokens ?? {})
   return {

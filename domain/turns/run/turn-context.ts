@@ -91,15 +91,16 @@ export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
   a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
 
-/** Resolves capabilities and tools. */
+/** Resolves capabilities and tools. With `toolName`, of MCP servers only the one that has this tool is read. */
 export async function configure(
   deps: Deps,
   organizationId: string,
   row: Configuration,
+  { toolName }: { toolName?: string } = {},
 ): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
   const agentTools = row.agentTools ?? []
-  const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs))
+  const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs, { toolName }))
   const capabilities = withinToolLimit(resolved, [...agentTools, ...row.sessionTools])
   return { capabilities, toolset: buildToolset(capabilities, agentTools, row.sessionTools) }
 }

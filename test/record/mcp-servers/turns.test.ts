@@ -6,6 +6,7 @@ import { refreshTools } from '../../../domain/mcp-servers/discover.ts'
 import { createDiscoveries, type Waits } from '../../../domain/mcp-servers/discoveries.ts'
 import { readServersForUse } from '../../../domain/mcp-servers/read-for-use.ts'
 import { slugOf } from '../../../domain/mcp-servers/tool-names.ts'
+import { requestCalls, settleCalls } from '../../../domain/turns/control/client-calls.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { readSystemPrompt } from '../../../domain/turns/run/system-prompt.ts'
 import { runTool } from '../../../domain/turns/run/tool.ts'
@@ -256,7 +257,7 @@ describe('a call', () => {
         call: { tool: 'search.all', arguments: { text: 'hi' }, sessionId: turn.sessionId, answers: [] },
       },
     ])
-    expect(mcp.calls[0]?.call.idempotencyKey).toMatch(/^turn_.*one$/)
+    expect(mcp.calls[0]?.call.idempotencyKey).toMatch(/^turn_[0-9a-f]{32}:1:0$/)
     const [result] = await resultsOf(id)
     expect(result).toMatchObject({
       status: 'success',
@@ -293,6 +294,28 @@ describe('a call', () => {
     const later = await createTurn([server], callOf(server.tool('one')))
     expect(await reasonOn(later.turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
     expect(mcp.calls).toEqual([])
+  })
+
+  it.each([
+    ['runs when it is approved', 'Does something else.', 'success'],
+    ['does not run when another tool has been approved', 'Does a third thing.', 'error'],
+  ])('of a changed tool %s', async (_, description, status) => {
+    const columns = { ...toolColumns([listedTool('one')]), toolsExpireAt: FRESH }
+    const server = await addServer(columns, { tools_policy: 'ask' })
+    mcp.answer = async () => discovered([listedTool('one', { description: 'Does something else.' })])
+    await refreshTools(deps, await rowOf(server.id))
+    const { id, turn } = await createTurn([server], callOf(server.tool('one')))
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
+    await requestCalls(deps, turn, 1)
+    mcp.answer = async () => discovered([listedTool('one', { description })])
+    await refreshTools(deps, await rowOf(server.id))
+    const tool_results = [{ tool_call_id: 'one', result: { approved: true } }]
+    const path = `/v1/sessions/${id}/tool-results`
+    expect((await call(service.url, 'POST', path, { tool_results })).status).toBe(200)
+    expect(await settleCalls(deps, turn, 1)).toMatchObject({ outcome: 'settled', runs: [{}] })
+    expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
+    expect(await resultsOf(id)).toMatchObject([{ status }])
+    expect(mcp.calls).toHaveLength(status === 'success' ? 1 : 0)
   })
 
   it('with damaged credentials is answered with an error that says so', async () => {
