@@ -101,13 +101,19 @@ export class FileTree {
     parent.children.delete(name)
   }
 
+  /** Fails for what may not be moved there, whether or not the name is free. */
+  checkMove(from: string, to: string): void {
+    this.checkNames(this.require(from), to)
+    if (this.place(to)[0].isReadonly) throw readOnly(to)
+    this.checkRemovable(from)
+  }
+
   /** Moves a file or directory to a name that is free. */
   move(from: string, to: string): void {
+    this.checkMove(from, to)
     const node = this.require(from)
-    this.checkNames(node, to)
     const [target, name] = this.newPlace(to)
     const [source, oldName] = this.place(from)
-    checkRemovable(source, node, from)
     if (node.isDirectory || node.origin !== undefined) this.rename({ do: 'move', from, to })
     source.children.delete(oldName)
     target.children.set(name, node)

@@ -11,7 +11,14 @@ import {
 } from 'just-bash'
 import type { FileChange } from '../../files/file-change.ts'
 import type { TreeEntry } from '../../files/session-files.ts'
-import { type FileNode, FileSystemError, FileTree, type Origin, type TreeNode } from './file-tree.ts'
+import {
+  type DirectoryNode,
+  type FileNode,
+  FileSystemError,
+  FileTree,
+  type Origin,
+  type TreeNode,
+} from './file-tree.ts'
 
 export type OverlayOptions = {
   entries: TreeEntry[]
@@ -28,6 +35,8 @@ const DIRECTORY_MODE = 0o755
 /** Every file may be run: the session keeps no modes, and `chmod +x` has to have its effect. */
 const FILE_MODE = 0o755
 const WRITE_PROTECTED_MODE = 0o555
+/** Failures of one copy that are named. */
+const MAX_FAILURES_SHOWN = 20
 
 /** File system of a command: the session's files, and over them in memory what the command has written. */
 export class Overlay implements IFileSystem {
@@ -126,8 +135,26 @@ export class Overlay implements IFileSystem {
     if (!node.isDirectory) return this.writeFile(to, await this.load(node))
     if (!options?.recursive) throw new FileSystemError('EISDIR', 'is a directory', from)
     if (isWithin(to, from)) throw new FileSystemError('EINVAL', 'cannot copy a directory into itself', to)
+    const failures = await this.copyDirectory(node, from, to)
+    if (failures.length > 0) throw new Error(sentenceOf(failures))
+  }
+
+  /** Copies what can be copied. Returns why the rest cannot, as a skill's names may be none that a session writes. */
+  private async copyDirectory(node: DirectoryNode, from: string, to: string): Promise<FileSystemError[]> {
+    const failures: FileSystemError[] = []
     await this.mkdir(to, { recursive: true })
-    for (const name of [...node.children.keys()]) await this.cp(join(from, name), join(to, name), options)
+    for (const [name, child] of [...node.children]) {
+      const [source, target] = [join(from, name), join(to, name)]
+      try {
+        if (child.isDirectory) failures.push(...(await this.copyDirectory(child, source, target)))
+        else await this.cp(source, target)
+      } catch (error) {
+        // Without space there is no end to failures.
+        if (!(error instanceof FileSystemError) || error.code === 'ENOSPC') throw error
+        failures.push(error)
+      }
+    }
+    return failures
   }
 
   async mv(from: string, to: string): Promise<void> {
@@ -144,6 +171,7 @@ export class Overlay implements IFileSystem {
       this.write(replaced, await this.load(node), to)
       return this.rm(from)
     }
+    this.tree.checkMove(from, to)
     await this.rm(to)
     this.tree.move(from, to)
   }
@@ -257,6 +285,12 @@ export class Overlay implements IFileSystem {
     if (this.kept.delete(file)) this.keptBytes -= file.sizeBytes
     else if (file.isWritten) this.writtenBytes -= file.sizeBytes
   }
+}
+
+function sentenceOf(failures: FileSystemError[]): string {
+  const shown = failures.slice(0, MAX_FAILURES_SHOWN).map(({ message }) => message)
+  const left = failures.length - shown.length
+  return [...shown, ...(left > 0 ? [`${left} more were not copied`] : [])].join('; ')
 }
 
 const sizeOf = (changes: FileChange[]): number =>

@@ -144,13 +144,49 @@ describe('bash over the files of a session', () => {
     'mv skills s',
     'mv skills/readonly s',
     'mv skills/readonly/SKILL.md s',
+    'mv skills/readonly/SKILL.md a.txt',
+    'mv skills/readonly/SKILL.md skills/own.txt',
+    'mv skills/readonly/empty .',
   ])('leaves the directory of a skill: %s', async (command) => {
-    const texts = { '/a.txt': 'a', '/skills': null, '/skills/own.txt': 'own', '/skills/readonly': null }
+    const own = { '/a.txt': 'a', '/empty': null, '/skills': null, '/skills/own.txt': 'own' }
+    const texts = { ...own, '/skills/readonly': null }
     const files = createFakeFiles({ ...texts, '/skills/readonly/SKILL.md': 'x', '/skills/readonly/empty': null })
     for (const [path, entry] of files.entries) entry.isReadonly = path.startsWith('/skills/readonly')
     const { stderr, changes } = await run(command, files)
     expect(stderr).toMatch(/EACCES: the files of a skill are read-only/)
     expect(changes).toEqual([])
+  })
+
+  it.each([
+    ['mv a.txt _old', /EINVAL: the path must not have a segment that begins with _/],
+    [`mv -f a.txt ${'x'.repeat(1025)}`, /ENAMETOOLONG: the path must be at most 1024 bytes/],
+    [`mv ${'s'.repeat(10)} ${'t/'.repeat(4)}`, /ENAMETOOLONG: the path must be at most 1024 bytes/],
+  ])('removes nothing for a move that it refuses: %s', async (command, problem) => {
+    const texts = { '/a.txt': 'a', '/_old': 'old', [`/${'x'.repeat(1025)}`]: 'long', '/t': null, '/t/t': null }
+    const source = { '/ssssssssss': null, [`/ssssssssss/${'y'.repeat(1010)}`]: 'y' }
+    const target = { '/t/t/t': null, '/t/t/t/t': null, '/t/t/t/t/ssssssssss': null }
+    const files = createFakeFiles({ ...texts, ...source, ...target })
+    const { stderr, changes } = await run(command, files)
+    expect(stderr).toMatch(problem)
+    expect(changes).toEqual([])
+  })
+
+  it('copies what it can of a directory, and names the rest', async () => {
+    const files = createFakeFiles({
+      ...{ '/s': null, '/s/__init__.py': 'i', '/s/a': null, '/s/a/_b': 'b', '/s/a/c': 'c', '/s/_d': null },
+      ...{ '/s/_d/e': 'e', '/s/z': 'z' },
+    })
+    const { stderr, exitCode } = await run('cp -r s t', files)
+    expect(exitCode).toBe(1)
+    for (const path of ['/t/__init__.py', '/t/a/_b', '/t/_d']) {
+      expect(stderr).toContain(`EINVAL: the path must not have a segment that begins with _, '${path}'`)
+    }
+    expect(Object.keys(files.texts()).filter((path) => path.startsWith('/t'))).toEqual(['/t', '/t/a', '/t/a/c', '/t/z'])
+    const many = createFakeFiles({
+      '/s': null,
+      ...Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`/s/_${at}`, 'x'])),
+    })
+    expect((await run('cp -r s t', many)).stderr).toMatch(/; 10 more were not copied\n$/)
   })
 
   it('ends at a redirection that cannot be written', async () => {
