@@ -16,6 +16,8 @@ export type ZipEntry = {
   /** Unix mode. */
   mode?: number
   extra?: Buffer
+  /** Name in the entry's own header. */
+  localName?: string
   /** Offset of the local header. */
   offset?: number
 }
@@ -46,6 +48,7 @@ export function zipOf(entries: ZipEntry[], { count = entries.length, comment = '
 
 function writeEntry(entry: ZipEntry, at: number): { local: Buffer; central: Buffer } {
   const name = Buffer.from(entry.name)
+  const localName = Buffer.from(entry.localName ?? entry.name)
   const data = Buffer.from(entry.data ?? '')
   const method = entry.method ?? 8
   const packed = entry.packed ?? (method === 8 ? deflateRawSync(data) : data)
@@ -59,11 +62,13 @@ function writeEntry(entry: ZipEntry, at: number): { local: Buffer; central: Buff
   common.writeUInt32LE(entry.size ?? data.length, 18)
   common.writeUInt16LE(name.length, 22)
   common.writeUInt16LE(extra.length, 24)
+  const local = Buffer.from(common)
+  local.writeUInt16LE(localName.length, 22)
   const rest = Buffer.alloc(14)
   rest.writeUInt32LE(((entry.mode ?? 0) << 16) >>> 0, 6)
   rest.writeUInt32LE(entry.offset ?? at, 10)
   return {
-    local: Buffer.concat([Buffer.from('PK\x03\x04'), common, name, extra, packed]),
+    local: Buffer.concat([Buffer.from('PK\x03\x04'), local, localName, extra, packed]),
     // Made by version 3.0 on Unix.
     central: Buffer.concat([Buffer.from('PK\x01\x02\x1e\x03'), common, rest, name, extra]),
   }

@@ -1,5 +1,5 @@
 import { SKILL_MD } from './archive.ts'
-import { MAX_ENTRIES, MAX_ENTRY_PATH_BYTES, MAX_ENTRY_SEGMENTS } from './limits.ts'
+import { MAX_ENTRIES, MAX_ENTRY_PATH_BYTES, MAX_ENTRY_SEGMENTS, MAX_ROWS } from './limits.ts'
 import { ArchiveProblem, problemOf } from './problem.ts'
 
 /** Name of an entry, and whether it is a directory. */
@@ -23,8 +23,8 @@ export function checkName(name: string): void {
 
 /**
  * Returns the path of each entry in the skill, in the same order: without the one folder that all have in common, which
- * is '' itself. Throws ArchiveProblem for what is there twice, for a file that is also a directory, for long paths, and
- * when SKILL.md is missing.
+ * is '' itself. Throws ArchiveProblem for what is there twice, for a file that is also a directory, for long paths,
+ * for too many directories, and when SKILL.md is missing.
  */
 export function placeEntries(entries: readonly ListedEntry[]): string[] {
   if (entries.length > MAX_ENTRIES) throw new ArchiveProblem(`must have at most ${MAX_ENTRIES} entries`)
@@ -34,6 +34,7 @@ export function placeEntries(entries: readonly ListedEntry[]): string[] {
   checkTwice(entries, names)
   for (const [index, path] of paths.entries()) checkSize(names[index] ?? '', path)
   checkSkillMd(entries, paths)
+  checkRows(entries, paths)
   return paths
 }
 
@@ -78,6 +79,14 @@ function checkSkillMd(entries: readonly ListedEntry[], paths: readonly string[])
   if (first !== undefined && first !== SKILL_MD) throw problemOf(first, `must be named ${SKILL_MD}`)
   if (first === undefined || entries[paths.indexOf(SKILL_MD)]?.isDirectory) {
     throw new ArchiveProblem(`must have a file ${SKILL_MD}, at the top or in the one folder that all entries are in`)
+  }
+}
+
+function checkRows(entries: readonly ListedEntry[], paths: readonly string[]): void {
+  const placed = entries.map(({ isDirectory }, index) => ({ isDirectory, path: paths[index] ?? '' }))
+  const files = placed.filter(({ isDirectory }) => !isDirectory)
+  if (files.length + directoriesOf(placed).length > MAX_ROWS) {
+    throw new ArchiveProblem(`must have at most ${MAX_ROWS} files and directories, with those that only paths name`)
   }
 }
 

@@ -3,6 +3,8 @@ import { MAX_PATH_BYTES, MAX_SEGMENTS } from '../../../contract/file-paths.ts'
 const MIB = 1024 * 1024
 
 export const MAX_ENTRIES = 100
+/** Files and directories of a skill, with the directories that paths imply and without its root: rows of the database. */
+export const MAX_ROWS = 200
 export const MAX_ENTRY_BYTES = MIB
 export const MAX_UNPACKED_BYTES = 10 * MIB
 /** Number of entries that are looked at, with those that are left out. */

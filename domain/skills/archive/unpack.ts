@@ -93,10 +93,28 @@ function checkCount(archive: Buffer, { readEntryCursor }: ZipFile): void {
   }
 }
 
-/** Throws ArchiveProblem when the packed bytes of entries are more than there are: then some would be unpacked twice. */
+const LOCAL_HEADER_BYTES = 30
+
+/**
+ * Throws ArchiveProblem when entries share bytes, which would be unpacked twice, and when one has another name in its
+ * own header, as another program would see another file.
+ */
 function checkOverlap(archive: Buffer, entries: readonly ZipEntry[]): void {
-  const packed = entries.reduce((sum, { header }) => sum + header.compressedSize, 0)
-  if (packed > archive.length) throw new ArchiveProblem('must not have entries that overlap or reach beyond its end')
+  const overlap = 'must not have entries that overlap or reach beyond its end'
+  const offsetOf = ({ header }: ZipEntry) => header.relativeOffsetOfLocalHeader
+  let end = 0
+  for (const entry of [...entries].sort((one, other) => offsetOf(one) - offsetOf(other))) {
+    const { name, header } = entry
+    const start = offsetOf(entry)
+    const nameStart = start + LOCAL_HEADER_BYTES
+    if (start < end || nameStart > archive.length) throw new ArchiveProblem(overlap)
+    const nameEnd = nameStart + archive.readUInt16LE(start + 26)
+    end = nameEnd + archive.readUInt16LE(start + 28) + header.compressedSize
+    if (end > archive.length) throw new ArchiveProblem(overlap)
+    if (!archive.subarray(nameStart, nameEnd).equals(header.fileNameRaw)) {
+      throw problemOf(name, 'has another name in its own header')
+    }
+  }
 }
 
 async function readEntry(

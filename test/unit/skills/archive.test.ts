@@ -27,6 +27,11 @@ async function unpack(archive: Uint8Array): Promise<unknown> {
 const many = (count: number, entry: (at: number) => ZipEntry): ZipEntry[] =>
   Array.from({ length: count }, (_, at) => entry(at))
 const zeros = (length: number): ZipEntry => ({ name: `zeros-${length}`, data: Buffer.alloc(length) })
+const OVERLAP = 'must not have entries that overlap or reach beyond its end'
+const PAD: ZipEntry = { name: 'pad', data: Buffer.alloc(2000, 'q'), method: 0 }
+/** Returns files of which each has directories of its own. With them, each makes `rows` rows. */
+const deep = (count: number, rows: number): ZipEntry[] =>
+  many(count, (at) => ({ name: `${at}/${'x/'.repeat(rows - 2)}f`, data: 'x' }))
 /** Returns an extra field with another name for an entry, for readers that know it. */
 const unicodeName = (name: string, crc: number): Buffer => {
   const head = Buffer.alloc(9)
@@ -107,6 +112,13 @@ describe('an archive', () => {
     expect(Object.keys((await unpack(zipOf(entries))) as object)).toHaveLength(100)
     const full = [...many(9, (at) => ({ ...zeros(MIB), name: `${at}` })), { ...zeros(MIB), name: 'SKILL.md' }]
     expect(Object.keys((await unpack(zipOf(full))) as object)).toHaveLength(10)
+  })
+
+  it('may have 200 files and directories', async () => {
+    const entries = [SKILL, ...deep(4, 49), { name: '0/' }, { name: 'a/' }, { name: 'b/' }, { name: 'c/' }]
+    expect(Object.keys((await unpack(zipOf(entries))) as object)).toHaveLength(200)
+    const inFolder = entries.map((entry) => ({ ...entry, name: `skill/${entry.name}` }))
+    expect(Object.keys((await unpack(zipOf([{ name: 'skill/' }, ...inFolder]))) as object)).toHaveLength(200)
   })
 
   it.each<[string, ZipEntry[], string | RegExp]>([
@@ -194,8 +206,32 @@ describe('an archive', () => {
       [SKILL, { name: 'a', packedSize: 0x7fffffff }],
       'must not have entries that overlap or reach beyond its end',
     ],
-    ['an offset beyond its end', [SKILL, { name: 'a', offset: 0x7fffffff }], /^"a" is damaged: /],
-    ['an offset into the middle', [SKILL, { name: 'a', offset: 7 }], /^"a" is damaged: invalid local file header/],
+    ['an offset beyond its end', [SKILL, { name: 'a', offset: 0x7fffffff }], OVERLAP],
+    ['an offset into the middle', [SKILL, { name: 'a', offset: 7 }], OVERLAP],
+    [
+      'a small entry that shares the bytes of another',
+      [{ ...SKILL, method: 0 }, { ...SKILL, name: 'b', offset: 0 }, PAD],
+      OVERLAP,
+    ],
+    [
+      'an entry in the bytes of another',
+      [
+        { ...SKILL, data: zipOf([PAD]), method: 0 },
+        { ...PAD, offset: 38 },
+      ],
+      OVERLAP,
+    ],
+    ['another name in a header', [SKILL, { name: 'a', localName: 'b' }], '"a" has another name in its own header'],
+    [
+      '201 files and directories',
+      [SKILL, ...deep(4, 49), { name: 'a/' }, { name: 'b/' }, { name: 'c/' }, { name: 'd' }],
+      'must have at most 200 files and directories, with those that only paths name',
+    ],
+    [
+      'many directories above each file',
+      [SKILL, ...many(99, (at) => ({ name: `${at}/${'x/'.repeat(60)}f` }))],
+      'must have at most 200 files and directories, with those that only paths name',
+    ],
     ['packed bytes that unpack to nothing', [SKILL, { name: 'a', packed: emptyBlocks(9 * MIB) }], '"a" is damaged'],
     ['entries that share their bytes', overlapping(), 'must not have entries that overlap or reach beyond its end'],
   ])('with %s is refused', async (_, entries, problem) => {
