@@ -71,8 +71,9 @@ export async function readMultipart(
     return {
       fields,
       file: { name, contentType, chunks },
-      // The fields are used as sent, because their parsed form may change.
-      fingerprint: () => [form.fields, name, contentType, digest()],
+      // The fields are used as sent, because their parsed form may change. A file that is read whole is only its bytes.
+      fingerprint: () =>
+        declared.file.inMemory ? [form.fields, digest()] : [form.fields, name, contentType, digest()],
       discard,
     }
   } catch (error) {

@@ -280,6 +280,8 @@ describe('an upload with an Idempotency-Key', () => {
     const entries = [{ name: 'SKILL.md', data: skillMd(newName()) }]
     const first = await upload(entries, headers)
     expect(idOf(await upload(entries, headers))).toBe(idOf(first))
+    const form = formOf(zipOf(entries), 'other.zip', 'application/zip')
+    expect(idOf(await call(api, 'POST', '/v1/skills/upload', form, headers))).toBe(idOf(first))
     expectError(
       await upload([...entries, { name: 'a' }], headers),
       409,
