@@ -10,8 +10,8 @@ export type ValidFields = Required<SkillFields>
 
 type NewSkill = { id: string; source: SkillSource; fields: ValidFields; files: NewFile[] }
 
-/** Time in which a skill must be stored. Ten megabytes take half a second. */
-const TIMEOUT_MS = 30_000
+/** Time in which a skill must be stored, with the wait for the organization's lock. */
+export const TIMEOUT_MS = 30_000
 
 /**
  * Inserts a skill with its files; undefined when another run of the request has created it. Throws `conflict` at the

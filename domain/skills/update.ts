@@ -4,7 +4,7 @@ import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { replaceSkillMd } from './files.ts'
-import { checkNameFree, columnsOf, lockSkills } from './insert.ts'
+import { checkNameFree, columnsOf, lockSkills, TIMEOUT_MS } from './insert.ts'
 import { presentSkill } from './present.ts'
 import { requireSkill } from './read.ts'
 import { readSkillMd, requireValid } from './skill-md.ts'
@@ -24,15 +24,18 @@ export async function patchSkill(
   if (text == null && status == null) return presentSkill(row)
   const fields =
     text == null ? undefined : requireValid(await readSkillMd(deps.threads.documents, text, organizationId))
-  return deps.db.$transaction(async (tx) => {
-    await lockSkills(tx, organizationId)
-    if (fields !== undefined) await checkNameFree(tx, organizationId, fields.name, id)
-    const data = { ...(fields && columnsOf(fields)), status: status ?? undefined }
-    const [changed] = await tx.skill.updateManyAndReturn({ where: { id, organizationId }, data })
-    if (changed === undefined) throw notFound('Skill')
-    if (text != null) await replaceSkillMd(tx, id, text)
-    return presentSkill(changed)
-  })
+  return deps.db.$transaction(
+    async (tx) => {
+      await lockSkills(tx, organizationId)
+      if (fields !== undefined) await checkNameFree(tx, organizationId, fields.name, id)
+      const data = { ...(fields && columnsOf(fields)), status: status ?? undefined }
+      const [changed] = await tx.skill.updateManyAndReturn({ where: { id, organizationId }, data })
+      if (changed === undefined) throw notFound('Skill')
+      if (text != null) await replaceSkillMd(tx, id, text)
+      return presentSkill(changed)
+    },
+    { timeout: TIMEOUT_MS },
+  )
 }
 
 /** Deletes a skill with its files. Throws `not_found`. */

@@ -35,6 +35,16 @@ describe("an organization's skills", () => {
     expect((await post('/upload', formOf(skillZip('e')))).status).toBe(201)
   })
 
+  it('are changed with the time that one is stored with', async () => {
+    const { id } = (await post('', { skill_md: skillMd('a') })).body
+    const transaction = jest.spyOn(service.platform.deps.db, '$transaction')
+    expect((await call(service.url, 'PATCH', `/v1/skills/${id}`, { skill_md: skillMd('b') })).status).toBe(200)
+    expect((await post('', { skill_md: skillMd('a') })).status).toBe(201)
+    const options = transaction.mock.calls.map(([, options]) => options)
+    transaction.mockRestore()
+    expect(options).toEqual([{ timeout: 30_000 }, { timeout: 30_000 }])
+  })
+
   it('leave nothing behind, and a changed SKILL.md is another file', async () => {
     const { id: kept } = (await post('', { skill_md: skillMd('kept') })).body
     const { id: left } = (await post('/upload', formOf(skillZip('left')))).body
