@@ -7,6 +7,7 @@ export type NewFile = { path: string; isDirectory: boolean; isBase64: boolean; b
 export const SKILL_MD_PATH = '/SKILL.md'
 /** Bytes of the files that a statement inserts; a file may have as many itself. */
 const BYTES_AT_ONCE = 1024 * 1024
+const ROWS_AT_ONCE = 100
 
 export const directory = (path: string): NewFile => ({
   path,
@@ -43,7 +44,8 @@ function* inBatches(files: NewFile[]): Generator<NewFile[]> {
   let batch: NewFile[] = []
   let bytes = 0
   for (const file of files) {
-    if (batch.length > 0 && bytes + file.bytes.length > BYTES_AT_ONCE) {
+    const isFull = batch.length === ROWS_AT_ONCE || bytes + file.bytes.length > BYTES_AT_ONCE
+    if (batch.length > 0 && isFull) {
       yield batch
       batch = []
       bytes = 0
