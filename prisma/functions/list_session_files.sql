@@ -16,6 +16,9 @@ DECLARE
   v_names text[] := '{}';
   -- Those of the skills that have files between the paths.
   v_wanted text[];
+  v_skill record;
+  v_first text[] := '{}';
+  v_count bigint := 0;
 BEGIN
   IF NOT EXISTS (SELECT FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id) THEN
     RETURN;
@@ -36,6 +39,28 @@ BEGIN
     SELECT name FROM unnest(v_names) AS name
     WHERE p_after < '/skills/' || name || '0' COLLATE "C" AND p_before > '/skills/' || name COLLATE "C"
   );
+  -- The children of /skills are in none of the skills.
+  IF p_limit IS NOT NULL AND (p_start IS NULL OR p_start > length('/skills/') + 1) THEN
+    -- What is below the skills' directories is in the order of their names with a slash: no more skills are read than fill
+    -- the page. A directory itself, /skills/a, is before /skills/a-b, and what is in it behind that.
+    FOR v_skill IN
+      SELECT s.id, s.name FROM active_session_skills(p_organization_id, p_session_id) s
+      WHERE s.name = ANY (v_wanted) ORDER BY s.name || '/' COLLATE "C"
+    LOOP
+      v_first := v_first || v_skill.name;
+      SELECT v_count + count(*) INTO v_count
+      FROM skill_files f CROSS JOIN LATERAL (SELECT '/skills/' || v_skill.name || f.path AS path) AS at
+      WHERE f.skill_id = v_skill.id AND f.path <> ''
+        AND at.path > p_after COLLATE "C" AND at.path < p_before COLLATE "C"
+        AND (p_is_directory IS NULL OR f.is_directory = p_is_directory)
+        AND (p_start IS NULL OR position('/' IN substr(at.path, p_start)) = 0);
+      EXIT WHEN v_count >= p_limit;
+    END LOOP;
+    v_wanted := ARRAY(
+      SELECT name FROM unnest(v_wanted) AS name
+      WHERE name = ANY (v_first) OR EXISTS (SELECT FROM unnest(v_first) AS one WHERE starts_with(one, name || '-'))
+    );
+  END IF;
   -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
   RETURN QUERY
     SELECT * FROM (

@@ -241,6 +241,34 @@ describe('the files of a skill', () => {
     expect(body.data.map((file: Json) => file.path)).toEqual(ofSkills.sort())
   })
 
+  it('are in each page what they are in the whole list, also of names that begin with another one', async () => {
+    const contents = { '/SKILL.md': 'x', '/d/e': 'x', '/-': 'x' }
+    const names = ['p', 'p-q', 'p-q-r', 'p-1', 'pq', 'q']
+    const id = await createSession(
+      api,
+      using(...(await Promise.all(names.map((name) => addSkill(api, name, contents))))),
+    )
+    const list = async (after: string, isDirectory: boolean | null, start: number | null, limit: number | null) => {
+      const values = [api.uuid, toUuid(id), after, isDirectory, start, limit]
+      const rows = await api.query(`SELECT path FROM list_session_files($1, $2, $3, '/skills0', $4, $5, $6)`, values)
+      return rows.map(({ path }) => path)
+    }
+    for (const [isDirectory, start] of [
+      [null, null],
+      [true, null],
+      [false, null],
+      [true, 9],
+      [false, 9],
+    ] as const) {
+      const all = await list('/', isDirectory, start, null)
+      for (const [index, after] of ['/', ...all].entries()) {
+        for (const limit of [1, 4]) {
+          expect(await list(after, isDirectory, start, limit)).toEqual(all.slice(index, index + limit))
+        }
+      }
+    }
+  })
+
   it('of another organization are nowhere', async () => {
     const other = await newOrganization()
     const stolen = await addSkill(other, 'stolen', CONTENTS)
