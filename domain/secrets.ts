@@ -11,6 +11,9 @@ export type EncryptedColumn = { table: string; keys: readonly string[]; column: 
 export const placeOf = ({ table, column }: EncryptedColumn, keys: readonly string[]): SecretPlace =>
   [table, ...keys, column].join('/')
 
+/** What is shown instead of a stored secret. Sent back, it stands for the one that is kept. */
+export const MASK = '***'
+
 /** Encryption of what is stored and must be given back: provider keys and users' secrets. */
 export type Secrets = {
   /** Encrypts under the current key. The same text gives other bytes each time. */

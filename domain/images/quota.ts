@@ -1,6 +1,7 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
+import { lockOrganization } from '../lock-organization.ts'
 
 /** Runs the work in a transaction, in which no other of its kind counts or adds images of the organization. */
 export const withImagesLocked = <T>(
@@ -9,7 +10,7 @@ export const withImagesLocked = <T>(
   work: (tx: Prisma.TransactionClient) => Promise<T>,
 ): Promise<T> =>
   deps.db.$transaction(async (tx) => {
-    await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
+    await lockOrganization(tx, organizationId)
     return work(tx)
   })
 

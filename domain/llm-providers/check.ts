@@ -3,9 +3,6 @@ import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 
-/** A client that sends back what it was shown, instead of a key. */
-export const MASK = '***'
-
 /**
  * Checks an address and returns it as it is stored: normalized, without slashes at its end, null when it is empty. Throws
  * `invalid` for one that may not be called.

@@ -6,7 +6,9 @@ import type { Deps } from '../deps.ts'
 import { conflict, invalid } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
-import { checkBaseUrl, MASK } from './check.ts'
+import { lockOrganization } from '../lock-organization.ts'
+import { MASK } from '../secrets.ts'
+import { checkBaseUrl } from './check.ts'
 import { getProvider } from './read.ts'
 import { encryptKey } from './stored-key.ts'
 
@@ -44,7 +46,7 @@ async function insertWithin(
 ): Promise<ProviderRow | undefined> {
   const { organizationId } = data
   // The lock makes an organization's creations sequential, so that the quota holds.
-  await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
+  await lockOrganization(tx, organizationId)
   const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
   if ((await tx.llmProvider.count({ where: isOwn })) >= quotas.llmProviders) {
     throw conflict(`The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`)

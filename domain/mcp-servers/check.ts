@@ -2,10 +2,8 @@ import { checkUrl } from '../../lib/outgoing/check-url.ts'
 import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
+import { MASK } from '../secrets.ts'
 import type { Credentials } from './credentials.ts'
-
-/** What is shown instead of a secret. Sent back, it stands for the stored one. */
-export const MASK = '***'
 
 const MAX_HEADERS_BYTES = 64 * 1024
 

@@ -3,11 +3,6 @@ import { conflict } from '../errors.ts'
 
 type Place = Pick<McpServer, 'organizationId' | 'id'>
 
-/** Locks the organization's row, so that its servers are created and renamed one after another. */
-export async function lockOrganization(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
-  await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
-}
-
 /** Locks and reads a server. Null when it is gone. */
 export async function lockServer(
   tx: Prisma.TransactionClient,

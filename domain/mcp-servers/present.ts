@@ -1,7 +1,7 @@
 import type { McpServer } from '../../contract/mcp-servers.ts'
 import type { McpServer as ServerRow } from '../../prisma/generated/client.ts'
 import { toId } from '../ids.ts'
-import { MASK } from './check.ts'
+import { MASK } from '../secrets.ts'
 
 /** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
 export type ServerSummary = Omit<

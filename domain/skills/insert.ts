@@ -2,6 +2,7 @@ import type { Prisma, Skill as SkillRow, SkillSource } from '../../prisma/genera
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
+import { lockOrganization } from '../lock-organization.ts'
 import { insertFiles, type NewFile } from './files.ts'
 import type { SkillFields } from './skill-fields.ts'
 
@@ -24,7 +25,7 @@ export const insertSkill = (
 ): Promise<SkillRow | undefined> =>
   deps.db.$transaction(
     async (tx) => {
-      await lockSkills(tx, organizationId)
+      await lockOrganization(tx, organizationId)
       if ((await tx.skill.count({ where: { organizationId } })) >= deps.quotas.skills) {
         throw conflict(`The organization has ${deps.quotas.skills} skills, as many as it can; delete one first`)
       }
@@ -36,11 +37,6 @@ export const insertSkill = (
     },
     { timeout: TIMEOUT_MS },
   )
-
-/** Makes changes of an organization's skills sequential, so that the quota holds and names are unique. */
-export async function lockSkills(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
-  await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`
-}
 
 /** Throws `conflict` when another skill of the organization has the name. */
 export async function checkNameFree(

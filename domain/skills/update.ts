@@ -3,8 +3,9 @@ import type { Skill, UpdateSkillRequest } from '../../contract/skills.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
+import { lockOrganization } from '../lock-organization.ts'
 import { replaceSkillMd } from './files.ts'
-import { checkNameFree, columnsOf, lockSkills, TIMEOUT_MS } from './insert.ts'
+import { checkNameFree, columnsOf, TIMEOUT_MS } from './insert.ts'
 import { presentSkill } from './present.ts'
 import { requireSkill } from './read.ts'
 import { readSkillMd, requireValid } from './skill-md.ts'
@@ -26,7 +27,7 @@ export async function patchSkill(
     text == null ? undefined : requireValid(await readSkillMd(deps.threads.documents, text, organizationId))
   return deps.db.$transaction(
     async (tx) => {
-      await lockSkills(tx, organizationId)
+      await lockOrganization(tx, organizationId)
       if (fields !== undefined) await checkNameFree(tx, organizationId, fields.name, id)
       const data = { ...(fields && columnsOf(fields)), status: status ?? undefined }
       const [changed] = await tx.skill.updateManyAndReturn({ where: { id, organizationId }, data })
