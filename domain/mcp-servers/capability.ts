@@ -6,14 +6,11 @@ import { damagedCredentials, isDamaged } from './credentials.ts'
 import { expireTools, isStale, refreshSoon } from './discover.ts'
 import { endpointOf } from './endpoint.ts'
 import type { UsedServer } from './read-for-use.ts'
-import { throttle } from './throttle.ts'
 import { nameTools } from './tool-names.ts'
 import { acceptedOf, type LeftOut, type StoredTool, toolsOf } from './tools.ts'
 
 /** Longer than the client lets a call take that reports progress, so that the client's limit is what is reported. */
 const CALL_MS = 10 * 60_000 + 30_000
-/** A server may say as often as it likes that its tools have changed. */
-const EXPIRE_EACH_MS = 1000
 const MAX_DISPLAY_NAME = 300
 const MAX_LEFT_OUT_SHOWN = 10
 
@@ -92,7 +89,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
         sessionId,
         idempotencyKey,
         answers,
-        onToolsChanged: throttle(() => expireTools(deps, row), EXPIRE_EACH_MS),
+        onToolsChanged: () => void expireTools(deps, row),
         signal,
       }),
   }

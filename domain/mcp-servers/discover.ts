@@ -9,6 +9,7 @@ import type { Deps } from '../deps.ts'
 import { DomainError } from '../errors.ts'
 import { toId } from '../ids.ts'
 import { type Discovered, type ListedTool, McpFailure } from '../mcp/client.ts'
+import { isWithinDepth } from '../mcp/json-size.ts'
 import { UnreadableSecret } from '../secrets.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { endpointOf } from './endpoint.ts'
@@ -19,7 +20,6 @@ import {
   type Fingerprints,
   fingerprintOf,
   fingerprintsOf,
-  isDeeperThan,
   type StoredTools,
   toolsOf,
 } from './tools.ts'
@@ -113,7 +113,7 @@ async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promi
   const names = new Set<string>()
   for (const tool of storableJson(found.tools)) {
     if (names.has(tool.name)) leftOut.push({ name: tool.name, reason: 'the server lists two tools of this name' })
-    else if (isDeeperThan(tool.inputSchema, MAX_SCHEMA_LEVELS)) {
+    else if (!isWithinDepth(tool.inputSchema, MAX_SCHEMA_LEVELS)) {
       leftOut.push({ name: tool.name, reason: `its parameters have more than ${MAX_SCHEMA_LEVELS} levels` })
     } else candidates.push(tool)
     names.add(tool.name)

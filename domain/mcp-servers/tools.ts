@@ -52,9 +52,3 @@ function canonicalJson(value: unknown): string {
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
   return `{${fields.join()}}`
 }
-
-/** Tells whether a value has more than `levels` levels. Looks no deeper. */
-export const isDeeperThan = (value: unknown, levels: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1)))

@@ -46,7 +46,7 @@ export type McpCall = {
   idempotencyKey: string
   /** Answers to the questions of earlier runs. */
   answers: Answers[]
-  /** Called when the server says that its tools have changed. */
+  /** Called when the server says that its tools have changed; of a connection at most once a second. */
   onToolsChanged: () => void
   signal: AbortSignal
 }

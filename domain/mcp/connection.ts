@@ -1,4 +1,5 @@
 import { Client, type jsonSchemaValidator, type PriorDiscovery, type Tool } from '@modelcontextprotocol/client'
+import { atMostEvery } from '../../lib/at-most-every.ts'
 import type { McpEndpoint } from './client.ts'
 import { createHiding, type HideCredentials } from './credentials.ts'
 import { type Exchange, exchanges } from './exchange.ts'
@@ -114,27 +115,6 @@ function handle(connection: Connection, times: McpTimes): void {
   const report = atMostEvery(times.changes, () => connection.onToolsChanged())
   client.setNotificationHandler('notifications/tools/list_changed', report.call)
   client.onclose = report.stop
-}
-
-/** Limits how often a function is called, so that the last of many calls is not lost. */
-function atMostEvery(pauseMs: number, run: () => void) {
-  let timer: NodeJS.Timeout | undefined
-  let isWanted = false
-  const call = () => {
-    if (timer !== undefined) {
-      isWanted = true
-      return
-    }
-    timer = setTimeout(() => {
-      timer = undefined
-      if (!isWanted) return
-      isWanted = false
-      call()
-    }, pauseMs)
-    timer.unref()
-    run()
-  }
-  return { call, stop: () => clearTimeout(timer) }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { ListedTool } from '../../../domain/mcp/client.ts'
-import { areEqual, fingerprintOf, isDeeperThan } from '../../../domain/mcp-servers/tools.ts'
+import { isWithinDepth } from '../../../domain/mcp/json-size.ts'
+import { areEqual, fingerprintOf } from '../../../domain/mcp-servers/tools.ts'
 import { listedTool } from '../../support/mcp-server.ts'
 
 describe("a tool's fingerprint", () => {
@@ -38,6 +39,6 @@ it.each<[some: object, others: object, isEqual: boolean]>([
 it('a value is measured by its levels, however deep it is', () => {
   let deep: unknown = 1
   for (let level = 0; level < 100_000; level++) deep = [deep]
-  expect([isDeeperThan(1, 0), isDeeperThan([], 0), isDeeperThan({ a: [1] }, 2)]).toEqual([false, true, false])
-  expect([isDeeperThan({ a: [1] }, 1), isDeeperThan(deep, 100)]).toEqual([true, true])
+  expect([!isWithinDepth(1, 0), !isWithinDepth([], 0), !isWithinDepth({ a: [1] }, 2)]).toEqual([false, true, false])
+  expect([!isWithinDepth({ a: [1] }, 1), !isWithinDepth(deep, 100)]).toEqual([true, true])
 })

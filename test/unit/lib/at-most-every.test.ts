@@ -1,10 +1,10 @@
-import { throttle } from '../../../domain/mcp-servers/throttle.ts'
+import { atMostEvery } from '../../../lib/at-most-every.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { waitFor } from '../../support/http.ts'
 
 it('many calls are two runs, one at once and one afterwards, and a later call is another one', async () => {
   let runs = 0
-  const tell = throttle(async () => void runs++, 50)
+  const { call: tell } = atMostEvery(50, () => void runs++)
   for (let count = 0; count < 1000; count++) tell()
   expect(runs).toBe(1)
   await waitFor(async () => runs === 2, 'the second run')
