@@ -11,8 +11,8 @@ const CHUNK_CHARS = 64 * 1024
 export type ListOptions = { key?: string; more?: object; stalledMs?: number }
 
 /**
- * Answers `{"data":[…]}`, or the list by another key, line by line, as fast as the client takes it, so that the whole list is never in memory. A
- * list that breaks off closes the connection, so that it does not look complete.
+ * Answers `{"data":[…]}`, or the list by another key, line by line, as fast as the client takes it, so that the whole
+ * list is never in memory. A list that breaks off closes the connection, so that it does not look complete.
  */
 export async function answerList(
   ctx: Context,

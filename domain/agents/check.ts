@@ -42,8 +42,8 @@ export async function checkModel(
 }
 
 /**
- * Throws `invalid` for a capability that is unknown or disabled, and for a wrong configuration of an MCP server. Those that are coming soon are known. Returns all that
- * are named, with those that they need.
+ * Throws `invalid` for a capability that is unknown or disabled, and for a wrong configuration of an MCP server. Those
+ * that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
  */
 export async function checkCapabilities(
   deps: Deps,
