@@ -77,6 +77,10 @@ export const UserId = wireUuid.brand<'user'>()
 export type UserId = Uuid<'user'>
 export const InvitationId = wireUuid.brand<'invitation'>()
 export type InvitationId = Uuid<'invitation'>
+export const ScheduleId = wireUuid.brand<'schedule'>()
+export type ScheduleId = Uuid<'schedule'>
+export const ExecutionId = wireUuid.brand<'execution'>()
+export type ExecutionId = Uuid<'execution'>
 
 /** Id of a session that is noted and never looked up, given as its UUID or in either form of a session's id. */
 export const NotedSessionId = z.codec(

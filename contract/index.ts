@@ -15,6 +15,7 @@ import { mcpServerEndpoints } from './mcp-servers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEndpoints } from './organizations.ts'
+import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
@@ -44,4 +45,6 @@ export const endpoints: Endpoint[] = [
   skillEndpoints,
   capabilityEndpoints,
   durableEndpoints,
+  scheduleEndpoints,
+  executionEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

@@ -22,6 +22,8 @@ import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
 import type { McpClient } from './mcp/client.ts'
 import type { Discoveries } from './mcp-servers/discoveries.ts'
+import type { Clock } from './schedules/clock.ts'
+import type { ExecutionControl } from './schedules/execution-workflows.ts'
 import type { Secrets } from './secrets.ts'
 import type { ArchiveThreads } from './skills/archive/threads.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
@@ -36,7 +38,9 @@ export type Deps = {
   auth: AuthSettings
   secrets: Secrets
   events: { ids: EventIds; broker: EventBroker; lines: SessionLines; lastContext: ContextMemo }
-  workflows: TurnControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
+  workflows: TurnControl & ExecutionControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
+  /** The clock of the schedules. */
+  clock: Clock
   models: {
     /** Providers that every organization has. */
     predefined: PredefinedProvider[]
@@ -103,10 +107,14 @@ export type Quotas = {
   llmModels: number
   skills: number
   mcpServers: number
+  schedules: ScheduleQuotas
   images: ImageQuotas
   files: FileQuotas
   storage: StorageQuotas
 }
+
+/** Maximum number of an organization's schedules, and of its executions that run at once. */
+export type ScheduleQuotas = { maxCount: number; maxRunning: number }
 
 /** Maximum number of a session's values, and of its secrets; maximum size of both together, as they are stored. */
 export type StorageQuotas = { maxCount: number; maxTotalBytes: number }
@@ -117,8 +125,11 @@ export type FileQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: nu
 /** Maximum size of an image; maximum number and size of an organization's images together. */
 export type ImageQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }
 
-/** Retention times. Those of deltas count from the moment at which their message is complete. */
-export type Retention = { deltasMs: number; idempotencyKeysMs: number }
+/**
+ * Retention times. Those of deltas count from the moment at which their message is complete, those of executions from
+ * when they were recorded.
+ */
+export type Retention = { deltasMs: number; idempotencyKeysMs: number; executionsMs: number }
 
 /** Checks each dependency: 'ok', or the reason why it is not. */
 export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string; worker?: string }>

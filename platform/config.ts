@@ -107,6 +107,7 @@ const Variables = z.object({
   CLIENT_TOOL_TIMEOUT: longSeconds(24 * 60 * 60),
   DELTA_RETENTION_SECS: longSeconds(60 * 60),
   IDEMPOTENCY_KEY_RETENTION_SECS: longSeconds(24 * 60 * 60),
+  SCHEDULE_EXECUTION_RETENTION_SECS: longSeconds(90 * 24 * 60 * 60),
   ALLOW_PRIVATE_NETWORK: flag,
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: plainUrl.optional(),
@@ -118,6 +119,8 @@ const Variables = z.object({
   LLM_MAX_PROVIDERS: z.coerce.number().int().min(0).max(1000).default(50),
   LLM_MAX_MODELS_PER_PROVIDER: z.coerce.number().int().min(0).max(100_000).default(5000),
   SKILLS_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(1000),
+  SCHEDULES_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(1000),
+  SCHEDULE_EXECUTIONS_MAX_RUNNING: z.coerce.number().int().min(1).max(10_000).default(200),
   MCP_MAX_SERVERS: z.coerce.number().int().min(0).max(1000).default(100),
   /** An image is decoded from memory, one at a time. */
   IMAGE_MAX_BYTES: z.coerce

@@ -1,6 +1,7 @@
 import { CALL_SECRETS } from '../domain/call-secrets/column.ts'
 import { PROVIDER_KEYS } from '../domain/llm-providers/stored-key.ts'
 import { MCP_CREDENTIALS } from '../domain/mcp-servers/credentials.ts'
+import { SCHEDULE_HEADERS } from '../domain/schedules/headers.ts'
 import type { EncryptedColumn } from '../domain/secrets.ts'
 import { SESSION_SECRETS } from '../domain/storage/secret-column.ts'
 import { HEADER_BYTES } from './secrets.ts'
@@ -14,6 +15,7 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   MCP_CREDENTIALS,
   SESSION_SECRETS,
   CALL_SECRETS,
+  SCHEDULE_HEADERS,
 ]
 
 /** SQL of a secret's version and key id: `substring("<column>" FROM 1 FOR 9)`, which an index has to contain literally. */

@@ -1,47 +1,46 @@
-import type { Connection } from '@temporalio/client'
+import { type Connection, isGrpcServiceError, ServiceError } from '@temporalio/client'
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common'
 import type { Logger } from 'pino'
-import { toId } from '../contract/ids.ts'
-import type { StartedTurn } from '../domain/turns/turn-workflows.ts'
 
-/** Search attributes by which turns are found in Temporal. */
-export type TurnAttributes = {
-  /**
-   * Returns the attributes that Temporal is known to accept by now, without waiting for more; undefined when there are
-   * none.
-   */
-  of(turn: StartedTurn): TypedSearchAttributes | undefined
-  /**
-   * Notes that Temporal refused a start because of the attributes. None are used until they have been looked up again.
-   */
-  refused(error: Error): void
-}
-
-const NAMES = ['SessionId', 'AgentId', 'OrganizationId'] as const
+const NAMES = ['SessionId', 'AgentId', 'OrganizationId', 'ScheduleId'] as const
 type Name = (typeof NAMES)[number]
+
+/** Values of attributes, which are ids. */
+export type Labels = Partial<Record<Name, string | null>>
+
+/** Search attributes by which workflows are found in Temporal. */
+export type Attributes = {
+  /**
+   * Starts something with those of the attributes that Temporal is known to accept by now, and without any if it refuses
+   * them.
+   */
+  startWith<T>(labels: Labels, start: (attributes: TypedSearchAttributes | undefined) => Promise<T>): Promise<T>
+}
 
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2
 const TIMEOUT_MS = 5000
 const AGAIN_MS = 10_000
+/** A gRPC status code. */
+const INVALID_ARGUMENT = 3
 
 /**
  * Registers the attributes at once, in the background. Where that is not permitted, an administrator can do it. Until
- * they exist, turns start without them, and every ten seconds at most a start triggers another look-up. `track`
+ * they exist, workflows start without them, and every ten seconds at most a start triggers another look-up. `track`
  * receives each call on the connection.
  */
-export function registerTurnAttributes(
+export function registerAttributes(
   connection: Connection,
   namespace: string,
   log: Logger,
   track: <T>(asking: Promise<T>) => Promise<T>,
-): TurnAttributes {
+): Attributes {
   let usable: readonly Name[] = []
   let nextTryAt = 0
   let hasLogged = false
 
   const tellOnce = (err: string) => {
-    if (!hasLogged) log.warn({ err }, 'turns start without search attributes until Temporal has them')
+    if (!hasLogged) log.warn({ err }, 'workflows start without search attributes until Temporal has them')
     hasLogged = true
   }
   const tryRegister = () => {
@@ -58,17 +57,25 @@ export function registerTurnAttributes(
   tryRegister()
 
   return {
-    of: (turn) => {
+    startWith: async (labels, start) => {
       tryRegister()
-      return usable.length === 0 ? undefined : attributesOf(turn, usable)
-    },
-    refused: (error) => {
-      usable = []
-      nextTryAt = Date.now() + AGAIN_MS
-      tellOnce(error.message)
+      const attributes = usable.length === 0 ? undefined : attributesOf(labels, usable)
+      try {
+        return await start(attributes)
+      } catch (error) {
+        // One of Temporal's servers may not know the attributes yet, or they have been removed.
+        if (attributes === undefined || !isRefused(error)) throw error
+        usable = []
+        nextTryAt = Date.now() + AGAIN_MS
+        tellOnce(error.message)
+        return start(undefined)
+      }
     },
   }
 }
+
+const isRefused = (error: unknown): error is ServiceError =>
+  error instanceof ServiceError && isGrpcServiceError(error.cause) && error.cause.code === INVALID_ARGUMENT
 
 async function register(connection: Connection, namespace: string, use: (names: Name[]) => void): Promise<void> {
   const { operatorService } = connection
@@ -85,16 +92,11 @@ async function register(connection: Connection, namespace: string, use: (names: 
   use(NAMES.filter((name) => (customAttributes[name] ?? KEYWORD) === KEYWORD))
 }
 
-function attributesOf(turn: StartedTurn, names: readonly Name[]): TypedSearchAttributes {
-  const values: Record<Name, string | null> = {
-    SessionId: toId('session', turn.sessionId),
-    AgentId: turn.agentId && toId('agent', turn.agentId),
-    OrganizationId: toId('org', turn.organizationId),
-  }
+function attributesOf(labels: Labels, names: readonly Name[]): TypedSearchAttributes {
   return new TypedSearchAttributes(
     names.flatMap((name) => {
-      const value = values[name]
-      return value === null ? [] : [{ key: defineSearchAttributeKey(name, 'KEYWORD'), value }]
+      const value = labels[name]
+      return value == null ? [] : [{ key: defineSearchAttributeKey(name, 'KEYWORD'), value }]
     }),
   )
 }

@@ -1,26 +1,33 @@
 import {
   Client,
   Connection,
-  isGrpcServiceError,
   type ScheduleClient,
-  ServiceError,
+  WorkflowExecutionAlreadyStartedError,
   type WorkflowHandle,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client'
-import type { TypedSearchAttributes } from '@temporalio/common'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { toId } from '../contract/ids.ts'
 import type { Retention } from '../domain/deps.ts'
 import type { TemporalHealthReader } from '../domain/durable/health.ts'
+import type { Clock } from '../domain/schedules/clock.ts'
+import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
-import { RESUME_SIGNAL, TURN_WORKFLOW, type TurnInput } from '../workflows/messages.ts'
+import {
+  EXECUTION_WORKFLOW,
+  type ExecutionInput,
+  RESUME_SIGNAL,
+  TURN_WORKFLOW,
+  type TurnInput,
+} from '../workflows/messages.ts'
+import { createClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { keepRetentionSchedule } from './schedules.ts'
-import { registerTurnAttributes, type TurnAttributes } from './search-attributes.ts'
+import { type Attributes, type Labels, registerAttributes } from './search-attributes.ts'
 import { type Ask, createHealthReader } from './temporal-health.ts'
 
 const CALL_TIMEOUT_MS = 5000
@@ -33,26 +40,26 @@ const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /** Limit of concurrent starts. More than that means that Temporal is away, and the sweep takes over. */
 const MAX_STARTS = 500
-/** A gRPC status code. */
-const INVALID_ARGUMENT = 3
 
-export type Temporal = TurnControl & {
-  startTurn: TurnStarter
-  readHealth: TemporalHealthReader
-  /** Resolves when Temporal answers; rejects within `timeoutMs` otherwise. */
-  ping(timeoutMs: number): Promise<void>
-  /**
-   * Starts turns on this connection from now on, eagerly if a worker in this process uses it. Undefined switches back.
-   */
-  useWorkerConnection(connection: NativeConnection | undefined): void
-  /** Announces that this process has a worker. */
-  expectWorker(): void
-  /** Returns `ok` when this process's worker polls; undefined when it has none. */
-  workerState(): string | undefined
-  /** Schedules retention in the background. Temporal then runs it even after this process has ended. */
-  scheduleRetention(retention: Pick<Retention, 'deltasMs'>): void
-  close(): Promise<void>
-}
+export type Temporal = TurnControl &
+  ExecutionControl & {
+    clock: Clock
+    startTurn: TurnStarter
+    readHealth: TemporalHealthReader
+    /** Resolves when Temporal answers; rejects within `timeoutMs` otherwise. */
+    ping(timeoutMs: number): Promise<void>
+    /**
+     * Starts turns on this connection from now on, eagerly if a worker in this process uses it. Undefined switches back.
+     */
+    useWorkerConnection(connection: NativeConnection | undefined): void
+    /** Announces that this process has a worker. */
+    expectWorker(): void
+    /** Returns `ok` when this process's worker polls; undefined when it has none. */
+    workerState(): string | undefined
+    /** Schedules retention in the background. Temporal then runs it even after this process has ended. */
+    scheduleRetention(retention: Pick<Retention, 'deltasMs'>): void
+    close(): Promise<void>
+  }
 
 /** Connects to Temporal without waiting for it: the API accepts messages even while Temporal is away. */
 export function connectTemporal(
@@ -62,7 +69,7 @@ export function connectTemporal(
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
   const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs: CHANNEL })
   const { track, allSettled } = createTracker()
-  const attributes = registerTurnAttributes(connection, namespace, log, track)
+  const attributes = registerAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let isWorker = false
   let eagerClient: Client | undefined
@@ -76,6 +83,8 @@ export function connectTemporal(
   return {
     startTurn: createStarter(ask, attributes, placeOn),
     ...createControl(ask),
+    ...createExecutionControl(ask, attributes, taskQueue),
+    clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
       await track(connection.withDeadline(Date.now() + timeoutMs, () => connection.workflowService.getSystemInfo({})))
@@ -122,35 +131,32 @@ function createTracker() {
 
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
-function createStarter(ask: Ask, attributes: TurnAttributes, placeOn: (client: Client) => Place): TurnStarter {
+function createStarter(ask: Ask, attributes: Attributes, placeOn: (client: Client) => Place): TurnStarter {
   let starting = 0
-  const startWith = (client: Client, turn: StartedTurn, searchAttributes: TypedSearchAttributes | undefined) =>
-    client.workflow.start(TURN_WORKFLOW, {
-      ...startOptions(turn),
-      ...placeOn(client),
-      ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-    })
-  const start = async (client: Client, turn: StartedTurn) => {
-    const searchAttributes = attributes.of(turn)
-    try {
-      await startWith(client, turn, searchAttributes)
-    } catch (error) {
-      // One of Temporal's servers may not know the attributes yet, or they have been removed.
-      if (searchAttributes === undefined || !isRefused(error)) throw error
-      attributes.refused(error)
-      await startWith(client, turn, undefined)
-    }
-  }
   return async (turn) => {
     if (starting >= MAX_STARTS) throw new Error(`${MAX_STARTS} starts are waiting for Temporal`)
     starting++
     try {
-      await ask((client) => start(client, turn))
+      await ask((client) =>
+        attributes.startWith(labelsOf(turn), (searchAttributes) =>
+          client.workflow.start(TURN_WORKFLOW, {
+            ...startOptions(turn),
+            ...placeOn(client),
+            ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+          }),
+        ),
+      )
     } finally {
       starting--
     }
   }
 }
+
+const labelsOf = ({ sessionId, agentId, organizationId }: StartedTurn): Labels => ({
+  SessionId: toId('session', sessionId),
+  AgentId: agentId && toId('agent', agentId),
+  OrganizationId: toId('org', organizationId),
+})
 
 function createControl(ask: Ask): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
@@ -166,6 +172,39 @@ function createControl(ask: Ask): TurnControl {
     },
   }
 }
+
+function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: string): ExecutionControl {
+  const askOf = <T>(id: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
+    ask((client) => unlessGone(work(client.workflow.getHandle(id))))
+  return {
+    startExecution: (execution) =>
+      ask((client) =>
+        attributes.startWith(labelsOfExecution(execution), async (searchAttributes) => {
+          const options = {
+            ...executionOptions(execution),
+            taskQueue,
+            ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+          }
+          await client.workflow.start(EXECUTION_WORKFLOW, options).catch((error: unknown) => {
+            if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+          })
+        }),
+      ),
+    tellExecution: async (id) => {
+      await askOf(id, (workflow) => workflow.signal(RESUME_SIGNAL))
+    },
+    isExecutionRunning: async (id) => {
+      const description = await askOf(id, (workflow) => workflow.describe())
+      return description !== undefined && OPEN.includes(description.status.name)
+    },
+  }
+}
+
+const labelsOfExecution = ({ scheduleId, sessionId, organizationId }: StartedExecution): Labels => ({
+  ScheduleId: scheduleId,
+  SessionId: sessionId && toId('session', sessionId),
+  OrganizationId: toId('org', organizationId),
+})
 
 /** Statuses of a workflow that has not ended. A workflow that an operator has paused can be resumed. */
 const OPEN = ['RUNNING', 'PAUSED']
@@ -196,8 +235,23 @@ function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTur
   } satisfies Partial<WorkflowStartOptions>
 }
 
-const isRefused = (error: unknown): error is ServiceError =>
-  error instanceof ServiceError && isGrpcServiceError(error.cause) && error.cause.code === INVALID_ARGUMENT
+/** An execution's workflow starts once: one that has ended is not started again. */
+function executionOptions({ executionId, scheduleId, organizationId, sessionId, targetName }: StartedExecution) {
+  const organization_id = toId('org', organizationId)
+  return {
+    workflowId: executionId,
+    args: [{ organizationId: organization_id, scheduleId, executionId } satisfies ExecutionInput],
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    staticSummary: `${targetName} · schedule ${scheduleId}`,
+    memo: {
+      schedule_id: scheduleId,
+      organization_id,
+      ...(sessionId === null ? {} : { session_id: toId('session', sessionId) }),
+    },
+  } satisfies Partial<WorkflowStartOptions>
+}
 
 /** Resolves with undefined when the workflow was never started, or has ended. */
 async function unlessGone<T>(asking: Promise<T>): Promise<T | undefined> {

@@ -11,8 +11,13 @@ export type TurnOutcome = 'completed' | 'failed'
 
 export const TURN_WORKFLOW = 'turn'
 export const RETENTION_WORKFLOW = 'retention'
+export const LAUNCH_WORKFLOW = 'launch'
+export const EXECUTION_WORKFLOW = 'execution'
 
-/** Signal to a waiting turn that its answers are in the record. It has no payload: the record is authoritative. */
+/**
+ * Signal to a waiting workflow that there is news in the record: a turn's answers, or the end of an execution's turn. It
+ * has no payload: the record is authoritative.
+ */
 export const RESUME_SIGNAL = 'resume'
 
 /** Call to be run by the service: its index among the step's calls, its tool's name, and the time limit in ms. */
@@ -51,6 +56,26 @@ export type FailOutcome = TurnOutcome | 'ended'
 
 /** The reason why a turn failed. The sentence for the user is in the record, not here. */
 export type TurnErrorCode = 'llm_error' | 'no_model' | 'max_iterations' | 'timeout' | 'internal_error'
+
+/**
+ * The input of the workflow `launch`, which a Temporal Schedule starts. `revision` counts the changes of the schedule that
+ * Temporal knew of.
+ */
+export type LaunchInput = { organizationId: string; scheduleId: string; revision: number }
+
+/** Ids of the executions that a launch recorded, and the number of runs that were too late to be made up for. */
+export type LaunchOutcome = { executions: string[]; dropped: number }
+
+/** The input of the workflow `execution`, whose own id is the execution's. */
+export type ExecutionInput = { organizationId: string; scheduleId: string; executionId: string }
+
+/**
+ * Outcome of an attempt of an execution. `waits`: its turn has yet to end. `retry`: it failed for the n-th time in a row
+ * and is to be tried again.
+ */
+export type ExecutionOutcome =
+  | { outcome: 'completed' | 'failed' | 'waits' }
+  | { outcome: 'retry'; failures: number; afterMs: number }
 
 /** Counts of a retention run: deleted deltas, and turns that are done with. `more`: its time was up before the end. */
 export type RetentionOutcome = { turns: number; deltas: number; more: boolean }

@@ -77,6 +77,7 @@ export async function buildPlatform(
     auth: createAuth(config, keys.tokens, log),
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
+    clock: temporal.clock,
     models,
     capabilities: builtinCapabilities,
     images: createImageCache(),
@@ -147,6 +148,7 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
     llmModels: config.LLM_MAX_MODELS_PER_PROVIDER,
     skills: config.SKILLS_MAX_COUNT,
     mcpServers: config.MCP_MAX_SERVERS,
+    schedules: { maxCount: config.SCHEDULES_MAX_COUNT, maxRunning: config.SCHEDULE_EXECUTIONS_MAX_RUNNING },
     images: {
       maxBytes: config.IMAGE_MAX_BYTES,
       maxCount: config.IMAGE_MAX_COUNT,
@@ -162,6 +164,7 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
   retention: {
     deltasMs: config.DELTA_RETENTION_SECS * 1000,
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,
+    executionsMs: config.SCHEDULE_EXECUTION_RETENTION_SECS * 1000,
   },
 })
 

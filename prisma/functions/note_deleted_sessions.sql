@@ -4,10 +4,16 @@
 --
 -- domain/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
 -- notified; that row is left unchanged.
+--
+-- Schedules that target a session are deleted with it, and what they would have said is erased at once.
 
 CREATE OR REPLACE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO deleted_sessions (id, turn_ids) SELECT id, '{}' FROM changed ON CONFLICT (id) DO NOTHING;
+  UPDATE schedules SET
+    deleted_at = now(), enabled = false, name = id::text, description = NULL, target_input = '{}', tool_name = NULL,
+    revision = revision + 1, clock_due_at = now()
+  WHERE session_id IN (SELECT id FROM changed) AND deleted_at IS NULL;
   RETURN NULL;
 END $$;
 

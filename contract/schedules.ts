@@ -1,0 +1,253 @@
+import { z } from 'zod'
+import { DateTime, jsonUpTo, nameUpTo, textUpTo } from './common.ts'
+import { group } from './endpoint.ts'
+import { ExecutionId, ScheduleId, wireUuid } from './ids.ts'
+import { flag, pagination } from './query.ts'
+
+const MAX_NAME_BYTES = 2 * 1024
+const MAX_DESCRIPTION_BYTES = 10 * 1024
+const MAX_CRON_BYTES = 1024
+const MAX_TIMEZONE_BYTES = 64
+const MAX_INPUT_BYTES = 1024 * 1024 + 64 * 1024
+const MAX_INT32 = 2 ** 31 - 1
+const HOUR_MS = 3_600_000
+
+const count = z.int().min(0).max(MAX_INT32)
+
+const ScheduleTarget = z
+  .object({
+    type: z.string().meta({ description: 'workflow or activity' }),
+    name: z.string().meta({ description: 'workflow: session_message or agent_turn; activity: http_request or noop' }),
+    input: jsonUpTo(z.unknown(), MAX_INPUT_BYTES).optional(),
+  })
+  .meta({
+    id: 'ScheduleTarget',
+    description:
+      'What runs. session_message (agent_turn is another name of it) posts a message: {session_id, message}, or {agent_id, message} for a new session each time. http_request sends a request: {url, method, headers, body}. noop does nothing.',
+  })
+export type ScheduleTarget = z.infer<typeof ScheduleTarget>
+
+const ScheduleTargetResponse = z
+  .object({ type: z.string(), name: z.string(), input: z.unknown() })
+  .meta({ id: 'ScheduleTargetResponse', description: 'The value of each header is "***".' })
+
+/** When a run that has failed is tried again. */
+export const RetryPolicy = z
+  .strictObject({
+    max_attempts: z.int().min(1).max(100).optional().meta({ description: 'All attempts, the first included.' }),
+    initial_interval_ms: z.int().min(1).max(HOUR_MS).optional(),
+    max_interval_ms: z
+      .int()
+      .min(1)
+      .max(24 * HOUR_MS)
+      .optional(),
+    backoff_coefficient: z.number().min(1).max(10).optional(),
+  })
+  .meta({ id: 'RetryPolicy' })
+export type RetryPolicy = z.infer<typeof RetryPolicy>
+
+export const Schedule = z
+  .object({
+    id: wireUuid,
+    name: z.string(),
+    description: z.string().nullish(),
+    cron_expression: z.string(),
+    timezone: z.string(),
+    enabled: z.boolean(),
+    catch_up_missed: z.boolean(),
+    max_catch_up: count.nullish(),
+    max_concurrent: count.nullish(),
+    retry_policy: RetryPolicy.nullish(),
+    target: ScheduleTargetResponse,
+    last_triggered_at: DateTime.nullish(),
+    next_trigger_at: DateTime.nullish().meta({
+      description: 'As Temporal says. Null while disabled, and while Temporal has not said yet.',
+    }),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'ScheduleResponse' })
+export type Schedule = z.infer<typeof Schedule>
+
+export const ExecutionStatus = z.enum(['pending', 'running', 'completed', 'failed', 'skipped'])
+export type ExecutionStatus = z.infer<typeof ExecutionStatus>
+
+export const ScheduleExecution = z
+  .object({
+    id: wireUuid,
+    schedule_id: wireUuid,
+    scheduled_at: DateTime,
+    started_at: DateTime.meta({ description: 'Of a pending or skipped execution, when it was recorded.' }),
+    created_at: DateTime,
+    completed_at: DateTime.nullish(),
+    duration_ms: z.int().min(0).nullish(),
+    status: ExecutionStatus,
+    error: z.string().nullish(),
+    task_id: z.null().optional(),
+    workflow_id: wireUuid
+      .nullish()
+      .meta({ description: 'Id of its workflow in Temporal. Null for one that was skipped.' }),
+  })
+  .meta({ id: 'ScheduleExecutionResponse' })
+export type ScheduleExecution = z.infer<typeof ScheduleExecution>
+
+export const ScheduleStats = z
+  .object({
+    total_executions: z.int().min(0),
+    successful_executions: z.int().min(0),
+    failed_executions: z.int().min(0),
+    skipped_executions: z.int().min(0),
+    avg_duration_ms: z.int().min(0).nullish().meta({ description: 'Of those that have completed or failed.' }),
+    last_execution_status: ExecutionStatus.nullish(),
+  })
+  .meta({ id: 'ScheduleStatsResponse', description: 'Of the executions that are kept.' })
+export type ScheduleStats = z.infer<typeof ScheduleStats>
+
+const cronExpression = textUpTo(MAX_CRON_BYTES).meta({
+  description:
+    'minute hour day-of-month month day-of-week; six fields begin with the second; seven also end with the year. With both day fields given, either matches.',
+})
+const timezone = textUpTo(MAX_TIMEZONE_BYTES).meta({ description: 'IANA time zone.' })
+const description = textUpTo(MAX_DESCRIPTION_BYTES)
+
+const CreateScheduleRequest = z
+  .object({
+    name: nameUpTo(MAX_NAME_BYTES).and(textUpTo(MAX_NAME_BYTES)),
+    description: description.nullish(),
+    cron_expression: cronExpression,
+    timezone: timezone.optional().meta({ default: 'UTC' }),
+    enabled: z.boolean().optional().meta({ default: true }),
+    catch_up_missed: z.boolean().optional().meta({
+      default: false,
+      description: 'Makes up for runs that were missed while the service was away. Otherwise they are dropped.',
+    }),
+    max_catch_up: count
+      .nullish()
+      .meta({ description: 'Most runs that are made up for at once, the newest. Default: 100.' }),
+    max_concurrent: count.nullish().meta({ description: 'Most executions at once; others are skipped.' }),
+    retry_policy: RetryPolicy.nullish(),
+    target: ScheduleTarget,
+  })
+  .meta({ id: 'CreateScheduleRequest' })
+export type CreateScheduleRequest = z.infer<typeof CreateScheduleRequest>
+
+const UpdateScheduleRequest = z
+  .object({
+    description: description.nullish(),
+    cron_expression: cronExpression.nullish(),
+    timezone: timezone.nullish(),
+    enabled: z.boolean().nullish(),
+    catch_up_missed: z.boolean().nullish(),
+    max_catch_up: count.nullish(),
+    max_concurrent: count.nullish(),
+    retry_policy: RetryPolicy.nullish(),
+    target: ScheduleTarget.nullish().meta({ description: 'A header value of *** keeps the stored one.' }),
+  })
+  .meta({ id: 'UpdateScheduleRequest', description: 'Fields that are null or absent stay as they are.' })
+export type UpdateScheduleRequest = z.infer<typeof UpdateScheduleRequest>
+
+const TriggerResponse = z.object({ execution_id: wireUuid }).meta({ id: 'TriggerResponse' })
+export type TriggerResponse = z.infer<typeof TriggerResponse>
+
+const SchedulePage = z.object({ data: z.array(Schedule), total: z.int().min(0) }).meta({ id: 'SchedulesListResponse' })
+const ExecutionPage = z
+  .object({ data: z.array(ScheduleExecution), total: z.int().min(0) })
+  .meta({ id: 'ScheduleExecutionsListResponse' })
+
+const params = z.object({ schedule_id: ScheduleId })
+
+export const scheduleEndpoints = group(
+  { tag: 'durable', path: '/v1/durable/schedules', access: 'admin' },
+  {
+    list: {
+      method: 'GET',
+      access: 'member',
+      summary: 'Lists the schedules, newest first',
+      query: z.object({ enabled: flag.optional(), target_type: z.string().optional(), ...pagination }),
+      responses: { 200: SchedulePage },
+    },
+    create: {
+      method: 'POST',
+      summary: 'Creates a schedule',
+      body: CreateScheduleRequest,
+      creates: true,
+      responses: { 201: Schedule },
+    },
+    get: {
+      method: 'GET',
+      at: '/{schedule_id}',
+      access: 'member',
+      summary: 'Gets a schedule',
+      params,
+      responses: { 200: Schedule },
+    },
+    patch: {
+      method: 'PATCH',
+      at: '/{schedule_id}',
+      summary: 'Changes a schedule; its next time is computed at once',
+      params,
+      body: UpdateScheduleRequest,
+      responses: { 200: Schedule },
+      errors: [409],
+    },
+    delete: {
+      method: 'DELETE',
+      at: '/{schedule_id}',
+      summary: 'Deletes a schedule; an execution that runs goes on',
+      params,
+      responses: { 204: null },
+    },
+    pause: {
+      method: 'POST',
+      at: '/{schedule_id}/pause',
+      summary: 'Disables a schedule',
+      params,
+      responses: { 200: Schedule },
+    },
+    resume: {
+      method: 'POST',
+      at: '/{schedule_id}/resume',
+      summary: 'Enables a schedule again; what was due meanwhile is not made up for',
+      params,
+      responses: { 200: Schedule },
+    },
+    trigger: {
+      method: 'POST',
+      at: '/{schedule_id}/trigger',
+      summary: 'Starts an execution now, of a disabled schedule too',
+      params,
+      creates: true,
+      responses: { 200: TriggerResponse },
+    },
+    stats: {
+      method: 'GET',
+      at: '/{schedule_id}/stats',
+      access: 'member',
+      summary: 'Counts the executions',
+      params,
+      responses: { 200: ScheduleStats },
+    },
+    executions: {
+      method: 'GET',
+      at: '/{schedule_id}/executions',
+      access: 'member',
+      summary: 'Lists the executions, newest first',
+      params,
+      query: z.object({ status: ExecutionStatus.optional(), ...pagination }),
+      responses: { 200: ExecutionPage },
+    },
+  },
+)
+
+export const executionEndpoints = group(
+  { tag: 'durable', path: '/v1/durable/executions', access: 'member' },
+  {
+    get: {
+      method: 'GET',
+      at: '/{execution_id}',
+      summary: 'Gets an execution',
+      params: z.object({ execution_id: ExecutionId }),
+      responses: { 200: ScheduleExecution },
+    },
+  },
+)

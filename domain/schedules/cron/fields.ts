@@ -1,0 +1,13 @@
+/**
+ * A cron expression: the numbers that each field matches, in ascending order. Null matches all; days of the week are 0
+ * (Sunday) to 6. With both day fields given, a day matches that is in either.
+ */
+export type CronFields = {
+  seconds: number[]
+  minutes: number[]
+  hours: number[] | null
+  daysOfMonth: number[] | null
+  months: number[] | null
+  daysOfWeek: number[] | null
+  years: number[] | null
+}

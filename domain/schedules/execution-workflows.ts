@@ -1,0 +1,18 @@
+/** An execution to start. Ids are plain UUIDs; those beside the execution's only label its workflow. */
+export type StartedExecution = {
+  executionId: string
+  scheduleId: string
+  organizationId: string
+  sessionId: string | null
+  targetName: string
+}
+
+/** Operations on the workflow of an execution, whose id is the execution's. All reject when Temporal is away. */
+export type ExecutionControl = {
+  /** Starts it unless it has been started before. */
+  startExecution(execution: StartedExecution): Promise<void>
+  /** Makes it read the record again. Also resolves when there is none, or it has ended. */
+  tellExecution(executionId: string): Promise<void>
+  /** Resolves with false only when Temporal has reported that it does not run. */
+  isExecutionRunning(executionId: string): Promise<boolean>
+}
