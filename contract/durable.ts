@@ -30,7 +30,7 @@ export const DurableHealth = z
         description: 'Turns whose model has failed and is asked again. Null when Postgres did not say.',
       }),
     }),
-    executions: executions('Workflows that a schedule started'),
+    executions: executions('Workflows of executions of schedules'),
   })
   .meta({ id: 'DurableHealth' })
 export type DurableHealth = z.infer<typeof DurableHealth>

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import type { Executions, TemporalHealth, TemporalHealthReader } from '../domain/durable/health.ts'
-import { TURN_WORKFLOW } from '../workflows/messages.ts'
+import { EXECUTION_WORKFLOW, TURN_WORKFLOW } from '../workflows/messages.ts'
 
 /**
  * Age of the last poll up to which a worker counts. Temporal lists pollers for five minutes, each with the start of its
@@ -24,7 +24,7 @@ type Place = { namespace: string; taskQueue: string }
 
 export function createHealthReader(ask: Ask, place: Place, log: Logger): TemporalHealthReader {
   const turns = `WorkflowType = '${TURN_WORKFLOW}'`
-  const scheduled = 'TemporalScheduledById IS NOT NULL'
+  const executions = `WorkflowType = '${EXECUTION_WORKFLOW}'`
   const askOrNull = <T>(what: string, work: (client: Client) => Promise<T>): Promise<T | null> =>
     ask(work).catch((error: Error) => {
       log.debug({ what, err: error.message }, 'Temporal query failed')
@@ -34,7 +34,7 @@ export function createHealthReader(ask: Ask, place: Place, log: Logger): Tempora
     const [queue, turnCounts, executionCounts] = await Promise.all([
       askOrNull('task queue', (client) => describeQueue(client, place)),
       askOrNull('turns', (client) => countExecutions(client, place, turns)),
-      askOrNull('executions', (client) => countExecutions(client, place, scheduled)),
+      askOrNull('executions', (client) => countExecutions(client, place, executions)),
     ])
     return {
       workers: queue?.workers ?? null,

@@ -185,9 +185,13 @@ function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: str
             taskQueue,
             ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
           }
-          await client.workflow.start(EXECUTION_WORKFLOW, options).catch((error: unknown) => {
-            if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
-          })
+          try {
+            await client.workflow.start(EXECUTION_WORKFLOW, options)
+            return true
+          } catch (error) {
+            if (error instanceof WorkflowExecutionAlreadyStartedError) return false
+            throw error
+          }
         }),
       ),
     tellExecution: async (id) => {

@@ -3,6 +3,14 @@ import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/errors.ts'
 import { fromId } from '../domain/ids.ts'
 import { deleteExpired } from '../domain/retention.ts'
+import {
+  cancelExecution,
+  type ExecutionPlace,
+  endExecution,
+  INTERNAL_ERROR,
+} from '../domain/schedules/end-execution.ts'
+import { execute } from '../domain/schedules/execute.ts'
+import { launchDue } from '../domain/schedules/launch.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
 import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
@@ -11,7 +19,11 @@ import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
+  ExecutionInput,
+  ExecutionOutcome,
   FailOutcome,
+  LaunchInput,
+  LaunchOutcome,
   QuestionPlace,
   ReasonOutcome,
   RetentionOutcome,
@@ -36,7 +48,17 @@ export type TurnActivities = {
 
 export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 
-export const createActivities = (deps: Deps, heartbeats: Heartbeats): TurnActivities & RetentionActivities => ({
+/** `scheduledAt`: the time at which Temporal was to start the launch, as ISO 8601. */
+export type ScheduleActivities = {
+  launch(schedule: LaunchInput, scheduledAt: string): Promise<LaunchOutcome>
+  execute(execution: ExecutionInput): Promise<ExecutionOutcome>
+  failExecution(execution: ExecutionInput): Promise<void>
+  cancelExecution(execution: ExecutionInput): Promise<void>
+}
+
+type Activities = TurnActivities & ScheduleActivities & RetentionActivities
+
+export const createActivities = (deps: Deps, heartbeats: Heartbeats): Activities => ({
   reason: (turn, iteration, retries) =>
     run(deps, async () =>
       toOutcome(await heartbeats.during((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
@@ -52,6 +74,12 @@ export const createActivities = (deps: Deps, heartbeats: Heartbeats): TurnActivi
     run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, place(turn), iteration)),
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, place(turn), iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, place(turn))),
+  launch: ({ organizationId, scheduleId }, scheduledAt) =>
+    run(deps, () => launchDue(deps, { organizationId: fromId(organizationId), scheduleId }, new Date(scheduledAt))),
+  execute: (execution) =>
+    run(deps, () => heartbeats.during(({ signal }) => execute(deps, executionPlace(execution), signal))),
+  failExecution: (execution) => run(deps, () => endExecution(deps, executionPlace(execution), INTERNAL_ERROR)),
+  cancelExecution: (execution) => run(deps, () => cancelExecution(deps, executionPlace(execution))),
   deleteExpired: () => run(deps, () => heartbeats.during(({ signal }) => deleteExpired(deps, signal))),
 })
 
@@ -59,6 +87,11 @@ const place = ({ organizationId, sessionId, turnId }: TurnInput): TurnPlace => (
   organizationId: fromId(organizationId),
   sessionId: fromId(sessionId),
   turnId: fromId(turnId),
+})
+
+const executionPlace = ({ organizationId, executionId }: ExecutionInput): ExecutionPlace => ({
+  organizationId: fromId(organizationId),
+  executionId,
 })
 
 function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {

@@ -1,5 +1,6 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
+import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../domain/schedules/sweep.ts'
 import { sweepDeletedSessions } from '../domain/session-deletion/delete-session.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
@@ -130,13 +131,20 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 /** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
+  const sweptExecutions = new Map<string, number>()
   let cursor: string | null = null
+  let executionCursor: string | null = null
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
       cursor = await failOrphans(deps, cursor)
+    }),
+    repeat(deps, SWEEP_MS, signal, 'starting executions', () => startLostExecutions(deps, sweptExecutions)),
+    repeat(deps, SWEEP_MS, signal, 'ending executions', () => tellEndsOfTurns(deps)),
+    repeat(deps, RECONCILE_MS, signal, 'comparing executions with Temporal', async () => {
+      executionCursor = await failLostExecutions(deps, executionCursor)
     }),
   ])
 }

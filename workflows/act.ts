@@ -1,7 +1,7 @@
 import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
 import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
-import type { ClientAnswers } from './client-answers.ts'
 import type { PlannedTool, ReasonOutcome, ToolOutcome, TurnInput } from './messages.ts'
+import type { News } from './news.ts'
 import { inParallel } from './parallel.ts'
 
 /** Time beyond a tool's own limit, in which its result is recorded. */
@@ -14,12 +14,7 @@ type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
  * Gets the results of all calls of a step: first the service's own, then the client's, among them what the service's
  * tools have asked their user. False when the turn is over.
  */
-export async function act(
-  input: TurnInput,
-  iteration: number,
-  { runs, asks }: Act,
-  answers: ClientAnswers,
-): Promise<boolean> {
+export async function act(input: TurnInput, iteration: number, { runs, asks }: Act, answers: News): Promise<boolean> {
   let ran = await runCalls(input, iteration, runs)
   if (ran === 'done' && asks) ran = 'asked'
   while (ran === 'asked') {
@@ -59,11 +54,7 @@ async function runCall(input: TurnInput, iteration: number, { position, tool, ti
 }
 
 /** Waits for the client's answers and returns the calls to run with them. Undefined when the turn is over. */
-async function askClient(
-  input: TurnInput,
-  iteration: number,
-  answers: ClientAnswers,
-): Promise<PlannedTool[] | undefined> {
+async function askClient(input: TurnInput, iteration: number, answers: News): Promise<PlannedTool[] | undefined> {
   let settled = await requestCalls(input, iteration)
   const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
   while (settled.outcome === 'waiting') {

@@ -1,19 +1,24 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow'
-import type { RetentionActivities, TurnActivities } from '../worker/activities.ts'
+import {
+  type ActivityOptions,
+  type LocalActivityOptions,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow'
+import type { RetentionActivities, ScheduleActivities, TurnActivities } from '../worker/activities.ts'
 
-/** Activities that make a single append to the record. They are retried until the database is available again. */
-export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } = proxyLocalActivities<TurnActivities>({
+/** Options of activities that make a single change of the record. They are retried until the database is available again. */
+const CHANGE: LocalActivityOptions = {
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
   // While the database is unavailable they wait on timers: a workflow task kept alive for them would fill the history.
   localRetryThreshold: '2 seconds',
-})
+}
 
 /**
- * Activities that call models and tools. A missing heartbeat reveals a dead worker. The steps count the failures of
- * providers and tools themselves; the other retries here are for failures of the service.
+ * Options of activities that call models, tools and targets. A missing heartbeat reveals a dead worker. The steps count
+ * the failures of what they call themselves; the other retries here are for failures of the service.
  */
-export const { reason, runTool } = proxyActivities<TurnActivities>({
+const CALL: ActivityOptions = {
   startToCloseTimeout: '30 minutes',
   scheduleToCloseTimeout: '24 hours',
   heartbeatTimeout: '4 seconds',
@@ -22,7 +27,15 @@ export const { reason, runTool } = proxyActivities<TurnActivities>({
     backoffCoefficient: 2,
     maximumInterval: '15 seconds',
   },
-})
+}
+
+export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } =
+  proxyLocalActivities<TurnActivities>(CHANGE)
+export const { reason, runTool } = proxyActivities<TurnActivities>(CALL)
+
+/** A launch also starts what it has recorded, or asks Temporal for times. */
+export const { launch, failExecution, cancelExecution } = proxyLocalActivities<ScheduleActivities>(CHANGE)
+export const { execute } = proxyActivities<ScheduleActivities>(CALL)
 
 /** Activity of the retention schedule. The next run continues where one stopped. */
 export const { deleteExpired } = proxyActivities<RetentionActivities>({

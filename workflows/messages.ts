@@ -63,8 +63,8 @@ export type TurnErrorCode = 'llm_error' | 'no_model' | 'max_iterations' | 'timeo
  */
 export type LaunchInput = { organizationId: string; scheduleId: string; revision: number }
 
-/** Ids of the executions that a launch recorded, and the number of runs that were too late to be made up for. */
-export type LaunchOutcome = { executions: string[]; dropped: number }
+/** Ids of the executions that a launch started. */
+export type LaunchOutcome = { executions: string[] }
 
 /** The input of the workflow `execution`, whose own id is the execution's. */
 export type ExecutionInput = { organizationId: string; scheduleId: string; executionId: string }

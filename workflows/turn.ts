@@ -14,8 +14,8 @@ import {
 } from '@temporalio/workflow'
 import { act } from './act.ts'
 import { cancelTurn, failTurn, reason } from './activities.ts'
-import { createClientAnswers } from './client-answers.ts'
 import type { ReasonOutcome, TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+import { createNews } from './news.ts'
 
 /** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
 const MAX_HISTORY_EVENTS = 2000
@@ -65,7 +65,7 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
 
 /** Alternates between model calls and the tool calls that they request, until the model answers. */
 async function takeSteps(input: TurnInput, progress: { iteration: number }): Promise<'completed' | 'ended'> {
-  const answers = createClientAnswers()
+  const answers = createNews()
   for (let model: string | undefined; ; progress.iteration++) {
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')

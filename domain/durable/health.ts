@@ -7,7 +7,7 @@ export type TemporalHealth = {
   /** Waiting tasks; `oldestMs` is the age of the oldest one. Null also on a server that does not report it. */
   backlog: { tasks: number; oldestMs: number } | null
   turns: Executions | null
-  /** Workflows that a schedule started. */
+  /** Workflows of schedules' executions. */
   executions: Executions | null
 }
 

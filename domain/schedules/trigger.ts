@@ -1,15 +1,36 @@
 import type { ScheduleId } from '../../contract/ids.ts'
 import type { TriggerResponse } from '../../contract/schedules.ts'
 import type { Actor } from '../actor.ts'
+import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
+import { recordRuns } from './record-runs.ts'
+import { startSoon } from './start-execution.ts'
 
 /** Starts an execution now, of a disabled schedule too, or records why it is skipped. Throws `not_found`. */
 export async function triggerSchedule(
-  _deps: Deps,
-  _actor: Actor,
-  _id: ScheduleId,
-  _attempt: CreationAttempt,
+  deps: Deps,
+  { organizationId }: Actor,
+  scheduleId: ScheduleId,
+  attempt: CreationAttempt,
 ): Promise<TriggerResponse> {
-  throw new Error('to be written')
+  const { id } = await createOnce(attempt, {
+    find: (uuid) => deps.db.scheduleExecution.findFirst({ where: { id: uuid, organizationId }, select: { id: true } }),
+    insert: (uuid) => recordManual(deps, { organizationId, scheduleId }, uuid),
+  })
+  return { execution_id: id }
+}
+
+async function recordManual(
+  deps: Deps,
+  { organizationId, scheduleId }: { organizationId: string; scheduleId: string },
+  executionId: string,
+): Promise<{ id: string }> {
+  const schedule = await deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId, deletedAt: null } })
+  const recorded = schedule && (await recordRuns(deps, schedule, { ids: [executionId], times: [new Date()] }))
+  if (schedule === null || recorded === 'gone' || recorded === 'stale' || recorded === null) throw notFound('Schedule')
+  // Without waiting: it can be read at once, and the sweeper starts one whose start is lost.
+  if (recorded.started.length > 0) void startSoon(deps, schedule, executionId)
+  return { id: executionId }
 }

@@ -1,0 +1,21 @@
+import type { Schedule } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { syncClock } from './sync.ts'
+
+/** Disables a schedule, if it is enabled, because of what its target is. `reason` is shown in Temporal. */
+export async function disableSchedule(deps: Deps, { id, revision }: Schedule, reason: string): Promise<void> {
+  // A schedule that was changed meanwhile may have another target.
+  const { count } = await deps.db.schedule.updateMany({
+    where: { id, revision, enabled: true },
+    data: {
+      enabled: false,
+      disabledReason: reason,
+      revision: { increment: 1 },
+      clockDueAt: new Date(),
+      nextTimes: [],
+      nextTimesSince: null,
+      updatedAt: new Date(),
+    },
+  })
+  if (count > 0) await syncClock(deps, id)
+}

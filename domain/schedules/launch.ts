@@ -1,0 +1,112 @@
+import type { Schedule } from '../../prisma/generated/client.ts'
+import type { LaunchOutcome } from '../../workflows/messages.ts'
+import type { Deps } from '../deps.ts'
+import { newUuid } from '../ids.ts'
+import type { NextTimes } from './clock.ts'
+import { type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
+import { startSoon } from './start-execution.ts'
+import { syncClock } from './sync.ts'
+
+export type SchedulePlace = { organizationId: string; scheduleId: string }
+
+/** Time by which the latest run may be late without having been missed. */
+const ON_TIME_MS = 60_000
+/** Most missed runs that are made up for when the schedule names no number, and whatever it names. */
+const DEFAULT_CATCH_UP = 100
+const MOST_CATCH_UP = 1000
+/** Attempts at a launch that others come before. */
+const MAX_ATTEMPTS = 5
+
+const NOTHING: LaunchOutcome = { executions: [] }
+
+/**
+ * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
+ * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
+ * before. `atLeastUntil` is a time that has come by Temporal's clock. Rejects when Temporal has to be asked and is away.
+ */
+export async function launchDue(deps: Deps, place: SchedulePlace, atLeastUntil?: Date): Promise<LaunchOutcome> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const found = await readSchedule(deps, place)
+    if (found === undefined) return removeClock(deps, place)
+    const { row, now } = found
+    if (row.clockDueAt !== null) await syncClock(deps, row.id)
+    else if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
+    else {
+      const until = atLeastUntil !== undefined && atLeastUntil > now ? atLeastUntil : now
+      const recorded = await launchUntil(deps, row, until, now)
+      if (recorded !== undefined) return started(deps, row, recorded)
+    }
+  }
+  throw new Error('The schedule is being changed, or Temporal has not been told of its last change.')
+}
+
+/** Reads a schedule, a deleted one too, and the database's time. */
+async function readSchedule(deps: Deps, { organizationId, scheduleId }: SchedulePlace) {
+  const [row, [time]] = await Promise.all([
+    deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId } }),
+    deps.db.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`,
+  ])
+  return row === null || time === undefined ? undefined : { row, now: time.now }
+}
+
+/** Deletes the clock of a schedule that no longer exists. */
+async function removeClock(deps: Deps, { scheduleId }: SchedulePlace): Promise<LaunchOutcome> {
+  await deps.clock.remove(scheduleId)
+  return NOTHING
+}
+
+/** Has Temporal told again that a schedule is not to run. */
+async function setClockRight(deps: Deps, { id, revision }: Schedule): Promise<LaunchOutcome> {
+  await deps.db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data: { clockDueAt: new Date() } })
+  await syncClock(deps, id)
+  return NOTHING
+}
+
+/** Records what is due up to a time. Undefined when the schedule has changed, or another launch has come first. */
+async function launchUntil(deps: Deps, row: Schedule, until: Date, now: Date): Promise<RecordedRuns | undefined> {
+  if (until <= row.launchedUntil) return { started: [] }
+  const { due, next } = await readDue(deps, row, until)
+  const times = toLaunch(row, due, now)
+  const runs: Runs = {
+    ids: times.map(newUuid),
+    times,
+    ofClock: { revision: row.revision, seen: row.launchedUntil, until, next },
+  }
+  const recorded = await recordRuns(deps, row, runs)
+  return recorded === 'stale' || recorded === 'gone' ? undefined : recorded
+}
+
+async function started(deps: Deps, row: Schedule, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
+  await Promise.all(executions.map((executionId) => startSoon(deps, row, executionId)))
+  if (row.isOneOff) await syncClock(deps, row.id)
+  return { executions }
+}
+
+/** Returns the times in (launched_until, until], at least the latest that may be launched, and those that follow. */
+async function readDue(deps: Deps, row: Schedule, until: Date): Promise<{ due: Date[]; next: NextTimes }> {
+  const { launchedUntil, nextTimes, nextTimesSince } = row
+  const last = nextTimes.at(-1)
+  if (nextTimesSince !== null && nextTimesSince <= launchedUntil && last !== undefined && last > until) {
+    const due = nextTimes.filter((time) => time > launchedUntil && time <= until)
+    return { due, next: { since: until, times: nextTimes.filter((time) => time > until) } }
+  }
+  const [due, next] = await Promise.all([
+    deps.clock.timesBetween(row.id, launchedUntil, until, Math.max(1, catchUpOf(row))),
+    deps.clock.nextTimes(row.id),
+  ])
+  return { due, next }
+}
+
+/**
+ * Returns which of the due times are launched: the latest one if it is hardly late, and as many of the latest as are made
+ * up for.
+ */
+export function toLaunch(row: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>, due: Date[], now: Date): Date[] {
+  const latest = due.at(-1)
+  const onTime = latest !== undefined && now.getTime() - latest.getTime() <= ON_TIME_MS ? 1 : 0
+  const most = Math.max(onTime, catchUpOf(row))
+  return most === 0 ? [] : due.slice(-most)
+}
+
+const catchUpOf = ({ catchUpMissed, maxCatchUp }: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>): number =>
+  catchUpMissed ? Math.min(maxCatchUp ?? DEFAULT_CATCH_UP, MOST_CATCH_UP) : 0

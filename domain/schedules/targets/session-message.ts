@@ -1,0 +1,57 @@
+import type { SessionId } from '../../../contract/ids.ts'
+import type { CreateMessageRequest, InputContentPart } from '../../../contract/messages.ts'
+import type { Actor } from '../../actor.ts'
+import type { Deps } from '../../deps.ts'
+import { DomainError } from '../../errors.ts'
+import { asUuid, fromId } from '../../ids.ts'
+import { createMessage } from '../../messages/create.ts'
+import { createSession } from '../../sessions/create.ts'
+import type { BegunExecution } from '../begun-execution.ts'
+import type { SessionMessageInput } from './inputs.ts'
+import type { TargetResult } from './result.ts'
+
+/** Nobody in particular: a schedule goes on when the user who made it has left. */
+const NO_USER = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Posts the message of an execution, to a session of its own if the schedule names an agent. Turn and session have the
+ * execution's id, so there is one of each, however often this is run.
+ */
+export async function postMessage(deps: Deps, execution: BegunExecution): Promise<TargetResult> {
+  const { id: uuid, organizationId, schedule } = execution
+  const actor: Actor = { organizationId, userId: NO_USER, role: 'member', isApiKey: false }
+  // Parsed when it was written; erased when the session was deleted.
+  const input = schedule.targetInput as Partial<SessionMessageInput>
+  if (input.message === undefined) return unusable('The session of the schedule was deleted.')
+  try {
+    const sessionId = await findSession(deps, actor, execution, input)
+    await createMessage(deps, actor, sessionId, toRequest(execution, input.message), { uuid })
+    return { outcome: 'waits' }
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    if (error.kind === 'too_many') return { outcome: 'failed', error: error.message, isTemporary: true }
+    return unusable(error.message)
+  }
+}
+
+const unusable = (error: string): TargetResult => ({ outcome: 'failed', error, isTemporary: false, disables: true })
+
+async function findSession(
+  deps: Deps,
+  actor: Actor,
+  { id: uuid, schedule }: BegunExecution,
+  input: Partial<SessionMessageInput>,
+): Promise<SessionId> {
+  if ('session_id' in input && input.session_id !== undefined) return asUuid(fromId(input.session_id))
+  const agentId = 'agent_id' in input && input.agent_id !== undefined ? fromId(input.agent_id) : ''
+  await createSession(deps, actor, { agent_id: asUuid(agentId), title: schedule.name }, { uuid })
+  return asUuid(uuid)
+}
+
+const toRequest = (
+  { id, scheduleId }: BegunExecution,
+  message: string | { content: InputContentPart[] },
+): CreateMessageRequest => ({
+  message: { content: typeof message === 'string' ? [{ type: 'text', text: message }] : message.content },
+  metadata: { schedule_id: scheduleId, execution_id: id },
+})

@@ -1,0 +1,45 @@
+import { ApplicationFailure, CancellationScope, isCancellation, setCurrentDetails, sleep } from '@temporalio/workflow'
+import { cancelExecution, execute, failExecution } from './activities.ts'
+import type { ExecutionInput } from './messages.ts'
+import { createNews } from './news.ts'
+
+/** Time after which a workflow that waits for a turn reads the record without having been notified. */
+const LOOK_AGAIN_MS = 24 * 60 * 60_000
+
+/**
+ * Runs one execution of a schedule. Its activity runs the target and records the end; one that has posted a message ends
+ * with the turn, however long that waits for its client. An execution that fails fails its workflow.
+ */
+export async function execution(input: ExecutionInput): Promise<'completed'> {
+  const outcome = await runToEnd(input)
+  if (outcome === 'completed') return outcome
+  throw ApplicationFailure.nonRetryable('the execution failed; its record says why', 'execution_failed')
+}
+
+async function runToEnd(input: ExecutionInput): Promise<'completed' | 'failed'> {
+  try {
+    return await attempt(input)
+  } catch (error) {
+    if (isCancellation(error)) {
+      await CancellationScope.nonCancellable(() => cancelExecution(input))
+      throw error
+    }
+    await CancellationScope.nonCancellable(() => failExecution(input))
+    return 'failed'
+  }
+}
+
+async function attempt(input: ExecutionInput): Promise<'completed' | 'failed'> {
+  const turnEnds = createNews()
+  for (;;) {
+    const ran = await execute(input)
+    if (ran.outcome === 'waits') {
+      setCurrentDetails('waits for the end of its turn')
+      await turnEnds.next(LOOK_AGAIN_MS)
+    } else if (ran.outcome === 'retry') {
+      const at = new Date(Date.now() + ran.afterMs).toISOString()
+      setCurrentDetails(`attempt ${ran.failures} failed; the target is run again at ${at}`)
+      await sleep(ran.afterMs)
+    } else return ran.outcome
+  }
+}
