@@ -1,0 +1,175 @@
+import type { Deps } from '../../../domain/deps.ts'
+import { newUuid } from '../../../domain/ids.ts'
+import { launchDue } from '../../../domain/schedules/launch.ts'
+import { startLostExecutions } from '../../../domain/schedules/sweep.ts'
+import { triggerSchedule } from '../../../domain/schedules/trigger.ts'
+import type { Schedule } from '../../../prisma/generated/client.ts'
+import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
+import { asScheduleId, createFakeClock, insertSchedule } from '../../support/schedules.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+const EVERY_MS = 10_000
+const HOUR_MS = 60 * 60_000
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ worker: false })
+})
+afterAll(() => service.stop())
+
+/** Dependencies with a clock that is right each ten seconds, and with workflows that are only counted. */
+function createDeps(overrides: Partial<Deps> = {}) {
+  const startedIds: string[] = []
+  const clock = createFakeClock(EVERY_MS)
+  const startExecution = async ({ executionId }: { executionId: string }) => {
+    startedIds.push(executionId)
+    return true
+  }
+  const deps = { ...withWorkflows(service.platform.deps, { startExecution }), clock, ...overrides }
+  return { deps, clock, startedIds }
+}
+
+const placeOf = ({ id: scheduleId, organizationId }: Schedule) => ({ scheduleId, organizationId })
+const executionsOf = ({ id: scheduleId }: Schedule, { db }: Deps) =>
+  db.scheduleExecution.findMany({ where: { scheduleId }, orderBy: { id: 'asc' } })
+const readAgain = ({ id }: Schedule, { db }: Deps) => db.schedule.findUniqueOrThrow({ where: { id } })
+const agoMs = (ms: number) => new Date(Date.now() - ms)
+const onTheClock = (time: Date) => new Date(Math.floor(time.getTime() / EVERY_MS) * EVERY_MS)
+
+describe('a launch', () => {
+  it('records each run once, however many launches there are at once', async () => {
+    const { deps, startedIds } = createDeps()
+    const schedule = await insertSchedule(deps, { catchUpMissed: true, launchedUntil: agoMs(5 * EVERY_MS) })
+    const until = new Date()
+    await Promise.all(Array.from({ length: 8 }, () => launchDue(deps, placeOf(schedule), until)))
+    const executions = await executionsOf(schedule, deps)
+    const times = executions.map(({ scheduledAt }) => scheduledAt.getTime())
+    expect(times.length).toBeGreaterThanOrEqual(5)
+    expect(times).toEqual(times.map((_, index) => (times[0] ?? 0) + index * EVERY_MS))
+    expect(startedIds.toSorted()).toEqual(executions.map(({ id }) => id).toSorted())
+  })
+
+  it('starts three workflows, not 8,640, after a day away', async () => {
+    const { deps, startedIds } = createDeps()
+    const schedule = await insertSchedule(deps, {
+      catchUpMissed: true,
+      maxCatchUp: 3,
+      launchedUntil: agoMs(24 * HOUR_MS),
+    })
+    await launchDue(deps, placeOf(schedule))
+    const latest = onTheClock((await readAgain(schedule, deps)).launchedUntil).getTime()
+    const times = (await executionsOf(schedule, deps)).map(({ scheduledAt }) => scheduledAt.getTime())
+    expect(times).toEqual([latest - 2 * EVERY_MS, latest - EVERY_MS, latest])
+    expect(startedIds).toHaveLength(3)
+  })
+
+  it('asks Temporal for no time that it has said before', async () => {
+    const { deps, clock } = createDeps()
+    const launchedUntil = agoMs(EVERY_MS)
+    const nextTimes = Array.from(
+      { length: 4 },
+      (_, index) => new Date(onTheClock(launchedUntil).getTime() + (index + 1) * EVERY_MS),
+    )
+    const schedule = await insertSchedule(deps, { launchedUntil, nextTimes, nextTimesSince: launchedUntil })
+    expect((await launchDue(deps, placeOf(schedule))).executions).toHaveLength(1)
+    expect(clock.asked).toBe(0)
+    const after = await readAgain(schedule, deps)
+    expect(after.nextTimes).toEqual(nextTimes.filter((time) => time > after.launchedUntil))
+  })
+
+  it('runs what Temporal says is due, even when the clock of the database is behind', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps)
+    const ahead = new Date(onTheClock(new Date()).getTime() + EVERY_MS)
+    await launchDue(deps, placeOf(schedule), ahead)
+    expect((await executionsOf(schedule, deps)).map(({ scheduledAt }) => scheduledAt)).toEqual([ahead])
+  })
+
+  it('skips what is more than may run at once, of the schedule and of the organization', async () => {
+    const quotas = { ...service.platform.deps.quotas, schedules: { maxCount: 10, maxRunning: 4 } }
+    const { deps } = createDeps({ quotas })
+    const organizationId = newUuid()
+    await deps.db.organization.create({ data: { id: organizationId, name: 'Busy' } })
+    const given = { organizationId, catchUpMissed: true, maxCatchUp: 3, launchedUntil: agoMs(HOUR_MS) }
+    const limited = await insertSchedule(deps, { ...given, maxConcurrent: 2 })
+    const other = await insertSchedule(deps, given)
+    await launchDue(deps, placeOf(limited))
+    await launchDue(deps, placeOf(other))
+    const told = async (schedule: Schedule) =>
+      (await executionsOf(schedule, deps)).map(({ status, error }) => error ?? status)
+    expect(await told(limited)).toEqual([
+      'pending',
+      'pending',
+      'Skipped: 2 executions of the schedule were running, as many as max_concurrent allows.',
+    ])
+    expect(await told(other)).toEqual([
+      'pending',
+      'pending',
+      'Skipped: 4 executions of the organization were running, as many as can at once.',
+    ])
+  })
+
+  it.each([
+    ['is disabled', { enabled: false }],
+    ['is deleted', { deletedAt: new Date() }],
+  ])('of a schedule that %s records nothing, and has Temporal told', async (_title, state) => {
+    const { deps, clock } = createDeps()
+    const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), ...state })
+    expect(await launchDue(deps, placeOf(schedule))).toEqual({ executions: [] })
+    expect(await executionsOf(schedule, deps)).toEqual([])
+    expect([...clock.kept, ...clock.removed]).toEqual([schedule.id])
+  })
+
+  it('of a schedule that does not exist removes its clock', async () => {
+    const { deps, clock } = createDeps()
+    const scheduleId = newUuid()
+    await launchDue(deps, { scheduleId, organizationId: ANYBODY.organizationId })
+    expect(clock.removed).toEqual([scheduleId])
+  })
+
+  it('of a one-off disables it, and leaves it to the next launch to find nothing', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps, { isOneOff: true, launchedUntil: agoMs(EVERY_MS) })
+    await launchDue(deps, placeOf(schedule))
+    await launchDue(deps, placeOf(schedule))
+    expect(await executionsOf(schedule, deps)).toHaveLength(1)
+    expect(await readAgain(schedule, deps)).toMatchObject({ enabled: false, disabledReason: 'a one-off that has run' })
+  })
+})
+
+describe('a trigger', () => {
+  it('starts an execution of a disabled schedule, and one only however often it is repeated', async () => {
+    const { deps, startedIds } = createDeps()
+    const schedule = await insertSchedule(deps, { enabled: false })
+    const uuid = newUuid()
+    const trigger = () => triggerSchedule(deps, ANYBODY, asScheduleId(schedule.id), { uuid })
+    expect(await Promise.all([trigger(), trigger(), trigger()])).toEqual(Array(3).fill({ execution_id: uuid }))
+    expect(await executionsOf(schedule, deps)).toMatchObject([{ id: uuid, status: 'pending', isManual: true }])
+    expect(startedIds).toEqual([uuid])
+  })
+})
+
+describe('the sweep', () => {
+  it('starts what was recorded and not started, and fails what was ended in Temporal before it began', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps)
+    const [lost, ended] = [newUuid(), newUuid()]
+    const { id: scheduleId, organizationId } = schedule
+    const createdAt = agoMs(5000)
+    await deps.db.scheduleExecution.createMany({
+      data: [lost, ended].map((id, index) => {
+        const scheduledAt = new Date(createdAt.getTime() + index)
+        return { id, organizationId, scheduleId, scheduledAt, createdAt, status: 'pending' }
+      }),
+    })
+    const tried: string[] = []
+    const startExecution = async ({ executionId }: { executionId: string }) => {
+      tried.push(executionId)
+      return executionId === lost
+    }
+    const swept = new Map<string, number>()
+    for (let sweep = 0; sweep < 2; sweep++) await startLostExecutions(withWorkflows(deps, { startExecution }), swept)
+    expect(tried.filter((id) => id === lost || id === ended)).toEqual([lost, ended])
+    expect((await executionsOf(schedule, deps)).map(({ status }) => status)).toEqual(['pending', 'failed'])
+  })
+})

@@ -1,0 +1,60 @@
+import { ScheduleId } from '../../contract/ids.ts'
+import type { Deps } from '../../domain/deps.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
+import type { Clock } from '../../domain/schedules/clock.ts'
+import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
+
+const MAX_TIMES = 10
+
+/** Clock that is right each `everyMs` of the epoch, and what it was told. Temporal has no part in it. */
+export function createFakeClock(everyMs: number): Clock & { kept: string[]; removed: string[]; asked: number } {
+  const timesAfter = (after: Date, count: number) =>
+    Array.from({ length: count }, (_, index) => new Date((Math.floor(after.getTime() / everyMs) + 1 + index) * everyMs))
+  const clock = {
+    kept: [] as string[],
+    removed: [] as string[],
+    asked: 0,
+    keep: async ({ scheduleId }: { scheduleId: string }) => {
+      clock.kept.push(scheduleId)
+    },
+    remove: async (scheduleId: string) => {
+      clock.removed.push(scheduleId)
+    },
+    nextTimes: async () => {
+      clock.asked++
+      const since = new Date()
+      return { since, times: timesAfter(since, MAX_TIMES) }
+    },
+    timesBetween: async (_id: string, after: Date, until: Date, most: number) => {
+      clock.asked++
+      const count = Math.floor(until.getTime() / everyMs) - Math.floor(after.getTime() / everyMs)
+      return timesAfter(after, count).slice(-most)
+    },
+  }
+  return clock
+}
+
+/** Inserts a schedule of which Temporal knows nothing, and which was launched up to `launchedUntil`. */
+export const insertSchedule = (
+  deps: Deps,
+  given: Partial<Prisma.ScheduleUncheckedCreateInput> = {},
+): Promise<Schedule> => {
+  const id = newUuid()
+  return deps.db.schedule.create({
+    data: {
+      id,
+      organizationId: DEFAULT_ORGANIZATION_UUID,
+      name: id,
+      cronExpression: '* * * * *',
+      timezone: 'UTC',
+      catchUpMissed: false,
+      targetType: 'activity',
+      targetName: 'noop',
+      targetInput: {},
+      clockDueAt: null,
+      ...given,
+    },
+  })
+}
+
+export const asScheduleId = (id: string): ScheduleId => ScheduleId.parse(id)
