@@ -51,6 +51,15 @@ export const scenarios: Scenario[] = [
   { name: 'cancelled-tool', play: (url) => playCancelled(url, [calls('hang')], lab) },
   { name: 'superseded-while-waiting', play: playSuperseded },
   { name: 'long-turn', play: (url) => playAlone(url, [...Array(LONG_TURN_STEPS).fill(calls('echo')), done], lab) },
+  { name: 'execution-completed', play: (url) => playTriggered(url, ACTIVITY) },
+  {
+    name: 'execution-retried',
+    environment: { ALLOW_PRIVATE_NETWORK: 'true' },
+    play: (url) => playTriggered(url, UNREACHABLE, { max_attempts: 2, initial_interval_ms: 100 }),
+  },
+  { name: 'execution-of-a-turn', play: async (url) => playTriggered(url, await messageTo(url, [done])) },
+  { name: 'execution-cancelled', play: playCancelledExecution },
+  { name: 'launch', play: (url, service) => playLaunched(url, service) },
   { name: 'retention', retention: { deltasMs: 1000 }, play: (_url, service) => untilScheduled(service) },
 ]
 
@@ -95,6 +104,53 @@ async function playSuperseded(url: string): Promise<string> {
   await untilEvent(url, sessionId, 'tool.call_requested')
   await post(url, sessionId)
   return turnId
+}
+
+const ACTIVITY = { type: 'activity', name: 'noop' }
+const UNREACHABLE = { type: 'activity', name: 'http_request', input: { url: 'http://127.0.0.1:1/' } }
+const HOURLY = '0 * * * *'
+const EACH_TEN_SECONDS = '*/10 * * * * *'
+
+async function messageTo(url: string, steps: object[]): Promise<object> {
+  const session_id = await createScriptedSession(url, steps)
+  return { type: 'workflow', name: 'session_message', input: { session_id, message: 'Go' } }
+}
+
+async function createSchedule(
+  url: string,
+  cron_expression: string,
+  target: object,
+  retry_policy?: object,
+): Promise<string> {
+  const body = { name: 'Played', cron_expression, target, retry_policy }
+  return (await call(url, 'POST', '/v1/durable/schedules', body)).body.id
+}
+
+/** Triggers a schedule. Returns the id of its execution, which is its workflow's. */
+async function playTriggered(url: string, target: object, retry_policy?: object): Promise<string> {
+  const id = await createSchedule(url, HOURLY, target, retry_policy)
+  return (await call(url, 'POST', `/v1/durable/schedules/${id}/trigger`)).body.execution_id
+}
+
+async function playCancelledExecution(url: string, service: TestService): Promise<string> {
+  const slow = await messageTo(url, [{ text: 'la '.repeat(500), tokens_per_second: 20 }])
+  const id = await playTriggered(url, slow)
+  const turn = `/v1/sessions/${(slow as Json).input.session_id}/turns`
+  await waitFor(async () => (await call(url, 'GET', turn)).body.data[0]?.status === 'active' || undefined, 'its turn')
+  await withClient(service, (client) => client.workflow.getHandle(id).cancel())
+  return id
+}
+
+async function playLaunched(url: string, service: TestService): Promise<string> {
+  const id = await createSchedule(url, EACH_TEN_SECONDS, ACTIVITY)
+  const workflowId = await withClient(service, (client) =>
+    waitFor(async () => {
+      const described = await client.schedule.getHandle(`schedule-${id}`).describe()
+      return described.info.recentActions[0]?.action.workflow.workflowId
+    }, 'a launch'),
+  )
+  await call(url, 'DELETE', `/v1/durable/schedules/${id}`)
+  return workflowId
 }
 
 async function expectOk(answering: Promise<{ status: number; body: Json }>): Promise<void> {

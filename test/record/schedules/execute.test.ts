@@ -1,0 +1,209 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { createAgent } from '../../../domain/agents/create.ts'
+import type { Deps } from '../../../domain/deps.ts'
+import { asUuid, newUuid, toId } from '../../../domain/ids.ts'
+import { cancelExecution, endExecution } from '../../../domain/schedules/end-execution.ts'
+import { execute } from '../../../domain/schedules/execute.ts'
+import { encryptHeaders } from '../../../domain/schedules/headers.ts'
+import { createSession } from '../../../domain/sessions/create.ts'
+import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
+import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
+import { createFakeClock, insertSchedule } from '../../support/schedules.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+type Received = {
+  id: string | undefined
+  method: string | undefined
+  body: string
+  headers: IncomingMessage['headers']
+}
+
+let service: TestService
+let deps: Deps
+const server = createServer()
+const received: Received[] = []
+let url: string
+
+beforeAll(async () => {
+  service = await startService({ worker: false, environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
+  deps = { ...withWorkflows(service.platform.deps, { startTurn: async () => {} }), clock: createFakeClock(60_000) }
+  server.on('request', async (request, response) => {
+    const { method, headers } = request
+    received.push({ id: String(headers['idempotency-key']), method, headers, body: await text(request) })
+    const [, status = '200'] = (request.url ?? '').split('/')
+    response.writeHead(Number(status), { location: '/200' }).end('answer')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterAll(async () => {
+  await service.stop()
+  server.closeAllConnections()
+  server.close()
+})
+
+type NewSchedule = Partial<Prisma.ScheduleUncheckedCreateInput>
+
+/** Creates an execution that is yet to run. */
+async function createExecution(given: NewSchedule, state: Partial<Prisma.ScheduleExecutionUncheckedCreateInput> = {}) {
+  const schedule = await insertSchedule(deps, given)
+  const { id: scheduleId, organizationId } = schedule
+  const executionId = newUuid()
+  const scheduledAt = new Date()
+  await deps.db.scheduleExecution.create({
+    data: { id: executionId, scheduleId, organizationId, scheduledAt, status: 'pending', ...state },
+  })
+  return { schedule, place: { organizationId, executionId } }
+}
+
+type Place = Awaited<ReturnType<typeof createExecution>>['place']
+const run = (place: Place) => execute(deps, place, new AbortController().signal)
+const read = ({ executionId }: Place) => deps.db.scheduleExecution.findUniqueOrThrow({ where: { id: executionId } })
+const readSchedule = ({ id }: Schedule) => deps.db.schedule.findUniqueOrThrow({ where: { id } })
+const requestsOf = ({ executionId }: Place) => received.filter(({ id }) => id === executionId)
+
+const request = (path: string, more: object = {}) => ({
+  targetName: 'http_request',
+  targetInput: { url: `${url}${path}`, method: 'GET', headers: {}, ...more },
+})
+const message = (targetInput: Prisma.InputJsonObject) => ({
+  targetType: 'workflow',
+  targetName: 'session_message',
+  targetInput: { message: 'Good morning', ...targetInput },
+})
+
+describe('http_request', () => {
+  it('sends method, headers and body with the id of the execution, once', async () => {
+    const id = newUuid()
+    const { place } = await createExecution({
+      id,
+      name: id,
+      ...request('/204', { method: 'POST', headers: { 'X-Token': '***' }, body: { say: 'hello' } }),
+      targetHeaders: encryptHeaders(deps, id, { 'X-Token': 'planted-header-value' }),
+    })
+    expect(await run(place)).toEqual({ outcome: 'completed' })
+    expect(await run(place)).toEqual({ outcome: 'completed' })
+    const [sent, ...others] = requestsOf(place)
+    expect(others).toEqual([])
+    expect(sent).toMatchObject({ method: 'POST', body: '{"say":"hello"}' })
+    expect(sent?.headers).toMatchObject({ 'x-token': 'planted-header-value', 'content-type': 'application/json' })
+    const { status, startedAt, completedAt } = await read(place)
+    expect(status).toBe('completed')
+    expect(completedAt?.getTime()).toBeGreaterThanOrEqual(startedAt?.getTime() ?? Number.POSITIVE_INFINITY)
+  })
+
+  const policy = { max_attempts: 3, initial_interval_ms: 100, max_interval_ms: 150, backoff_coefficient: 2 }
+  it.each([
+    [
+      '503, with a policy, is tried three times',
+      '/503',
+      policy,
+      [100, 150],
+      'The server answered with the status 503.',
+    ],
+    ['503 without a policy is final', '/503', null, [], 'The server answered with the status 503.'],
+    ['404 is final', '/404', policy, [], 'The server answered with the status 404.'],
+    ['a redirect is final', '/302', policy, [], /redirects/],
+  ])('that is answered with %s', async (_title, path, retryPolicy, delays, error) => {
+    const { place } = await createExecution({ ...request(path), ...(retryPolicy && { retryPolicy }) })
+    for (const [index, afterMs] of delays.entries()) {
+      expect(await run(place)).toEqual({ outcome: 'retry', failures: index + 1, afterMs })
+    }
+    expect(await run(place)).toEqual({ outcome: 'failed' })
+    expect((await read(place)).error).toMatch(error)
+    expect(requestsOf(place)).toHaveLength(delays.length + 1)
+  })
+
+  it('to a private address fails where those are not called', async () => {
+    const { place } = await createExecution(request('/200'))
+    const guarded = { ...deps, outgoing: { allowPrivateNetwork: false } }
+    expect(await execute(guarded, place, new AbortController().signal)).toEqual({ outcome: 'failed' })
+    expect(requestsOf(place)).toEqual([])
+    expect((await read(place)).error).toMatch(/not on the public internet/)
+  })
+
+  const lost = { status: 'running', attempts: 1 } as const
+  it.each([
+    ['GET is sent again', { method: 'GET' }, null, 'completed', 1],
+    ['POST is not, as nobody knows whether it arrived', { method: 'POST' }, null, 'failed', 0],
+    ['POST with a retry policy is sent again', { method: 'POST' }, { max_attempts: 2 }, 'completed', 1],
+  ])('whose worker died under way: %s', async (_title, how, retryPolicy, status, requests) => {
+    const { place } = await createExecution({ ...request('/200', how), ...(retryPolicy && { retryPolicy }) }, lost)
+    expect(await run(place)).toEqual({ outcome: status })
+    expect(requestsOf(place)).toHaveLength(requests)
+  })
+
+  it('is given up when its worker has died too often', async () => {
+    const { place } = await createExecution(request('/200'), { status: 'running', attempts: 21 })
+    expect(await run(place)).toEqual({ outcome: 'failed' })
+    expect(requestsOf(place)).toEqual([])
+  })
+})
+
+describe('session_message', () => {
+  it('posts one message, whose turn ends the execution', async () => {
+    const { id } = await createSession(deps, ANYBODY, {})
+    const { place } = await createExecution(message({ session_id: id }))
+    for (let time = 0; time < 30; time++) expect(await run(place)).toEqual({ outcome: 'waits' })
+    const sessionId = asUuid<'session'>(
+      (await deps.db.turn.findUniqueOrThrow({ where: { id: place.executionId } })).sessionId,
+    )
+    expect(toId('session', sessionId)).toBe(id)
+    expect(await deps.db.turn.count({ where: { sessionId } })).toBe(1)
+    await failTurn(deps, { organizationId: place.organizationId, sessionId, turnId: place.executionId }, 1, 'no_model')
+    expect(await run(place)).toEqual({ outcome: 'failed' })
+    const { error, noticeDueAt } = await read(place)
+    expect(error).toBe('No model is available for this turn.')
+    expect(noticeDueAt).not.toBeNull()
+  })
+
+  it('creates a session for an agent, one for each execution', async () => {
+    const { agent } = await createAgent(deps, ANYBODY, { name: 'Reporter', system_prompt: 'Report.' }, {})
+    const { place } = await createExecution(message({ agent_id: agent.id }))
+    expect([await run(place), await run(place)]).toEqual([{ outcome: 'waits' }, { outcome: 'waits' }])
+    expect(await deps.db.turn.findMany({ where: { sessionId: place.executionId } })).toMatchObject([
+      { id: place.executionId },
+    ])
+  })
+
+  it.each([
+    ['a session that does not exist', { session_id: toId('session', newUuid()) }, 'Session not found'],
+    ['an agent that does not exist', { agent_id: toId('agent', newUuid()) }, /^agent_id: there is no agent/],
+  ])('to %s fails and disables the schedule', async (_title, input, error) => {
+    const { schedule, place } = await createExecution(message(input))
+    expect(await run(place)).toEqual({ outcome: 'failed' })
+    expect((await read(place)).error).toMatch(error)
+    expect(await readSchedule(schedule)).toMatchObject({ enabled: false, revision: 2 })
+  })
+
+  it('that is cancelled in Temporal cancels its turn', async () => {
+    const { id } = await createSession(deps, ANYBODY, {})
+    const { place } = await createExecution(message({ session_id: id }))
+    await run(place)
+    await cancelExecution(deps, place)
+    expect(await read(place)).toMatchObject({ status: 'failed', error: 'The turn was cancelled.' })
+    expect(await deps.db.turn.findUniqueOrThrow({ where: { id: place.executionId } })).toMatchObject({
+      status: 'cancelled',
+    })
+  })
+})
+
+describe('the end of an execution', () => {
+  it('is that of the first who records it', async () => {
+    const { place } = await createExecution({})
+    expect(await run(place)).toEqual({ outcome: 'completed' })
+    await endExecution(deps, place, 'Too late.')
+    expect(await read(place)).toMatchObject({ status: 'completed', error: null })
+  })
+
+  it('is refused to an attempt when a newer one has begun', async () => {
+    const { place } = await createExecution({}, { status: 'running', attempts: 2 })
+    await endExecution(deps, place, null, 1)
+    expect(await read(place)).toMatchObject({ status: 'running' })
+  })
+})
