@@ -12,6 +12,8 @@ const COUNTS = {
   abandonedStreams: [1000, 10_000],
   abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],
+  /** Runs of each schedule of which the service is disturbed. */
+  disturbedRuns: [3, 60],
   turnIterations: [25, 100],
   largeItems: [10, 16],
   cancelRaces: [12, 30],

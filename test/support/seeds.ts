@@ -8,6 +8,7 @@ import { isSoak } from './counts.ts'
 const SEEDS = {
   kills: [1],
   storm: [1],
+  scheduleStorm: [1],
   interleavings: [1],
   abandonedStreams: [1],
   sessionLists: [1],

@@ -27,7 +27,10 @@ export type StormSite = {
 const MAX_STARTS = 20
 
 /** `lifetime` returns the number of bytes after which a connection through a brittle address is cut. */
-export async function startStormSite(lifetime: () => number): Promise<StormSite> {
+export async function startStormSite(
+  lifetime: () => number,
+  settings: Record<string, string> = {},
+): Promise<StormSite> {
   const places = [privatePostgres(), privateRedis(), privateTemporal()] as const
   const [postgres, redis, temporal] = await Promise.all(places.map(startServer))
   if (!postgres || !redis || !temporal) throw new Error('a server is missing')
@@ -40,6 +43,7 @@ export async function startStormSite(lifetime: () => number): Promise<StormSite>
     TEMPORAL_TASK_QUEUE: name,
     SSE_HEARTBEAT_INTERVAL_SECS: '2',
     SSE_REALTIME_CYCLE_SECS: '20',
+    ...settings,
   }
   const ports = await freePorts(2)
   const api = (entryPoint: 'api/main.ts' | 'main.ts', port = 0) =>
