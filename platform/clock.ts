@@ -1,13 +1,204 @@
-import type { Clock } from '../domain/schedules/clock.ts'
-import type { Attributes } from './search-attributes.ts'
+import { type Client, isGrpcServiceError, ServiceError } from '@temporalio/client'
+import { encodeScheduleAction } from '@temporalio/client/lib/schedule-helpers.js'
+import { defaultPayloadConverter, type TypedSearchAttributes } from '@temporalio/common'
+import { msToTs, requiredTsToDate } from '@temporalio/common/lib/time.js'
+import { toId } from '../contract/ids.ts'
+import { newUuid } from '../domain/ids.ts'
+import type { Clock, ClockSettings, NextTimes } from '../domain/schedules/clock.ts'
+import { type Calendar, calendarsOf, fieldsOf } from '../domain/schedules/cron/calendars.ts'
+import type { CronFields } from '../domain/schedules/cron/fields.ts'
+import { runsAt } from '../domain/schedules/cron/runs-at.ts'
+import { sleep } from '../lib/sleep.ts'
+import { LAUNCH_WORKFLOW, type LaunchInput } from '../workflows/messages.ts'
+import { latestTimes } from './latest-times.ts'
+import type { Attributes, Labels } from './search-attributes.ts'
 import type { Ask } from './temporal-health.ts'
 
+type Place = { namespace: string; taskQueue: string }
+
+/** Workflow task timeout: the time for which a dead worker delays a launch that it had taken. */
+const WORKFLOW_TASK_TIMEOUT_MS = 4000
+const CATCHUP = '365 days'
+/** temporal.api.enums.v1.ScheduleOverlapPolicy */
+const BUFFER_ONE = 2
+/** gRPC status codes. */
+const NOT_FOUND = 5
+const ALREADY_EXISTS = 6
+/** Looks at a schedule while it is kept. Each but the last may be followed by a change. */
+const MAX_LOOKS = 5
+/** Pause before another look, when Temporal has not applied a change yet, or has applied one of another process. */
+const LOOK_AGAIN_MS = 50
+const MAX_TIMES = 10
+/** Difference between the clocks of this machine and the record's that next times allow for. */
+const SKEW_MS = 5000
+/** Shortest span of time in which next times are looked for. Each further one is longer by SPAN_FACTOR. */
+const SHORTEST_SPAN_MS = 15 * 60_000
+const SPAN_FACTOR = 16
+/** Temporal knows no later time. */
+const END = Date.UTC(2101, 0)
+
 /** The clock of the schedules, on Temporal Schedules. */
-export function createClock(
-  _ask: Ask,
-  _attributes: Attributes,
-  _place: { namespace: string; taskQueue: string },
-): Clock {
-  const fail = () => Promise.reject(new Error('to be written'))
-  return { keep: fail, remove: fail, nextTimes: fail, timesBetween: fail }
+export function createClock(ask: Ask, attributes: Attributes, place: Place): Clock {
+  return {
+    keep: (settings) =>
+      ask((client) =>
+        attributes.startWith(labelsOf(settings), (searchAttributes) =>
+          keepSchedule(client, place, settings, searchAttributes),
+        ),
+      ),
+    remove: async (scheduleId) => {
+      const request = (client: Client) => ({ ...nameOf(scheduleId, place), identity: client.options.identity })
+      await ask((client) => unless(NOT_FOUND, client.workflowService.deleteSchedule(request(client))))
+    },
+    nextTimes: (scheduleId) => ask((client) => findNextTimes(client, place, scheduleId)),
+    timesBetween: async (scheduleId, after, until, most) => {
+      const known = await ask((client) => describe(client, place, scheduleId))
+      if (known === undefined) throw new Error('Temporal does not have the schedule')
+      return latestTimes(
+        { after, until, most },
+        {
+          list: (from, to) => ask((client) => listTimes(client, place, scheduleId, from, to)),
+          isRun: runFilter(known),
+        },
+      )
+    },
+  }
+}
+
+const labelsOf = ({ scheduleId, sessionId, organizationId }: ClockSettings): Labels => ({
+  ScheduleId: scheduleId,
+  SessionId: sessionId && toId('session', sessionId),
+  OrganizationId: toId('org', organizationId),
+})
+
+const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, scheduleId: `schedule-${scheduleId}` })
+
+/**
+ * Creates or updates a schedule. Temporal applies an update later, and ignores one whose conflict token is of an earlier
+ * state: so one that was delayed undoes no other, and a look afterwards tells whether it was applied.
+ */
+async function keepSchedule(
+  client: Client,
+  place: Place,
+  settings: ClockSettings,
+  searchAttributes: TypedSearchAttributes | undefined,
+): Promise<void> {
+  const schedule = await scheduleOf(client, place, settings, searchAttributes)
+  const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
+  const { workflowService } = client
+  let replaced: string | undefined
+  for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    if (looks > 1) await sleep(LOOK_AGAIN_MS)
+    const known = await describe(client, place, settings.scheduleId)
+    if (known === undefined) {
+      const creating = workflowService.createSchedule({ ...request, requestId: newUuid() })
+      if ((await unless(ALREADY_EXISTS, creating)) !== undefined) return
+      continue
+    }
+    if (known.revision > settings.revision) return
+    if (replaced !== undefined && replaced !== known.token && known.revision === settings.revision) return
+    replaced = known.token
+    const conflictToken = Buffer.from(known.token, 'base64')
+    await unless(NOT_FOUND, workflowService.updateSchedule({ ...request, requestId: newUuid(), conflictToken }))
+  }
+  throw new Error('Temporal did not apply the change of a schedule')
+}
+
+/** Builds what Temporal gets to know of a schedule: ids and times. */
+async function scheduleOf(
+  client: Client,
+  { namespace, taskQueue }: Place,
+  { scheduleId, organizationId, revision, fields, timezone, pausedBecause }: ClockSettings,
+  searchAttributes: TypedSearchAttributes | undefined,
+) {
+  const input: LaunchInput = { organizationId: toId('org', organizationId), scheduleId, revision }
+  const action = {
+    type: 'startWorkflow' as const,
+    workflowType: LAUNCH_WORKFLOW,
+    workflowId: `launch-${scheduleId}`,
+    taskQueue,
+    args: [input],
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    staticSummary: `launches schedule ${scheduleId}`,
+    ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+  }
+  return {
+    spec: { structuredCalendar: calendarsOf(fields, timezone, new Date()), timezoneName: timezone },
+    action: await encodeScheduleAction(client.options.loadedDataConverter, namespace, action, {}),
+    policies: { overlapPolicy: BUFFER_ONE, catchupWindow: msToTs(CATCHUP) },
+    state: { paused: pausedBecause !== null, notes: pausedBecause ?? '' },
+  }
+}
+
+type Known = {
+  revision: number
+  isPaused: boolean
+  fields: CronFields | undefined
+  timezone: string
+  /** Latest of the next times that Temporal names. */
+  lastTime: Date | undefined
+  /** Changes with each change. */
+  token: string
+}
+
+/** Returns undefined when there is none. */
+async function describe(client: Client, place: Place, scheduleId: string): Promise<Known | undefined> {
+  const found = await unless(NOT_FOUND, client.workflowService.describeSchedule(nameOf(scheduleId, place)))
+  if (found === undefined) return undefined
+  const { spec, action, state } = found.schedule ?? {}
+  const input = action?.startWorkflow?.input?.payloads?.[0]
+  const last = found.info?.futureActionTimes?.at(-1)
+  return {
+    revision: input ? defaultPayloadConverter.fromPayload<LaunchInput>(input).revision : 0,
+    isPaused: state?.paused ?? false,
+    // Decoded messages have all their fields.
+    fields: fieldsOf((spec?.structuredCalendar ?? []) as Calendar[]),
+    timezone: spec?.timezoneName || 'UTC',
+    lastTime: last && requiredTsToDate(last, 'futureActionTimes'),
+    token: Buffer.from(found.conflictToken ?? []).toString('base64'),
+  }
+}
+
+const runFilter =
+  ({ fields, timezone }: Known) =>
+  (time: Date): boolean =>
+    fields === undefined || runsAt(fields, timezone, time)
+
+/** Returns the times after `from` and up to `to`: the first 1000. */
+async function listTimes(client: Client, place: Place, scheduleId: string, from: Date, to: Date): Promise<Date[]> {
+  const { startTime } = await client.workflowService.listScheduleMatchingTimes({
+    ...nameOf(scheduleId, place),
+    startTime: msToTs(from.getTime()),
+    endTime: msToTs(to.getTime()),
+  })
+  return startTime.map((time) => requiredTsToDate(time, 'startTime'))
+}
+
+/**
+ * Looks where Temporal says that the next times are. While it has yet to make up for an outage it names past ones, and
+ * longer spans are searched.
+ */
+async function findNextTimes(client: Client, place: Place, scheduleId: string): Promise<NextTimes> {
+  const since = new Date(Date.now() - SKEW_MS)
+  const known = await describe(client, place, scheduleId)
+  if (known === undefined || known.isPaused || known.lastTime === undefined) return { since, times: [] }
+  let span = Math.max(SHORTEST_SPAN_MS, known.lastTime.getTime() - since.getTime())
+  for (;;) {
+    const until = new Date(Math.min(END, since.getTime() + span))
+    const found = await listTimes(client, place, scheduleId, since, until)
+    const times = found.filter(runFilter(known)).slice(0, MAX_TIMES)
+    if (times.length > 0 || until.getTime() === END) return { since, times }
+    span *= SPAN_FACTOR
+  }
+}
+
+/** Resolves with undefined when Temporal refuses with this gRPC status. */
+async function unless<T>(status: number, asking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asking
+  } catch (error) {
+    if (!isGrpcServiceError(error)) throw error
+    if (error.code === status) return undefined
+    throw new ServiceError(error.details || error.message, { cause: error })
+  }
 }
