@@ -31,6 +31,7 @@ import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationRoutes } from './routes/organizations.ts'
+import { scheduleRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { storageRoutes } from './routes/storage.ts'
@@ -81,6 +82,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   skillRoutes(handle, deps)
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
+  scheduleRoutes(handle, deps)
   addJoinPage(router, options.apiPrefix)
   addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
 

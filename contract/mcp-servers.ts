@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { McpServerId, wireId } from './ids.ts'
+import { MAX_HEADER_VALUE_BYTES, SentHeaders } from './sent-headers.ts'
 
 const McpServerTransportType = z.enum(['http']).meta({ id: 'McpServerTransportType', description: 'Streamable HTTP.' })
 
@@ -42,28 +43,16 @@ export type McpServer = z.infer<typeof McpServer>
 
 const MAX_URL_BYTES = 2 * 1024
 const MAX_DESCRIPTION_BYTES = 10 * 1024
-const MAX_KEY_BYTES = 8 * 1024
-const MAX_HEADERS = 100
-const MAX_HEADER_NAME = 255
 
 /** Key as it is sent in a header. Spaces around it, as pasting leaves them, are removed. */
-const apiKey = textUpTo(MAX_KEY_BYTES)
+const apiKey = textUpTo(MAX_HEADER_VALUE_BYTES)
   .trim()
   .refine((key) => /^[\x21-\x7e]*$/.test(key), { error: 'must be printable ASCII characters without spaces' })
   .meta({ description: 'Sent as a bearer token. Stored encrypted and never shown.' })
 
-const headerName = z
-  .string()
-  .max(MAX_HEADER_NAME, { error: `a header's name must be at most ${MAX_HEADER_NAME} characters` })
-  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: 'is no name of a header' })
-
-const headers = z
-  .record(
-    headerName,
-    textUpTo(MAX_KEY_BYTES).regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' }),
-  )
-  .refine((values) => Object.keys(values).length <= MAX_HEADERS, { error: `must be at most ${MAX_HEADERS} headers` })
-  .meta({ description: 'Sent with each request to the server. Values are stored encrypted and never shown.' })
+const headers = SentHeaders.meta({
+  description: 'Sent with each request to the server. Values are stored encrypted and never shown.',
+})
 
 const url = textUpTo(MAX_URL_BYTES).meta({ description: 'Public http or https address of the MCP endpoint.' })
 const description = textUpTo(MAX_DESCRIPTION_BYTES)

@@ -84,25 +84,26 @@ export const textOf = (content: ContentPart[]): string =>
 
 const ONLY_USER = 'must be "user" or be left out'
 
-/**
- * Request to post a user message. Its text is limited over all parts; base64 images are limited by the body's size
- * only.
- */
+export const MAX_MESSAGE_TEXT_BYTES = MiB
+
+/** User message. Its text is limited over all parts; base64 images are limited by the body's size only. */
+export const UserMessage = z.object({
+  role: z
+    .enum(MessageRole.options, { error: ONLY_USER })
+    .refine((role) => role === 'user', { error: ONLY_USER })
+    .optional(),
+  content: z
+    .array(InputContentPart)
+    .min(1, { error: 'must have at least one part' })
+    .max(100, { error: 'must have at most 100 parts' })
+    .refine((content) => textUpTo(MAX_MESSAGE_TEXT_BYTES).safeParse(textOf(content)).success, {
+      error: 'must have at most 1 MiB (1048576 bytes of UTF-8) of text',
+    }),
+})
+
 export const CreateMessageRequest = z
   .object({
-    message: z.object({
-      role: z
-        .enum(MessageRole.options, { error: ONLY_USER })
-        .refine((role) => role === 'user', { error: ONLY_USER })
-        .optional(),
-      content: z
-        .array(InputContentPart)
-        .min(1, { error: 'must have at least one part' })
-        .max(100, { error: 'must have at most 100 parts' })
-        .refine((content) => textUpTo(MiB).safeParse(textOf(content)).success, {
-          error: 'must have at most 1 MiB (1048576 bytes of UTF-8) of text',
-        }),
-    }),
+    message: UserMessage,
     controls: InputControls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
     tags: tagList.nullish(),

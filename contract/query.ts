@@ -37,8 +37,11 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T, most: nu
     .pipe(z.array(item).max(most, { error: `must be given at most ${most} times` }))
     .optional()
 
+const truth = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
+const isTrue = (value: string): boolean => value === 'true' || value === '1'
+
 /** A key that is given or not: `true`, or `1`. */
-export const flag = z
-  .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
-  .default('false')
-  .transform((value) => value === 'true' || value === '1')
+export const flag = truth.default('false').transform(isTrue)
+
+/** A key that selects what is, or what is not. Absent: both. */
+export const choice = truth.transform(isTrue).optional()

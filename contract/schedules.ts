@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DateTime, jsonUpTo, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { ExecutionId, ScheduleId, wireUuid } from './ids.ts'
-import { flag, pagination } from './query.ts'
+import { choice, pagination } from './query.ts'
 
 const MAX_NAME_BYTES = 2 * 1024
 const MAX_DESCRIPTION_BYTES = 10 * 1024
@@ -112,7 +112,7 @@ const description = textUpTo(MAX_DESCRIPTION_BYTES)
 
 const CreateScheduleRequest = z
   .object({
-    name: nameUpTo(MAX_NAME_BYTES).and(textUpTo(MAX_NAME_BYTES)),
+    name: nameUpTo(MAX_NAME_BYTES).pipe(textUpTo(MAX_NAME_BYTES)),
     description: description.nullish(),
     cron_expression: cronExpression,
     timezone: timezone.optional().meta({ default: 'UTC' }),
@@ -163,7 +163,7 @@ export const scheduleEndpoints = group(
       method: 'GET',
       access: 'member',
       summary: 'Lists the schedules, newest first',
-      query: z.object({ enabled: flag.optional(), target_type: z.string().optional(), ...pagination }),
+      query: z.object({ enabled: choice, target_type: z.string().optional(), ...pagination }),
       responses: { 200: SchedulePage },
     },
     create: {

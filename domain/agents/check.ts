@@ -1,5 +1,6 @@
-import type { ModelId } from '../../contract/ids.ts'
+import type { AgentId, ModelId } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Agent } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Capability } from '../capabilities/capability.ts'
@@ -10,6 +11,7 @@ import { invalid } from '../errors.ts'
 import { toId } from '../ids.ts'
 import { readModel } from '../llm/read-models.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
+import { findAgent } from './read.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
@@ -39,6 +41,17 @@ export async function checkModel(
   const id = toId('model', modelId)
   if (model === undefined) throw invalid(`${field}: there is no model ${id}; GET /v1/llm-models lists them`)
   if (!model.isActive) throw invalid(`${field}: ${id} or its provider is disabled; PATCH its status to "active" first`)
+}
+
+/** Returns an agent that takes new sessions. Throws `invalid` for one that does not exist, and for an archived one. */
+export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: AgentId, field: string): Promise<Agent> {
+  const agent = await findAgent(deps, actor, agentId)
+  const id = toId('agent', agentId)
+  if (agent === null) throw invalid(`${field}: there is no agent ${id}`)
+  if (agent.status === 'archived') {
+    throw invalid(`${field}: ${id} is archived; PATCH its status to "active" to use it again`)
+  }
+  return agent
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { CreateMcpServerRequest, McpServer } from '../../contract/mcp-servers.ts'
 import type { Prisma, McpServer as ServerRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { checkCalledUrl } from '../called-url.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, invalid } from '../errors.ts'
@@ -8,7 +9,7 @@ import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { MASK } from '../secrets.ts'
-import { checkCredentials, checkServerUrl, mergeHeaders } from './check.ts'
+import { checkCredentials, mergeServerHeaders } from './check.ts'
 import { credentialColumns } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { requireFreeSlug } from './lock.ts'
@@ -27,7 +28,7 @@ export async function createServer(
 ): Promise<McpServer> {
   const { organizationId } = actor
   if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
-  const credentials = { apiKey: input.api_key ?? '', headers: mergeHeaders(input.headers ?? {}, {}) }
+  const credentials = { apiKey: input.api_key ?? '', headers: mergeServerHeaders(input.headers ?? {}, {}) }
   checkCredentials(credentials)
   const row = await createOnce(attempt, {
     find: (id) => deps.db.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } }),
@@ -38,7 +39,7 @@ export async function createServer(
         name: input.name,
         slug: slugOf(input.name),
         description: input.description ?? null,
-        url: await checkServerUrl(deps, input.url),
+        url: await checkCalledUrl(deps, input.url, 'url'),
         toolsPolicy: input.tools_policy ?? 'accept',
         ...credentialColumns(deps, { organizationId, id }, credentials),
       }

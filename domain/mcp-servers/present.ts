@@ -1,7 +1,7 @@
 import type { McpServer } from '../../contract/mcp-servers.ts'
 import type { McpServer as ServerRow } from '../../prisma/generated/client.ts'
 import { toId } from '../ids.ts'
-import { MASK } from '../secrets.ts'
+import { maskHeaders } from '../sent-headers.ts'
 
 /** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
 export type ServerSummary = Omit<
@@ -25,7 +25,7 @@ export const presentServer = (row: ServerSummary): McpServer => ({
   transport_type: 'http',
   status: row.status,
   api_key_set: row.hasApiKey,
-  headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])),
+  headers: maskHeaders(row.headerNames),
   tools_policy: row.toolsPolicy,
   tools_count: row.toolsCount,
   tools_discovered_at: row.toolsDiscoveredAt?.toISOString() ?? null,

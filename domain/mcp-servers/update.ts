@@ -2,11 +2,13 @@ import type { McpServerId } from '../../contract/ids.ts'
 import type { McpServer, UpdateMcpServerRequest } from '../../contract/mcp-servers.ts'
 import { Prisma, type McpServer as ServerRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { checkCalledUrl } from '../called-url.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, invalid, notFound } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { MASK } from '../secrets.ts'
-import { checkCredentials, checkServerUrl, mergeHeaders } from './check.ts'
+import { keepsValues } from '../sent-headers.ts'
+import { checkCredentials, mergeServerHeaders } from './check.ts'
 import { type Credentials, credentialColumns, damagedCredentials, isDamaged, readCredentials } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { lockServer, requireFreeSlug } from './lock.ts'
@@ -28,7 +30,7 @@ export async function patchServer(
   input: UpdateMcpServerRequest,
 ): Promise<McpServer> {
   const { organizationId } = actor
-  const url = input.url == null ? undefined : await checkServerUrl(deps, input.url)
+  const url = input.url == null ? undefined : await checkCalledUrl(deps, input.url, 'url')
   const changed = await deps.db.$transaction(async (tx) => {
     if (input.name != null) await lockOrganization(tx, organizationId)
     const row = await lockServer(tx, { organizationId, id })
@@ -99,8 +101,7 @@ function connectionChanges(
 const keepsKey = ({ api_key }: UpdateMcpServerRequest): boolean => api_key == null || api_key === MASK
 
 /** Tells whether any stored header is kept. */
-const keepsHeaders = ({ headers }: UpdateMcpServerRequest): boolean =>
-  headers == null || Object.values(headers).includes(MASK)
+const keepsHeaders = ({ headers }: UpdateMcpServerRequest): boolean => headers == null || keepsValues(headers)
 
 /** Returns the credentials after a change. Undefined when they stay as they are. */
 function newCredentials(deps: Deps, row: ServerRow, input: UpdateMcpServerRequest): Credentials | undefined {
@@ -109,7 +110,7 @@ function newCredentials(deps: Deps, row: ServerRow, input: UpdateMcpServerReques
   const stored = isKept ? readStored(deps, row) : { apiKey: '', headers: {} }
   const credentials = {
     apiKey: keepsKey(input) ? stored.apiKey : (input.api_key ?? ''),
-    headers: input.headers == null ? stored.headers : mergeHeaders(input.headers, stored.headers),
+    headers: input.headers == null ? stored.headers : mergeServerHeaders(input.headers, stored.headers),
   }
   checkCredentials(credentials)
   return isKept && JSON.stringify(credentials) === JSON.stringify(stored) ? undefined : credentials

@@ -6,7 +6,7 @@ import type { Actor } from '../actor.ts'
 import { checkModel } from '../agents/check.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid, notFound, tooMany } from '../errors.ts'
+import { conflict, notFound, tooMany } from '../errors.ts'
 import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
@@ -15,6 +15,7 @@ import { asUuid, toId } from '../ids.ts'
 import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
+import { checkParts } from './check-parts.ts'
 import { type InsertedMessage, insertMessage, MAX_QUEUED_TURNS, type MessagePlace, type NewMessage } from './insert.ts'
 
 /**
@@ -45,7 +46,7 @@ export async function createMessage(
 
 /** Checks and stores a message. The turn's id lets only one run of a request succeed; any other one throws. */
 async function acceptMessage(deps: Deps, message: NewMessage, input: CreateMessageRequest): Promise<AcceptedMessage> {
-  checkParts(input)
+  checkParts(input.message.content, 'message.content')
   await checkModel(deps, message, input.controls?.model_id, 'controls.model_id')
   const policy = input.on_busy ?? 'enqueue'
   const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
@@ -156,15 +157,4 @@ const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =
 function toAccepted({ sessionId, turnId }: MessagePlace, [event]: WireEvent[]): AcceptedMessage {
   const { data, sequence } = event as WireEvent<'input.message'>
   return { message: data.message, sessionUuid: sessionId, turnUuid: turnId, sequence }
-}
-
-/** Checks what the contract's types cannot express about a part. Throws `invalid`. */
-function checkParts(input: CreateMessageRequest): void {
-  input.message.content.forEach((part, index) => {
-    if (part.type !== 'image') return
-    const field = `message.content.${index}`
-    if (!part.url && !part.base64) throw invalid(`${field}: an image needs url, or base64 with media_type`)
-    if (part.base64 && !part.media_type) throw invalid(`${field}.media_type: is needed with base64`)
-    if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${field}.base64: is not base64`)
-  })
 }

@@ -3,16 +3,14 @@ import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
-import { checkCapabilities, checkModel, checkTools } from '../agents/check.ts'
-import { findAgent } from '../agents/read.ts'
+import { checkCapabilities, checkModel, checkTools, requireActiveAgent } from '../agents/check.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { invalid } from '../errors.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import { mountFiles } from '../files/mount.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
-import { asUuid, DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
+import { asUuid, DEFAULT_HARNESS_UUID } from '../ids.ts'
 import { getSession, readSessions } from './read.ts'
 
 /**
@@ -72,11 +70,7 @@ const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
 
 /** Checks the agent of a new session and returns its capabilities. Throws `invalid`. */
 async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<AgentCapabilityConfig[]> {
-  const agent = await findAgent(deps, actor, agentId)
-  if (!agent) throw invalid(`agent_id: there is no agent ${toId('agent', agentId)}`)
-  if (agent.status === 'archived') {
-    throw invalid(`agent_id: ${toId('agent', agentId)} is archived; PATCH its status to "active" to use it again`)
-  }
+  const agent = await requireActiveAgent(deps, actor, agentId, 'agent_id')
   // Validated by the contract when they were written.
   return agent.capabilities as AgentCapabilityConfig[]
 }

@@ -1,0 +1,44 @@
+import type { ExecutionId, ScheduleId } from '../../contract/ids.ts'
+import type { ExecutionStatus, ScheduleExecution } from '../../contract/schedules.ts'
+import type { ScheduleExecution as ExecutionRow } from '../../prisma/generated/client.ts'
+import type { Actor } from '../actor.ts'
+import type { Deps } from '../deps.ts'
+import { notFound } from '../errors.ts'
+import { type Counted, type Place, pages } from '../lists.ts'
+import { presentExecution } from './present.ts'
+import { requireSchedule } from './read.ts'
+
+const EXECUTIONS_AT_ONCE = 100
+
+/** Lists the executions of a schedule, newest first. Throws `not_found`. */
+export async function listExecutions(
+  deps: Deps,
+  actor: Actor,
+  id: ScheduleId,
+  { status, limit, offset }: { status?: ExecutionStatus | undefined; limit: number; offset: number },
+): Promise<Counted<ScheduleExecution>> {
+  const { id: scheduleId } = await requireSchedule(deps, actor, id)
+  const { _sum } = await deps.db.scheduleCount.aggregate({ where: { scheduleId, status }, _sum: { count: true } })
+  const read = async ({ after, skip, take }: Place<ExecutionRow>) => {
+    const rows = await deps.db.scheduleExecution.findMany({
+      where: { scheduleId, status, id: { lt: after?.id } },
+      orderBy: { id: 'desc' },
+      skip,
+      take,
+    })
+    return { rows, hasMore: rows.length === take }
+  }
+  const present = (rows: ExecutionRow[]) => rows.map(presentExecution)
+  return {
+    pages: pages({ read, present, atOnce: EXECUTIONS_AT_ONCE, offset, limit }),
+    total: _sum.count ?? 0,
+    ...{ offset, limit },
+  }
+}
+
+/** Returns an execution, also of a deleted schedule. Throws `not_found`. */
+export async function getExecution(deps: Deps, { organizationId }: Actor, id: ExecutionId): Promise<ScheduleExecution> {
+  const row = await deps.db.scheduleExecution.findFirst({ where: { id, organizationId } })
+  if (row === null) throw notFound('Execution')
+  return presentExecution(row)
+}

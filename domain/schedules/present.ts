@@ -1,0 +1,38 @@
+import type { RetryPolicy, Schedule, ScheduleExecution } from '../../contract/schedules.ts'
+import type { ScheduleExecution as ExecutionRow, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
+
+export const presentSchedule = (row: ScheduleRow, nextTriggerAt: Date | null): Schedule => ({
+  id: row.id,
+  name: row.name,
+  description: row.description,
+  cron_expression: row.cronExpression,
+  timezone: row.timezone,
+  enabled: row.enabled,
+  catch_up_missed: row.catchUpMissed,
+  max_catch_up: row.maxCatchUp,
+  max_concurrent: row.maxConcurrent,
+  // Validated by the contract when it was written.
+  retry_policy: row.retryPolicy as RetryPolicy | null,
+  target: { type: row.targetType, name: row.targetName, input: row.targetInput },
+  last_triggered_at: row.lastTriggeredAt?.toISOString() ?? null,
+  next_trigger_at: nextTriggerAt?.toISOString() ?? null,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
+
+export const presentExecution = (row: ExecutionRow): ScheduleExecution => ({
+  id: row.id,
+  schedule_id: row.scheduleId,
+  scheduled_at: row.scheduledAt.toISOString(),
+  started_at: (row.startedAt ?? row.createdAt).toISOString(),
+  created_at: row.createdAt.toISOString(),
+  completed_at: row.completedAt?.toISOString() ?? null,
+  duration_ms: durationOf(row),
+  status: row.status,
+  error: row.error,
+  task_id: null,
+  workflow_id: row.status === 'skipped' ? null : row.id,
+})
+
+const durationOf = ({ startedAt, completedAt }: ExecutionRow): number | null =>
+  startedAt === null || completedAt === null ? null : Math.max(0, completedAt.getTime() - startedAt.getTime())

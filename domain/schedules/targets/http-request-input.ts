@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { jsonUpTo, textUpTo } from '../../../contract/common.ts'
+import { SentHeaders } from '../../../contract/sent-headers.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../actor.ts'
+import { checkCalledUrl } from '../../called-url.ts'
+import type { Deps } from '../../deps.ts'
+import { invalid } from '../../errors.ts'
+import { maskHeaders, mergeHeaders } from '../../sent-headers.ts'
+import type { HttpRequestInput } from './inputs.ts'
+import { type CheckedInput, parseInput } from './target.ts'
+
+const MAX_URL_BYTES = 2 * 1024
+const MAX_BODY_BYTES = 256 * 1024
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+const WITHOUT_BODY = ['GET', 'HEAD']
+const HEADERS_FIELD = 'target.input.headers'
+
+/** Headers that frame a message or belong to the connection, and the key, which is the execution's. */
+const RESERVED =
+  /^(accept-encoding|connection|content-encoding|content-length|expect|host|idempotency-key|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
+
+const method = z
+  .string()
+  .toUpperCase()
+  .pipe(z.enum(METHODS, { error: `must be one of ${METHODS.join(', ')}` }))
+
+const Input = z.object({
+  url: textUpTo(MAX_URL_BYTES),
+  method: method.nullish(),
+  headers: SentHeaders.nullish(),
+  body: z.union([textUpTo(MAX_BODY_BYTES), jsonUpTo(z.unknown(), MAX_BODY_BYTES)]),
+})
+
+/** Checks the input of a request that a schedule sends, whose body is a text or any JSON. */
+export async function checkHttpRequest(deps: Deps, _actor: Actor, input: unknown): Promise<CheckedInput> {
+  const { url, headers, body, ...given } = parseInput(Input, input)
+  const method = given.method ?? (body == null ? 'GET' : 'POST')
+  if (body != null && WITHOUT_BODY.includes(method)) {
+    throw invalid(`target.input.body: cannot be sent with ${method}; leave it out, or choose another method`)
+  }
+  const stored: HttpRequestInput = {
+    url: await checkCalledUrl(deps, url, 'target.input.url'),
+    method,
+    headers: maskHeaders(Object.keys(headers ?? {})),
+    ...(body != null && { body }),
+  }
+  // Parsed from JSON.
+  return { input: stored as Prisma.InputJsonObject, headers: headers ?? {}, sessionId: null }
+}
+
+/** Returns a request's headers as they are to be stored, as `mergeHeaders` does. */
+export const mergeRequestHeaders = (given: Record<string, string>, stored: Record<string, string>) =>
+  mergeHeaders(given, stored, { field: HEADERS_FIELD, isReserved: (name) => RESERVED.test(name) })
+
+/** Throws `invalid` for kept headers of another server, whose reader would see them. */
+export function requireSameServer(url: string, storedUrl: string): void {
+  if (new URL(url).origin === new URL(storedUrl).origin) return
+  throw invalid(
+    `${HEADERS_FIELD}: are needed with a change of the server, because what is stored is for the one before`,
+  )
+}

@@ -1,0 +1,28 @@
+import type { z } from 'zod'
+import { describeIssues } from '../../../contract/sentences.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../actor.ts'
+import type { Deps } from '../../deps.ts'
+import { invalid } from '../../errors.ts'
+
+/**
+ * Input of a target that has been checked. `headers` are those of a request as they were given: a value of `***` stands
+ * for the stored one.
+ */
+export type CheckedInput = {
+  input: Prisma.InputJsonObject
+  headers: Record<string, string>
+  /** Session that the target names. It has yet to be looked up, when its row is locked. */
+  sessionId: string | null
+}
+
+/** Checks the input of a target. Throws `invalid` with a sentence that names the field. */
+export type CheckInput = (deps: Deps, actor: Actor, input: unknown) => Promise<CheckedInput>
+
+/** Parses an input. Throws `invalid` that names the fields, as in `target.input.url`. */
+export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['target', 'input', ...issue.path] }))
+  throw invalid(describeIssues({ issues }, 'target.input'))
+}

@@ -1,0 +1,40 @@
+import { invalid } from './errors.ts'
+import { MASK } from './secrets.ts'
+
+const MAX_HEADERS_BYTES = 64 * 1024
+
+/** How headers are checked: the field that errors name, and the names, in lower case, that the service sets itself. */
+type HeaderRules = { field: string; isReserved: (name: string) => boolean }
+
+/**
+ * Returns the headers as they are to be stored, where a value of `***` is the one that is stored. Throws `invalid` for
+ * names that cannot be sent, for a value that is not there, and for too many bytes.
+ */
+export function mergeHeaders(
+  given: Record<string, string>,
+  stored: Record<string, string>,
+  { field, isReserved }: HeaderRules,
+): Record<string, string> {
+  const values = new Map(Object.entries(stored).map(([name, value]) => [name.toLowerCase(), value]))
+  const seen = new Set<string>()
+  const merged = Object.entries(given).map(([name, value]): [string, string] => {
+    const key = name.toLowerCase()
+    if (isReserved(key)) throw invalid(`${field}: ${name} is set by the service and cannot be given`)
+    if (seen.has(key)) throw invalid(`${field}: ${name} is given twice; upper and lower case make no difference`)
+    seen.add(key)
+    if (value !== MASK) return [name, value]
+    const kept = values.get(key)
+    if (kept === undefined) throw invalid(`${field}: ${MASK} stands for a value that is kept, and ${name} has none yet`)
+    return [name, kept]
+  })
+  const bytes = merged.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  if (bytes > MAX_HEADERS_BYTES) throw invalid(`${field}: must be at most ${MAX_HEADERS_BYTES} bytes together`)
+  return Object.fromEntries(merged)
+}
+
+/** Tells whether any stored value is kept. */
+export const keepsValues = (given: Record<string, string>): boolean => Object.values(given).includes(MASK)
+
+/** Returns the headers as they are shown. */
+export const maskHeaders = (names: string[]): Record<string, string> =>
+  Object.fromEntries(names.map((name) => [name, MASK]))
