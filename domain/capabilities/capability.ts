@@ -2,6 +2,7 @@ import type { SessionDatabases } from '../databases/session-databases.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
 import type { McpClient } from '../mcp/client.ts'
+import type { SessionSchedules } from '../schedules/session-schedules.ts'
 import type { SessionSkills } from '../skills/session-skills.ts'
 import type { SessionStorage } from '../storage/session-storage.ts'
 import type { Answers } from './questions.ts'
@@ -20,6 +21,7 @@ export type ToolContext = {
   storage: SessionStorage
   databases: SessionDatabases
   skills: SessionSkills
+  schedules: SessionSchedules
   mcp: McpClient
   organizationId: string
   sessionId: string

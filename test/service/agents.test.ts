@@ -55,7 +55,7 @@ describe('creating an agent', () => {
   it('takes capabilities that are there and that are coming soon, with what is configured for them', async () => {
     const capabilities = [
       { ref: 'test_math', config: { any: ['thing'] } },
-      { ref: 'session_schedule' },
+      { ref: 'research' },
       { ref: 'noop', config: null },
     ]
     const { status, body } = await create(agent({ capabilities }))

@@ -21,6 +21,7 @@ describe('capabilities', () => {
       'noop',
       'sample_data',
       'session_file_system',
+      'session_schedule',
       'session_sql_database',
       'session_storage',
       'skills',
@@ -30,7 +31,7 @@ describe('capabilities', () => {
       'virtual_bash',
       'web_fetch',
     ])
-    expect(ids('coming_soon').sort()).toEqual(['research', 'session_schedule'])
+    expect(ids('coming_soon')).toEqual(['research'])
   })
 
   it('have tools in the form in which an agent may define them', async () => {
@@ -77,6 +78,11 @@ describe('capabilities', () => {
     // Made for a session only.
     expect((await get('/agent_instructions')).body.system_prompt).toBeNull()
     expect((await get('/session_storage')).body).toMatchObject({ features: ['secrets', 'key_value'] })
+    expect((await get('/session_schedule')).body).toMatchObject({
+      dependencies: ['current_time'],
+      features: ['schedules'],
+      tool_definitions: [{ name: 'create_schedule' }, { name: 'list_schedules' }, { name: 'delete_schedule' }],
+    })
     expect((await get('/noop')).body).toMatchObject({ icon: null, tool_definitions: [] })
     expect((await get('/stateless_todo_list')).body.system_prompt).toContain('write_todos')
   })

@@ -18,6 +18,7 @@ import { appendEvents, type NewEvent } from '../../events/append.ts'
 import { actStep, callStep, callSteps, reasonStep } from '../../events/steps.ts'
 import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
+import { openSessionSchedules } from '../../schedules/of-session.ts'
 import { WriterLost } from '../../session-scope.ts'
 import { openSessionSkills } from '../../skills/open-session-skills.ts'
 import { openSessionStorage } from '../../storage/open-session-storage.ts'
@@ -167,6 +168,7 @@ async function resultOf(
       storage: openSessionStorage(deps, scope),
       databases: openSessionDatabases(deps, scope),
       skills: openSessionSkills(deps, scope),
+      schedules: openSessionSchedules(deps, scope),
     }
     try {
       return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, signal: limited }))

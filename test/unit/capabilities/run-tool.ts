@@ -7,13 +7,16 @@ import { createWebPageThreads } from '../../../domain/capabilities/web-page/thre
 import type { SessionDatabases } from '../../../domain/databases/session-databases.ts'
 import type { SessionFiles } from '../../../domain/files/session-files.ts'
 import type { McpClient } from '../../../domain/mcp/client.ts'
+import type { SessionSchedules } from '../../../domain/schedules/session-schedules.ts'
 import type { SessionSkills } from '../../../domain/skills/session-skills.ts'
 import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()
 
-type Options = Partial<Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'skills' | 'mayHaveRun'>> & {
+type Options = Partial<
+  Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'skills' | 'schedules' | 'mayHaveRun'>
+> & {
   allowPrivateNetwork?: boolean
 }
 
@@ -26,7 +29,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
   // Most tools have nothing to do with files or storage.
   const { files = {} as SessionFiles, storage = {} as SessionStorage, skills = {} as SessionSkills } = options
-  const { mayHaveRun = false } = options
+  const { schedules = {} as SessionSchedules, mayHaveRun = false } = options
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
@@ -37,6 +40,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     // What the tools of databases do is tested with a session.
     databases: {} as SessionDatabases,
     skills,
+    schedules,
     mcp: {} as McpClient,
     ...ids,
     idempotencyKey: `t:${callId}`,

@@ -1,0 +1,187 @@
+import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+import { conflict, DomainError, invalid } from '../errors.ts'
+import { newUuid, toId } from '../ids.ts'
+import { lockOrganization } from '../lock-organization.ts'
+import { type CallScope, WriterLost } from '../session-scope.ts'
+import { waitForLocks } from '../wait-for-locks.ts'
+import { checkTimezone } from './cron/check-timezone.ts'
+import { parseCron } from './cron/parse.ts'
+import { readNextTimes } from './next-times.ts'
+import { cronOfTime, parseTime, timeOfCron } from './one-off.ts'
+import type { NewSessionSchedule, SessionSchedule, SessionSchedules } from './session-schedules.ts'
+import { syncClock } from './sync.ts'
+import type { SessionMessageInput } from './targets/inputs.ts'
+
+/** Limit on the schedules that tool calls have made in one session. */
+export const MAX_OF_SESSION = 50
+const MAX_MESSAGE_BYTES = 32 * 1024
+/** Characters of a message in a list, so that a list of all has at most 300 KB as JSON. */
+const SHOWN_CHARACTERS = 1000
+
+const TIMEOUT_MS = 15_000
+const MAX_WAIT_MS = 5_000
+
+/** Opens the schedules that a session's tool calls have made, for a tool call. */
+export const openSessionSchedules = (deps: Deps, scope: CallScope): SessionSchedules => ({
+  create: (wanted) => createOfSession(deps, scope, wanted),
+  list: () => listOfSession(deps, scope),
+  delete: (name) => deleteOfSession(deps, scope, name),
+})
+
+async function createOfSession(deps: Deps, scope: CallScope, wanted: NewSessionSchedule): Promise<SessionSchedule> {
+  const fields = fieldsOf(scope, wanted)
+  const { id } = await changeOnce(deps, scope, async (tx) => {
+    const id = newUuid()
+    await insertWithin(deps, tx, { id, ...fields })
+    return { id }
+  })
+  await syncClock(deps, id)
+  const row = await deps.db.schedule.findFirst({ where: { id, deletedAt: null } })
+  const [presented] = row === null ? [] : await present(deps, [row])
+  // A repeated call may find that the schedule has been deleted meanwhile.
+  return presented ?? { ...shown({ ...fields, enabled: false }, wanted.message), next_run: null }
+}
+
+const listOfSession = async (deps: Deps, { organizationId, sessionId }: CallScope): Promise<SessionSchedule[]> =>
+  present(
+    deps,
+    await deps.db.schedule.findMany({
+      where: { organizationId, sessionId, toolName: { not: null }, deletedAt: null },
+      orderBy: { toolName: 'asc' },
+      take: MAX_OF_SESSION,
+    }),
+  )
+
+async function deleteOfSession(deps: Deps, scope: CallScope, name: string): Promise<{ deleted: boolean }> {
+  const { id } = await changeOnce(deps, scope, async (tx) => ({ id: await deleteWithin(tx, scope, name) }))
+  if (id !== null) await syncClock(deps, id)
+  return { deleted: id !== null }
+}
+
+/**
+ * Deletes a schedule and erases its texts. Its message stays for an execution that has yet to post it, until retention
+ * erases it. Returns the id; null when there is none.
+ */
+async function deleteWithin(
+  tx: Prisma.TransactionClient,
+  { organizationId, sessionId }: CallScope,
+  name: string,
+): Promise<string | null> {
+  const [row] = await tx.$queryRaw<{ id: string }[]>`
+    SELECT id FROM schedules
+    WHERE organization_id = ${organizationId}::uuid AND session_id = ${sessionId}::uuid AND tool_name = ${name}
+      AND deleted_at IS NULL
+    FOR UPDATE`
+  if (row === undefined) return null
+  // Under the lock no execution is launched any more.
+  await tx.$executeRaw`
+    UPDATE schedules SET
+      deleted_at = now(), updated_at = now(), enabled = false, name = id::text, description = NULL, tool_name = NULL,
+      target_input = CASE WHEN EXISTS (
+        SELECT FROM schedule_executions WHERE schedule_id = schedules.id AND status IN ('pending', 'running')
+      ) THEN target_input ELSE '{}' END,
+      revision = revision + 1, clock_due_at = now()
+    WHERE id = ${row.id}::uuid`
+  return row.id
+}
+
+type Fields = Pick<
+  Schedule,
+  'organizationId' | 'sessionId' | 'name' | 'toolName' | 'cronExpression' | 'timezone' | 'isOneOff'
+> & {
+  organizationId: string
+  toolName: string
+  targetInput: SessionMessageInput
+}
+
+/** Checks a schedule and returns its columns. Throws `invalid`. */
+function fieldsOf({ organizationId, sessionId }: CallScope, wanted: NewSessionSchedule): Fields {
+  const { name: toolName, message, timezone } = wanted
+  const bytes = Buffer.byteLength(message)
+  if (bytes > MAX_MESSAGE_BYTES)
+    throw invalid(`The message has ${bytes} bytes of UTF-8; that of a schedule has at most ${MAX_MESSAGE_BYTES}`)
+  checkTimezone(timezone)
+  if ('cron' in wanted) parseCron(wanted.cron)
+  const times =
+    'cron' in wanted
+      ? { cronExpression: wanted.cron, timezone, isOneOff: false }
+      : { cronExpression: cronOfTime(parseTime(wanted.at, timezone, new Date())), timezone: 'UTC', isOneOff: true }
+  const id = toId('session', sessionId)
+  const targetInput = { session_id: id, message }
+  return { organizationId, sessionId, name: `${id} ${toolName}`, toolName, ...times, targetInput }
+}
+
+/** Inserts a schedule. Throws `conflict` for a name that is taken, and `unprocessable` beyond a quota. */
+async function insertWithin({ quotas }: Deps, tx: Prisma.TransactionClient, row: Fields & { id: string }) {
+  const { organizationId, sessionId, name, toolName } = row
+  await lockOrganization(tx, organizationId)
+  const ofOrganization = { organizationId, deletedAt: null }
+  if ((await tx.schedule.count({ where: { ...ofOrganization, name } })) > 0)
+    throw conflict(`The session has a schedule "${toolName}" already; delete it first, or take another name`)
+  if ((await tx.schedule.count({ where: { ...ofOrganization, sessionId, toolName: { not: null } } })) >= MAX_OF_SESSION)
+    throw new DomainError('unprocessable', `A session has at most ${MAX_OF_SESSION} schedules; delete one first`)
+  if ((await tx.schedule.count({ where: ofOrganization })) >= quotas.schedules.maxCount) {
+    const problem = `The organization has ${quotas.schedules.maxCount} schedules, as many as it can; one must be deleted first`
+    throw new DomainError('unprocessable', problem)
+  }
+  await tx.schedule.create({
+    data: { ...row, targetType: 'workflow', targetName: 'session_message', catchUpMissed: true, maxCatchUp: 1 },
+    select: { id: true },
+  })
+}
+
+type Claim = { outcome: 'repeated'; effect: unknown } | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
+
+/**
+ * Makes a change once for the call, however often it is run: in a transaction with its effect, which a repeated call is
+ * given. Throws `WriterLost`.
+ */
+function changeOnce<Effect extends Prisma.InputJsonObject>(
+  { db }: Deps,
+  { organizationId, sessionId, writer, signal }: CallScope,
+  change: (tx: Prisma.TransactionClient) => Promise<Effect>,
+): Promise<Effect> {
+  const { turnId, step, fence } = writer
+  const once = () =>
+    db.$transaction(
+      async (tx): Promise<Effect> => {
+        const [claimed] = await tx.$queryRaw<{ refusal: Claim | null }[]>`
+          SELECT claim_session_write(
+            ${organizationId}::uuid, ${sessionId}::uuid, ${turnId}::uuid, ${step}, ${fence}::bigint
+          ) AS refusal`
+        const refusal = claimed?.refusal
+        // Stored below, by an earlier attempt of the same call.
+        if (refusal?.outcome === 'repeated') return refusal.effect as Effect
+        if (refusal != null) throw new WriterLost(refusal.outcome)
+        const effect = await change(tx)
+        const stored = await tx.$executeRaw`
+          UPDATE turn_steps SET effect = ${JSON.stringify(effect)}::jsonb
+          WHERE turn_id = ${turnId}::uuid AND step = ${step} AND NOT is_call_completed(turn_id, step)`
+        if (stored === 0) throw new WriterLost('fenced')
+        return effect
+      },
+      { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS },
+    )
+  return waitForLocks(once, 'The schedules of the organization are', signal)
+}
+
+async function present(deps: Deps, rows: Schedule[]): Promise<SessionSchedule[]> {
+  const next = await readNextTimes(deps, rows)
+  return rows.map((row) => {
+    // Written by `fieldsOf`.
+    const { message } = row.targetInput as { message: string }
+    return { ...shown(row, message), next_run: next.get(row.id)?.toISOString() ?? null }
+  })
+}
+
+const shown = (
+  row: Pick<Schedule, 'toolName' | 'cronExpression' | 'timezone' | 'isOneOff' | 'enabled'>,
+  message: string,
+) => ({
+  name: row.toolName ?? '',
+  message: message.length > SHOWN_CHARACTERS ? `${message.slice(0, SHOWN_CHARACTERS).toWellFormed()}…` : message,
+  ...(row.isOneOff ? { at: timeOfCron(row.cronExpression).toISOString() } : { cron: row.cronExpression }),
+  timezone: row.timezone,
+  enabled: row.enabled,
+})

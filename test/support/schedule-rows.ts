@@ -1,0 +1,21 @@
+import type { Deps } from '../../domain/deps.ts'
+import { newUuid } from '../../domain/ids.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
+
+type Given = Partial<Prisma.ScheduleCreateManyInput> & { organizationId: string }
+
+/** Inserts schedules that do nothing directly into the record, and returns their ids. No clock is told of them. */
+export async function insertSchedules(
+  { db }: Pick<Deps, 'db'>,
+  count: number,
+  given: (number: number) => Given,
+): Promise<string[]> {
+  const data = Array.from({ length: count }, (_, number) => {
+    const id = newUuid()
+    const target = { targetType: 'activity', targetName: 'noop', targetInput: {} }
+    const times = { cronExpression: '0 0 1 1 *', timezone: 'UTC', catchUpMissed: false, clockDueAt: null }
+    return { id, name: `schedule ${id}`, ...times, ...target, ...given(number) }
+  })
+  await db.schedule.createMany({ data })
+  return data.map(({ id }) => id)
+}
