@@ -19,3 +19,17 @@ export async function insertSchedules(
   await db.schedule.createMany({ data })
   return data.map(({ id }) => id)
 }
+
+type GivenExecution = Partial<Prisma.ScheduleExecutionCreateManyInput>
+
+/** Inserts an execution that nothing runs directly into the record, and returns its id. */
+export async function insertExecution(
+  { db }: Pick<Deps, 'db'>,
+  scheduleId: string,
+  given: GivenExecution = {},
+): Promise<string> {
+  const { organizationId } = await db.schedule.findUniqueOrThrow({ where: { id: scheduleId } })
+  const data = { id: newUuid(), organizationId, scheduleId, scheduledAt: new Date(), isManual: true }
+  const { id } = await db.scheduleExecution.create({ data: { status: 'pending', ...data, ...given } })
+  return id
+}
