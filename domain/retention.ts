@@ -5,6 +5,7 @@ import type { Deps } from './deps.ts'
 import { deleteOldKeys } from './idempotency-keys.ts'
 import { deleteAbandonedUploads } from './images/retention.ts'
 import { deleteOldInvitations, forgetInvitationSeeds } from './invitations/retention.ts'
+import { deleteOldExecutions, removeDeletedSchedules } from './schedules/retention.ts'
 
 /** Number of turns that are processed together. */
 const PAGE = 200
@@ -21,6 +22,8 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await forgetSeeds(deps, deps.retention.idempotencyKeysMs)
   await forgetInvitationSeeds(deps, deps.retention.idempotencyKeysMs)
   await deleteAbandonedUploads(deps, signal)
+  await deleteOldExecutions(deps, deps.retention.executionsMs, signal)
+  await removeDeletedSchedules(deps, signal)
   return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
 }
 
