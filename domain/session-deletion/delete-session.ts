@@ -34,6 +34,9 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
+  // Before the counts of their executions, and in the order in which whoever changes a schedule locks them.
+  await session.db.$queryRaw`
+    SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
   await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
   const untold = await session.db.turn.findMany({
     where: { sessionId: session.id, noticeDueAt: { not: null } },
@@ -41,12 +44,13 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   })
   const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
-  // The stored answers contain the session's messages, and names of its files and databases.
+  // The stored answers contain the session's messages, and names of its files and databases, and its schedules.
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (
       SELECT id FROM turns WHERE session_id = ${session.id}::uuid
       UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid
-      UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid)`
+      UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM schedules WHERE session_id = ${session.id}::uuid)`
   await session.db.session.delete({ where: { id: session.id } })
   return deleted
 }

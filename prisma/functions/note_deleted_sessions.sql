@@ -5,15 +5,17 @@
 -- domain/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
 -- notified; that row is left unchanged.
 --
--- Schedules that target a session are deleted with it, and what they would have said is erased at once.
+-- Schedules that target a session are deleted with it, and what they would have said is erased at once, also that of
+-- those deleted before, for an execution that had yet to end.
 
 CREATE OR REPLACE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO deleted_sessions (id, turn_ids) SELECT id, '{}' FROM changed ON CONFLICT (id) DO NOTHING;
   UPDATE schedules SET
-    deleted_at = now(), enabled = false, name = id::text, description = NULL, target_input = '{}', tool_name = NULL,
+    deleted_at = coalesce(deleted_at, now()), updated_at = now(), enabled = false, name = id::text, description = NULL,
+    target_input = '{}', target_headers = NULL, session_id = NULL, tool_name = NULL,
     revision = revision + 1, clock_due_at = now()
-  WHERE session_id IN (SELECT id FROM changed) AND deleted_at IS NULL;
+  WHERE session_id IN (SELECT id FROM changed);
   RETURN NULL;
 END $$;
 

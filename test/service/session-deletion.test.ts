@@ -24,12 +24,12 @@ afterAll(() => service.stop())
 
 const ask = (method: string, path: string, body?: unknown) => call(service.url, method, `/v1/sessions${path}`, body)
 const endless = { text: 'la '.repeat(5000), tokens_per_second: 20 }
-/** Calls that keep a value and a secret. */
 /** Calls that keep something in the session. */
 const storing = [
   { name: 'kv_store', arguments: { operation: 'set', key: 'a', value: 'b' } },
   { name: 'secret_store', arguments: { operation: 'set', name: 'a', value: 'b' } },
   { name: 'sql_execute', arguments: { database: 'notes', sql: 'CREATE TABLE notes (text)' } },
+  { name: 'create_schedule', arguments: { name: 'a', message: 'b', cron: '0 9 1 1 *' } },
 ]
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
@@ -102,7 +102,7 @@ const untilWorkflowEnds = (turnId: string) =>
 describe('deleting a session', () => {
   it('leaves only the usage of its agent', async () => {
     const id = await createScriptedSession(service.url, [{ tool_calls: storing }, { text: 'Hi' }], {
-      capabilities: [{ ref: 'session_storage' }, { ref: 'session_sql_database' }],
+      capabilities: [{ ref: 'session_storage' }, { ref: 'session_sql_database' }, { ref: 'session_schedule' }],
     })
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })

@@ -92,7 +92,9 @@ ALTER TABLE "schedule_counts" ADD CONSTRAINT "schedule_counts_schedule_id_fkey" 
 CREATE UNIQUE INDEX "schedules_name" ON "schedules"("organization_id", "name") WHERE "deleted_at" IS NULL;
 CREATE UNIQUE INDEX "schedules_tool_name" ON "schedules"("session_id", "tool_name") WHERE "deleted_at" IS NULL;
 -- Schedules of a session.
-CREATE INDEX "schedules_session" ON "schedules"("session_id") WHERE "deleted_at" IS NULL;
+CREATE INDEX "schedules_session" ON "schedules"("session_id") WHERE "session_id" IS NOT NULL;
+-- What retention erases and removes.
+CREATE INDEX "schedules_deleted" ON "schedules"("deleted_at") WHERE "deleted_at" IS NOT NULL;
 -- What Temporal has to be told.
 CREATE INDEX "schedules_clock_due" ON "schedules"("clock_due_at") WHERE "clock_due_at" IS NOT NULL;
 -- What should have been launched.
@@ -128,9 +130,10 @@ CREATE OR REPLACE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpg
 BEGIN
   INSERT INTO deleted_sessions (id, turn_ids) SELECT id, '{}' FROM changed ON CONFLICT (id) DO NOTHING;
   UPDATE schedules SET
-    deleted_at = now(), enabled = false, name = id::text, description = NULL, target_input = '{}', tool_name = NULL,
+    deleted_at = coalesce(deleted_at, now()), updated_at = now(), enabled = false, name = id::text, description = NULL,
+    target_input = '{}', target_headers = NULL, session_id = NULL, tool_name = NULL,
     revision = revision + 1, clock_due_at = now()
-  WHERE session_id IN (SELECT id FROM changed) AND deleted_at IS NULL;
+  WHERE session_id IN (SELECT id FROM changed);
   RETURN NULL;
 END $$;
 

@@ -61,7 +61,9 @@ async function createCalls(...calls: ScriptedCall[]) {
     return resultsOf(id)
   }
   const rows = () => deps.db.schedule.findMany({ where: { sessionId: turn.sessionId }, orderBy: { id: 'asc' } })
-  return { id, turn, run, runAll, rows }
+  /** Names of the schedules in the organization. */
+  const names = calls.flatMap(([, args]) => ('name' in args ? [`${id} ${args.name}`] : []))
+  return { id, turn, run, runAll, rows, names }
 }
 
 /** Returns the results of the calls, in their order: values or errors. */
@@ -351,9 +353,9 @@ describe('a call that has lost its right to write', () => {
         call(service.url, 'DELETE', `/v1/sessions/${calls.id}`),
         ...running,
       ])
-      for (const row of await calls.rows()) {
-        expect(row).toMatchObject({ deletedAt: expect.any(Date), name: row.id, targetInput: {}, toolName: null })
-      }
+      expect(await calls.rows()).toEqual([])
+      const left = await deps.db.schedule.findMany({ where: { OR: calls.names.map((name) => ({ name })) } })
+      expect(left).toEqual([])
     }
   })
 })
