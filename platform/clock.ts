@@ -5,8 +5,7 @@ import { msToTs, requiredTsToDate } from '@temporalio/common/lib/time.js'
 import { toId } from '../contract/ids.ts'
 import { newUuid } from '../domain/ids.ts'
 import type { Clock, ClockSettings, NextTimes } from '../domain/schedules/clock.ts'
-import { type Calendar, calendarsOf, fieldsOf } from '../domain/schedules/cron/calendars.ts'
-import type { CronFields } from '../domain/schedules/cron/fields.ts'
+import { areSame, type Calendar, calendarsOf, fieldsOf } from '../domain/schedules/cron/calendars.ts'
 import { runsAt } from '../domain/schedules/cron/runs-at.ts'
 import { sleep } from '../lib/sleep.ts'
 import { LAUNCH_WORKFLOW, type LaunchInput } from '../workflows/messages.ts'
@@ -74,8 +73,8 @@ const labelsOf = ({ scheduleId, sessionId, organizationId }: ClockSettings): Lab
 const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, scheduleId: `schedule-${scheduleId}` })
 
 /**
- * Creates or updates a schedule. Temporal applies an update later, and ignores one whose conflict token is of an earlier
- * state: so one that was delayed undoes no other, and a look afterwards tells whether it was applied.
+ * Creates or updates a schedule that is not as wanted. Temporal ignores an update whose conflict token is of an earlier
+ * state, without saying so: hence one that was delayed undoes no other, and a look tells whether it was applied.
  */
 async function keepSchedule(
   client: Client,
@@ -86,7 +85,6 @@ async function keepSchedule(
   const schedule = await scheduleOf(client, place, settings, searchAttributes)
   const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
   const { workflowService } = client
-  let replaced: string | undefined
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
     if (looks > 1) await sleep(LOOK_AGAIN_MS)
     const known = await describe(client, place, settings.scheduleId)
@@ -95,10 +93,8 @@ async function keepSchedule(
       if ((await unless(ALREADY_EXISTS, creating)) !== undefined) return
       continue
     }
-    if (known.revision > settings.revision) return
-    if (replaced !== undefined && replaced !== known.token && known.revision === settings.revision) return
-    replaced = known.token
-    const conflictToken = Buffer.from(known.token, 'base64')
+    if (known.revision > settings.revision || isAs(known, settings, schedule.spec.structuredCalendar, place)) return
+    const { conflictToken } = known
     await unless(NOT_FOUND, workflowService.updateSchedule({ ...request, requestId: newUuid(), conflictToken }))
   }
   throw new Error('Temporal did not apply the change of a schedule')
@@ -133,12 +129,12 @@ async function scheduleOf(
 type Known = {
   revision: number
   isPaused: boolean
-  fields: CronFields | undefined
+  calendars: Calendar[]
   timezone: string
+  taskQueue: string | undefined
   /** Latest of the next times that Temporal names. */
   lastTime: Date | undefined
-  /** Changes with each change. */
-  token: string
+  conflictToken: Uint8Array | undefined
 }
 
 /** Returns undefined when there is none. */
@@ -152,17 +148,32 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
     revision: input ? defaultPayloadConverter.fromPayload<LaunchInput>(input).revision : 0,
     isPaused: state?.paused ?? false,
     // Decoded messages have all their fields.
-    fields: fieldsOf((spec?.structuredCalendar ?? []) as Calendar[]),
+    calendars: (spec?.structuredCalendar ?? []) as Calendar[],
     timezone: spec?.timezoneName || 'UTC',
+    taskQueue: action?.startWorkflow?.taskQueue?.name ?? undefined,
     lastTime: last && requiredTsToDate(last, 'futureActionTimes'),
-    token: Buffer.from(found.conflictToken ?? []).toString('base64'),
+    conflictToken: found.conflictToken ?? undefined,
   }
 }
 
-const runFilter =
-  ({ fields, timezone }: Known) =>
-  (time: Date): boolean =>
-    fields === undefined || runsAt(fields, timezone, time)
+/** Whether a schedule is as wanted. What else it has only changes with its revision. */
+const isAs = (
+  known: Known,
+  { revision, timezone, pausedBecause }: ClockSettings,
+  calendars: Calendar[],
+  place: Place,
+) =>
+  known.revision === revision &&
+  known.isPaused === (pausedBecause !== null) &&
+  known.timezone === timezone &&
+  known.taskQueue === place.taskQueue &&
+  areSame(known.calendars, calendars)
+
+/** Returns a test of a time: false for one that only Temporal takes for a run. */
+function runFilter({ calendars, timezone }: Known): (time: Date) => boolean {
+  const fields = fieldsOf(calendars)
+  return (time) => fields === undefined || runsAt(fields, timezone, time)
+}
 
 /** Returns the times after `from` and up to `to`: the first 1000. */
 async function listTimes(client: Client, place: Place, scheduleId: string, from: Date, to: Date): Promise<Date[]> {

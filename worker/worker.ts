@@ -1,6 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../domain/schedules/sweep.ts'
+import { findLateSchedules, syncSchedules } from '../domain/schedules/sync.ts'
 import { sweepDeletedSessions } from '../domain/session-deletion/delete-session.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
@@ -28,6 +29,8 @@ export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 const SWEEP_MS = 1000
 const RECONCILE_MS = 5000
 const DELETE_MS = 5000
+const SYNC_MS = 2000
+const FIND_LATE_MS = 15_000
 const RECONNECT_MS = 1000
 const SHUTDOWN_GRACE = '5 seconds'
 /**
@@ -132,12 +135,15 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
   const sweptExecutions = new Map<string, number>()
+  const late = new Map<string, number>()
   let cursor: string | null = null
   let executionCursor: string | null = null
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
+    repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),
+    repeat(deps, FIND_LATE_MS, signal, 'finding late schedules', () => findLateSchedules(deps, late)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
       cursor = await failOrphans(deps, cursor)
     }),

@@ -1,10 +1,52 @@
+import { atOnce } from '../../lib/at-once.ts'
+import { sleep } from '../../lib/sleep.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Schedule } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+
+const ASKED_AT_ONCE = 8
+const PATIENCE_MS = 2000
+
+type Row = Pick<Schedule, 'id' | 'enabled' | 'deletedAt' | 'revision' | 'clockDueAt' | 'nextTimes' | 'nextTimesSince'>
 
 /**
  * Returns the next time of each schedule, by id: from the record, or from Temporal where those of the record have
  * passed. Null for one that is disabled, or when Temporal does not answer in time. Never rejects.
  */
-export async function readNextTimes(_deps: Deps, _rows: Schedule[]): Promise<Map<string, Date | null>> {
-  throw new Error('to be written')
+export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string, Date | null>> {
+  const next = new Map(rows.map((row) => [row.id, row.enabled ? firstAfterNow(row.nextTimes) : null]))
+  const passed = rows.filter((row) => next.get(row.id) === null && mayHaveMore(row))
+  if (passed.length === 0) return next
+  const over = new AbortController()
+  const asking = atOnce(
+    passed,
+    ASKED_AT_ONCE,
+    async (row) => {
+      const time = await askAgain(deps, row)
+      if (!over.signal.aborted) next.set(row.id, time)
+    },
+    () => over.signal.aborted,
+  )
+  await Promise.race([asking, sleep(PATIENCE_MS, over.signal)])
+  over.abort()
+  return next
+}
+
+const firstAfterNow = (times: Date[]): Date | null => times.find((time) => time.getTime() > Date.now()) ?? null
+
+/** Whether Temporal knows of the schedule, and has not said that no time is left. */
+const mayHaveMore = ({ enabled, deletedAt, clockDueAt, nextTimes, nextTimesSince }: Row): boolean =>
+  enabled && deletedAt === null && clockDueAt === null && (nextTimes.length > 0 || nextTimesSince === null)
+
+/** Asks Temporal and stores its answer. When it has no times, the sweeper tells it of the schedule again. */
+async function askAgain({ clock, db, log }: Deps, { id, revision }: Row): Promise<Date | null> {
+  try {
+    const { since, times } = await clock.nextTimes(id)
+    const data = times.length === 0 ? { clockDueAt: new Date() } : { nextTimes: times, nextTimesSince: since }
+    await db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data })
+    return firstAfterNow(times)
+  } catch (error) {
+    warnRarely(log, { scheduleId: id, err: (error as Error).message }, 'Temporal did not say when a schedule runs next')
+    return null
+  }
 }

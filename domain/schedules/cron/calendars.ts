@@ -113,6 +113,14 @@ export function fieldsOf(calendars: Calendar[]): CronFields | undefined {
   }
 }
 
+const RANGES = ['second', 'minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek', 'year'] as const
+
+/** Whether calendars match the same times, in the same order. */
+export const areSame = (some: Calendar[], others: Calendar[]): boolean => textOf(some) === textOf(others)
+
+const textOf = (calendars: Calendar[]): string =>
+  JSON.stringify(calendars.map((calendar) => RANGES.map((name) => numbersOf(calendar[name]))))
+
 /** Writes numbers, which ascend, as few ranges. */
 function rangesOf(numbers: readonly number[]): Range[] {
   const ranges: Range[] = []
