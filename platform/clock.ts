@@ -1,11 +1,11 @@
 import { type Client, isGrpcServiceError, ServiceError } from '@temporalio/client'
 import { encodeScheduleAction } from '@temporalio/client/lib/schedule-helpers.js'
 import { defaultPayloadConverter, type TypedSearchAttributes } from '@temporalio/common'
-import { msToTs, requiredTsToDate } from '@temporalio/common/lib/time.js'
+import { msToTs, requiredTsToDate, tsToMs } from '@temporalio/common/lib/time.js'
 import { toId } from '../contract/ids.ts'
 import { newUuid } from '../domain/ids.ts'
 import type { Clock, ClockSettings, NextTimes } from '../domain/schedules/clock.ts'
-import { areSame, type Calendar, calendarsOf, fieldsOf } from '../domain/schedules/cron/calendars.ts'
+import { areSame, type Calendar, fieldsOf, type Timetable, timetableOf } from '../domain/schedules/cron/calendars.ts'
 import { runsAt } from '../domain/schedules/cron/runs-at.ts'
 import { sleep } from '../lib/sleep.ts'
 import { LAUNCH_WORKFLOW, type LaunchInput } from '../workflows/messages.ts'
@@ -82,7 +82,8 @@ async function keepSchedule(
   settings: ClockSettings,
   searchAttributes: TypedSearchAttributes | undefined,
 ): Promise<void> {
-  const schedule = await scheduleOf(client, place, settings, searchAttributes)
+  const timetable = timetableOf(settings.fields, settings.timezone, new Date())
+  const schedule = await scheduleOf(client, place, settings, timetable, searchAttributes)
   const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
   const { workflowService } = client
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
@@ -93,7 +94,7 @@ async function keepSchedule(
       if ((await unless(ALREADY_EXISTS, creating)) !== undefined) return
       continue
     }
-    if (known.revision > settings.revision || isAs(known, settings, schedule.spec.structuredCalendar, place)) return
+    if (known.revision > settings.revision || isAs(known, settings, timetable, place)) return
     const { conflictToken } = known
     await unless(NOT_FOUND, workflowService.updateSchedule({ ...request, requestId: newUuid(), conflictToken }))
   }
@@ -104,7 +105,8 @@ async function keepSchedule(
 async function scheduleOf(
   client: Client,
   { namespace, taskQueue }: Place,
-  { scheduleId, organizationId, revision, fields, timezone, pausedBecause }: ClockSettings,
+  { scheduleId, organizationId, revision, timezone, pausedBecause }: ClockSettings,
+  { calendars, instants }: Timetable,
   searchAttributes: TypedSearchAttributes | undefined,
 ) {
   const input: LaunchInput = { organizationId: toId('org', organizationId), scheduleId, revision }
@@ -119,7 +121,12 @@ async function scheduleOf(
     ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
   }
   return {
-    spec: { structuredCalendar: calendarsOf(fields, timezone, new Date()), timezoneName: timezone },
+    spec: {
+      structuredCalendar: calendars,
+      // An interval counts from 1970 on. That the next but one is another instant does not matter: it is no run.
+      interval: instants.map((instant) => ({ interval: msToTs(instant.getTime()) })),
+      timezoneName: timezone,
+    },
     action: await encodeScheduleAction(client.options.loadedDataConverter, namespace, action, {}),
     policies: { overlapPolicy: BUFFER_ONE, catchupWindow: msToTs(CATCHUP) },
     state: { paused: pausedBecause !== null, notes: pausedBecause ?? '' },
@@ -129,7 +136,7 @@ async function scheduleOf(
 type Known = {
   revision: number
   isPaused: boolean
-  calendars: Calendar[]
+  timetable: Timetable
   timezone: string
   taskQueue: string | undefined
   /** Latest of the next times that Temporal names. */
@@ -148,7 +155,10 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
     revision: input ? defaultPayloadConverter.fromPayload<LaunchInput>(input).revision : 0,
     isPaused: state?.paused ?? false,
     // Decoded messages have all their fields.
-    calendars: (spec?.structuredCalendar ?? []) as Calendar[],
+    timetable: {
+      calendars: (spec?.structuredCalendar ?? []) as Calendar[],
+      instants: (spec?.interval ?? []).map(({ interval }) => new Date(tsToMs(interval))),
+    },
     timezone: spec?.timezoneName || 'UTC',
     taskQueue: action?.startWorkflow?.taskQueue?.name ?? undefined,
     lastTime: last && requiredTsToDate(last, 'futureActionTimes'),
@@ -157,21 +167,16 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
 }
 
 /** Whether a schedule is as wanted. What else it has only changes with its revision. */
-const isAs = (
-  known: Known,
-  { revision, timezone, pausedBecause }: ClockSettings,
-  calendars: Calendar[],
-  place: Place,
-) =>
+const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings, timetable: Timetable, place: Place) =>
   known.revision === revision &&
   known.isPaused === (pausedBecause !== null) &&
   known.timezone === timezone &&
   known.taskQueue === place.taskQueue &&
-  areSame(known.calendars, calendars)
+  areSame(known.timetable, timetable)
 
 /** Returns a test of a time: false for one that only Temporal takes for a run. */
-function runFilter({ calendars, timezone }: Known): (time: Date) => boolean {
-  const fields = fieldsOf(calendars)
+function runFilter({ timetable, timezone }: Known): (time: Date) => boolean {
+  const fields = fieldsOf(timetable.calendars)
   return (time) => fields === undefined || runsAt(fields, timezone, time)
 }
 

@@ -1,9 +1,8 @@
+import { clockChangesOf } from './clock-changes.ts'
 import type { CronFields } from './fields.ts'
-import { type Gap, gapsOf } from './gaps.ts'
-import { matches } from './matches.ts'
-
-/** Numbers from `start` to `end`, of which each `step`th counts. */
-export type Range = { start: number; end: number; step: number }
+import { numbersOf, type Range, rangesOf } from './ranges.ts'
+import { findRepeated } from './repeated.ts'
+import { findSkipped } from './skipped.ts'
 
 /** A structured calendar of Temporal: a time matches that all fields match. No range of years matches all. */
 export type Calendar = {
@@ -20,20 +19,39 @@ export type Calendar = {
 const EXPRESSION = 'cron expression'
 const BY_DAY_OF_MONTH = 'cron expression, by day of month'
 const BY_DAY_OF_WEEK = 'cron expression, by day of week'
-const SKIPPED = 'left out by daylight saving, an hour later'
+const SKIPPED = 'day on which clocks are put forward'
 
-const MINUTE_MS = 60_000
 /** First year that Temporal accepts. Those before are over anyway. */
 const FIRST_YEAR = 2000
 const DAYS_OF_MONTH = { start: 1, end: 31, step: 1 }
 const DAYS_OF_WEEK = { start: 0, end: 6, step: 1 }
 
+/** Calendars, either of which matches, and further instants. */
+export type Timetable = { calendars: Calendar[]; instants: Date[] }
+
 /**
- * Translates a cron expression to calendars of Temporal, either of which matches. Temporal leaves out times that do not
- * exist on the day that clocks are put forward: these are calendars of their own, for 20 years. It takes times that come
- * twice for two: see `runsAt`.
+ * Translates a cron expression for Temporal, whose calendars are wrong where clocks change: they leave out times that do
+ * not exist that day, and find others at the second of two hours of the same name. What is left out, for 20 years, is
+ * added; `runsAt` tells what is too much.
  */
-export function calendarsOf(fields: CronFields, timezone: string, now: Date): Calendar[] {
+export function timetableOf(fields: CronFields, timezone: string, now: Date): Timetable {
+  const changes = clockChangesOf(timezone, now)
+  const calendars = expressionCalendars(fields)
+  const second = rangesOf(fields.seconds)
+  const skipped = findSkipped(fields, changes).map(({ month, day, hours, minutes, years }) => ({
+    comment: SKIPPED,
+    second,
+    minute: rangesOf(minutes),
+    hour: rangesOf(hours),
+    dayOfMonth: rangesOf([day]),
+    month: rangesOf([month]),
+    dayOfWeek: [DAYS_OF_WEEK],
+    year: rangesOf(years),
+  }))
+  return { calendars: [...calendars, ...skipped], instants: findRepeated(fields, changes, now) }
+}
+
+function expressionCalendars(fields: CronFields): Calendar[] {
   const base = {
     second: rangesOf(fields.seconds),
     minute: rangesOf(fields.minutes),
@@ -43,53 +61,13 @@ export function calendarsOf(fields: CronFields, timezone: string, now: Date): Ca
   }
   const dayOfMonth = fields.daysOfMonth === null ? [DAYS_OF_MONTH] : rangesOf(fields.daysOfMonth)
   const dayOfWeek = fields.daysOfWeek === null ? [DAYS_OF_WEEK] : rangesOf(fields.daysOfWeek)
-  const isEither = fields.daysOfMonth !== null && fields.daysOfWeek !== null
-  const expression = isEither
-    ? [
-        { comment: BY_DAY_OF_MONTH, ...base, dayOfMonth, dayOfWeek: [DAYS_OF_WEEK] },
-        { comment: BY_DAY_OF_WEEK, ...base, dayOfMonth: [DAYS_OF_MONTH], dayOfWeek },
-      ]
-    : [{ comment: EXPRESSION, ...base, dayOfMonth, dayOfWeek }]
-  return [...expression, ...skippedCalendars(fields, base.second, gapsOf(timezone, now))]
-}
-
-/** Returns calendars for times that clocks leave out, one for the years in which it is the same day. */
-function skippedCalendars(fields: CronFields, second: Range[], gaps: Gap[]): Calendar[] {
-  if (fields.hours === null) return []
-  const days = new Map<string, { at: Date; minutes: number[]; years: number[] }>()
-  for (const gap of gaps) {
-    for (const [hour, minutes] of shiftedMinutes(fields, gap)) {
-      const at = new Date(hour)
-      const key = [at.getUTCMonth(), at.getUTCDate(), at.getUTCHours(), ...minutes].join()
-      const day = days.get(key) ?? { at, minutes, years: [] }
-      day.years.push(at.getUTCFullYear())
-      days.set(key, day)
-    }
+  if (fields.daysOfMonth === null || fields.daysOfWeek === null) {
+    return [{ comment: EXPRESSION, ...base, dayOfMonth, dayOfWeek }]
   }
-  return [...days.values()].map(({ at, minutes, years }) => ({
-    comment: SKIPPED,
-    second,
-    minute: rangesOf(minutes),
-    hour: rangesOf([at.getUTCHours()]),
-    dayOfMonth: rangesOf([at.getUTCDate()]),
-    month: rangesOf([at.getUTCMonth() + 1]),
-    dayOfWeek: [DAYS_OF_WEEK],
-    year: rangesOf(years),
-  }))
-}
-
-/** Returns the minutes, by the start of their hour, at which the times in a gap run that would not run anyway. */
-function shiftedMinutes(fields: CronFields, { from, to }: Gap): Map<number, number[]> {
-  const hours = new Map<number, number[]>()
-  const inSecond = (fields.seconds[0] ?? 0) * 1000
-  for (let wall = from; wall < to; wall += MINUTE_MS) {
-    const shifted = new Date(wall + to - from)
-    if (!matches(fields, new Date(wall + inSecond)) || matches(fields, new Date(shifted.getTime() + inSecond))) continue
-    const minute = shifted.getUTCMinutes()
-    const hour = shifted.getTime() - minute * MINUTE_MS
-    hours.set(hour, [...(hours.get(hour) ?? []), minute])
-  }
-  return hours
+  return [
+    { comment: BY_DAY_OF_MONTH, ...base, dayOfMonth, dayOfWeek: [DAYS_OF_WEEK] },
+    { comment: BY_DAY_OF_WEEK, ...base, dayOfMonth: [DAYS_OF_MONTH], dayOfWeek },
+  ]
 }
 
 /** Reads calendars that were made from an expression back. Undefined when an operator has made others of them. */
@@ -115,25 +93,8 @@ export function fieldsOf(calendars: Calendar[]): CronFields | undefined {
 
 const RANGES = ['second', 'minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek', 'year'] as const
 
-/** Whether calendars match the same times, in the same order. */
-export const areSame = (some: Calendar[], others: Calendar[]): boolean => textOf(some) === textOf(others)
+/** Whether timetables say the same in the same order. */
+export const areSame = (one: Timetable, other: Timetable): boolean => textOf(one) === textOf(other)
 
-const textOf = (calendars: Calendar[]): string =>
-  JSON.stringify(calendars.map((calendar) => RANGES.map((name) => numbersOf(calendar[name]))))
-
-/** Writes numbers, which ascend, as few ranges. */
-function rangesOf(numbers: readonly number[]): Range[] {
-  const ranges: Range[] = []
-  for (const value of numbers) {
-    const last = ranges.at(-1)
-    if (last !== undefined && last.start === last.end) Object.assign(last, { end: value, step: value - last.start })
-    else if (last !== undefined && value - last.end === last.step) last.end = value
-    else ranges.push({ start: value, end: value, step: 1 })
-  }
-  return ranges
-}
-
-const numbersOf = (ranges: Range[]): number[] =>
-  ranges.flatMap(({ start, end, step }) =>
-    Array.from({ length: Math.floor((end - start) / step) + 1 }, (_, index) => start + index * step),
-  )
+const textOf = ({ calendars, instants }: Timetable): string =>
+  JSON.stringify([calendars.map((calendar) => RANGES.map((name) => numbersOf(calendar[name]))), instants])

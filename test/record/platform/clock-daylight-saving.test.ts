@@ -34,7 +34,7 @@ const EXPRESSIONS = [
   '*/20 30 2 * * *',
   '15 */10 1-2 * * *',
 ]
-const WITH_YEARS = ['0 30 2 * * * 2027', '*/30 0,30 1-2 * * * 2026-2030/2', '0 15 * * * SUN 2027,2029']
+const WITH_YEARS = ['0 30 2 * * * 2027', '*/30 0,30 1-2 * * * 2027-2031/2', '0 15 * * * SUN 2027,2029']
 /** Expressions whose times of a whole year are few. */
 const YEARLY = [
   '30 2 * * *',
@@ -99,7 +99,6 @@ describe.each(zones)('the times that Temporal says in %s', (zone) => {
       for (const { after, until } of spans(zone)) {
         const times = isoOf(await temporal.clock.timesBetween(id, after, until, ALL))
         expect(times).toEqual(libraryTimes(expression, zone, after, until))
-        expect(times.length).toBeGreaterThan(0)
       }
     },
   )
