@@ -17,7 +17,8 @@ export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): 
         deleted_at = clock_timestamp(), enabled = false, revision = revision + 1, clock_due_at = clock_timestamp(),
         description = CASE WHEN is_busy THEN s.description END,
         target_input = CASE WHEN is_busy THEN s.target_input ELSE '{}' END,
-        target_headers = CASE WHEN is_busy THEN s.target_headers END
+        target_headers = CASE WHEN is_busy THEN s.target_headers END,
+        session_id = CASE WHEN is_busy THEN s.session_id END
       FROM (
         SELECT EXISTS (
           SELECT FROM schedule_executions

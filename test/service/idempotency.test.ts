@@ -43,6 +43,7 @@ const countAll = async () => [
   await db().skill.count(),
   await db().sessionFile.count(),
   await db().sessionDatabase.count(),
+  await db().schedule.count(),
 ]
 
 /** Removes a stored answer, as if the process had died between creating something and storing the answer. */
@@ -94,6 +95,13 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
   ['a database', async () => [`/v1/sessions/${await createSession(service.url)}/databases`, { name: 'notes' }]],
   ['a skill', async () => ['/v1/skills', { skill_md: skillMd(`skill-${newUuid()}`) }]],
   ['a skill as an archive', async () => ['/v1/skills/upload', formOf(skillZip(`skill-${newUuid()}`))]],
+  [
+    'a schedule',
+    async () => [
+      '/v1/durable/schedules',
+      { name: newUuid(), cron_expression: '0 0 1 1 *', target: { type: 'activity', name: 'noop' } },
+    ],
+  ],
   ['an image', async () => ['/v1/images', formOf(PIXEL)]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],

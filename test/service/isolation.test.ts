@@ -132,7 +132,9 @@ describe('the data of another organization', () => {
   it('looks as if it did not exist when it is a deleted session', async () => {
     const { ids, headers } = await createOwner(service.url)
     const { deletedSession } = victim.ids
-    const theirs = { ...victim.ids, session: deletedSession, waitingSession: deletedSession }
+    const unused = unknownIds().deletedSession
+    // Each id has one name, by which answers are compared.
+    const theirs = { ...victim.ids, session: deletedSession, waitingSession: deletedSession, deletedSession: unused }
     report('a deleted session', await walk(ids, theirs, headers))
   })
 })

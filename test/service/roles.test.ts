@@ -122,6 +122,17 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/capabilities': 'member',
   'GET /v1/capabilities/{capability_id}': 'member',
   'GET /v1/durable/sse': 'operator',
+  'GET /v1/durable/schedules': 'member',
+  'POST /v1/durable/schedules': 'admin',
+  'GET /v1/durable/schedules/{schedule_id}': 'member',
+  'PATCH /v1/durable/schedules/{schedule_id}': 'admin',
+  'DELETE /v1/durable/schedules/{schedule_id}': 'admin',
+  'POST /v1/durable/schedules/{schedule_id}/pause': 'admin',
+  'POST /v1/durable/schedules/{schedule_id}/resume': 'admin',
+  'POST /v1/durable/schedules/{schedule_id}/trigger': 'admin',
+  'GET /v1/durable/schedules/{schedule_id}/stats': 'member',
+  'GET /v1/durable/schedules/{schedule_id}/executions': 'member',
+  'GET /v1/durable/executions/{execution_id}': 'member',
 }
 
 /** Operations that would let a key outlive its user's login or reach beyond its organization. */
@@ -258,7 +269,7 @@ describe('an API key', () => {
     [['read', 'write'], isForKeys],
     [['sessions:read'], (operation) => isOf('sessions')(operation) && isRead(operation)],
     [['sessions:write'], isOf('sessions')],
-    [['durable:read'], isOf('durable')],
+    [['durable:read'], (operation) => isOf('durable')(operation) && isRead(operation)],
     [
       ['agents:read', 'turns:write'],
       (operation) => (isOf('agents')(operation) && isRead(operation)) || isOf('turns')(operation),

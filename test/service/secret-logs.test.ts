@@ -76,6 +76,11 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const keyed = { name: TEXT, provider_type: 'openai', api_key: 'sk-x' }
   const server = { name: TEXT, url: 'https://mcp.example/', api_key: 'sk-x', headers: { 'X-Key': `${TEXT}!` } }
   const kept = { ...server, name: 'One that is there' }
+  const input = { url: `https://hooks.example/${TEXT}`, headers: { 'X-Key': `${TEXT}!` }, body: TEXT }
+  const target = { type: 'activity', name: 'http_request', input }
+  const schedule = { name: TEXT, description: TEXT, cron_expression: '0 0 1 1 *', target }
+  const plain = { ...schedule, name: 'One that is there', target: { type: 'activity', name: 'noop' } }
+  const { id: scheduleId } = (await call(url, 'POST', '/v1/durable/schedules', plain, own.headers)).body
   const { id: serverId } = (await call(url, 'POST', '/v1/mcp-servers', kept, own.headers)).body
   return [
     ['users', () => post('/v1/auth/register', { email: `new-${email}`, password, name: 'New' })],
@@ -94,6 +99,12 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['mcp_servers', () => post('/v1/mcp-servers', server, own.headers)],
     ['idempotency_keys', () => post('/v1/mcp-servers', server, { ...own.headers, 'Idempotency-Key': 'server' })],
     ['mcp_servers', () => call(url, 'PATCH', `/v1/mcp-servers/${serverId}`, server, own.headers)],
+    ['schedules', () => post('/v1/durable/schedules', schedule, own.headers)],
+    [
+      'idempotency_keys',
+      () => post('/v1/durable/schedules', schedule, { ...own.headers, 'Idempotency-Key': 'scheduled' }),
+    ],
+    ['schedules', () => call(url, 'PATCH', `/v1/durable/schedules/${scheduleId}`, schedule, own.headers)],
     ['agents', () => post('/v1/agents', agent, headers)],
     ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
     ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],

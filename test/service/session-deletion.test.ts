@@ -106,6 +106,9 @@ describe('deleting a session', () => {
     })
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
+    const target = { type: 'workflow', name: 'session_message', input: { session_id: id, message: 'Hello' } }
+    const yearly = { name: 'Yearly', cron_expression: '0 0 1 1 *', target }
+    const schedule = (await call(service.url, 'POST', '/v1/durable/schedules', yearly)).body.id
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
     await expectOneOfEach(id)
@@ -126,6 +129,7 @@ describe('deleting a session', () => {
       expectError(await ask('GET', `/${id}${path}`), 404, 'Session not found')
     }
     expectError(await ask('DELETE', `/${id}`), 404, 'Session not found')
+    expectError(await call(service.url, 'GET', `/v1/durable/schedules/${schedule}`), 404, 'Schedule not found')
     expectError(await ask('POST', `/${id}/messages`, textMessage('Hello?')), 404, 'Session not found')
     expect((await call(service.url, 'GET', `/v1/agents/${agent_id}`)).body.usage).toEqual(usage)
   })

@@ -45,6 +45,9 @@ export type Ids = {
   skill: string
   /** Ref of the skill as a capability. */
   skillRef: string
+  /** Schedule that is disabled, and its execution, which has ended. */
+  schedule: string
+  execution: string
 }
 
 type Headers = Record<string, string>
@@ -81,6 +84,8 @@ export const unknownIds = (): Ids => ({
   image: newUuid(),
   skill: toId('skill', newUuid()),
   skillRef: `skill:${newUuid()}`,
+  schedule: newUuid(),
+  execution: newUuid(),
 })
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
@@ -104,9 +109,11 @@ export async function createOwner(url: string): Promise<Owner> {
   const skill = await addSkill(ask, mark)
   const models = await addModel(ask, mark)
   const mcpServer = await addServer(ask, mark)
+  const scheduled = await addSchedule(ask, mark)
   return {
     ids: {
       ...models,
+      ...scheduled,
       ...{ mcpServer, serverRef: `mcp:${toUuid(mcpServer)}` },
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
       ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database, skill },
@@ -155,6 +162,17 @@ async function addServer(ask: Ask, mark: string): Promise<string> {
   const isKnown = async () => (await ask('GET', `/v1/mcp-servers/${id}`)).tools_error !== null
   await waitFor(isKnown, `${id} to be known as away`)
   return id
+}
+
+/** Adds a schedule that runs only now, and waits until nothing of it changes any more. */
+async function addSchedule(ask: Ask, mark: string): Promise<Pick<Ids, 'schedule' | 'execution'>> {
+  const target = { type: 'activity', name: 'noop', input: { mark } }
+  const body = { name: mark, description: mark, cron_expression: '0 0 1 1 *', enabled: false, target }
+  const { id: schedule } = await ask('POST', '/v1/durable/schedules', body)
+  const { execution_id: execution } = await ask('POST', `/v1/durable/schedules/${schedule}/trigger`)
+  const hasEnded = async () => (await ask('GET', `/v1/durable/executions/${execution}`)).status === 'completed'
+  await waitFor(hasEnded, `the execution ${execution} to end`)
+  return { schedule, execution }
 }
 
 async function addFinished(

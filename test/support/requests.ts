@@ -290,7 +290,46 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/capabilities/{capability_id}': (_, other) =>
     [other.skillRef, other.serverRef].map((skillRef) => ({ path: { ...other, skillRef } })),
   'GET /v1/durable/sse': () => [{}],
+  'GET /v1/durable/schedules': () => [list(), list({ enabled: 'false', target_type: 'activity' })],
+  'POST /v1/durable/schedules': (_, other) => [
+    {
+      body: { ...yearly, name: `Of ${newUuid()}`, target: noop },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+    ...targetsOf(other).map((target) => ({ body: { ...yearly, name: 'Taken', target } })),
+  ],
+  'GET /v1/durable/schedules/{schedule_id}': (_, other) => [{ path: other }],
+  'PATCH /v1/durable/schedules/{schedule_id}': (own, other) => [
+    { path: other, body: { ...yearly, description: 'Taken', enabled: true, target: noop } },
+    { path: other, body: {} },
+    ...targetsOf(other).map((target) => ({ path: own, body: { target } })),
+  ],
+  'DELETE /v1/durable/schedules/{schedule_id}': (_, other) => [{ path: other }],
+  'POST /v1/durable/schedules/{schedule_id}/pause': (_, other) => [{ path: other }],
+  'POST /v1/durable/schedules/{schedule_id}/resume': (_, other) => [{ path: other }],
+  'POST /v1/durable/schedules/{schedule_id}/trigger': (own, other) => [
+    { path: other },
+    { path: own, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'GET /v1/durable/schedules/{schedule_id}/stats': (_, other) => [{ path: other }],
+  'GET /v1/durable/schedules/{schedule_id}/executions': (_, other) => [
+    { path: other },
+    { path: other, query: { status: 'completed' } },
+  ],
+  'GET /v1/durable/executions/{execution_id}': (_, other) => [{ path: other }],
 }
+
+const yearly = { cron_expression: '0 0 1 1 *', enabled: false }
+const noop = { type: 'activity', name: 'noop' }
+/** Targets that name a session or an agent. */
+const targetsOf = ({ session, agent }: Ids) =>
+  [{ session_id: session }, { agent_id: agent }].map((named) => ({
+    type: 'workflow',
+    name: 'session_message',
+    input: { ...named, message: 'Hello' },
+  }))
 
 /** Requests that are answered without the image's bytes, or with some of them. */
 const conditional = (path: Ids): Request[] => [
@@ -340,6 +379,8 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   image_id: ids.image,
   skill_id: ids.skill,
   capability_id: ids.skillRef,
+  schedule_id: ids.schedule,
+  execution_id: ids.execution,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),
 })

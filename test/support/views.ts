@@ -10,6 +10,7 @@ const ofSessions = ({ session, waitingSession, deletedSession }: Ids): Parameter
   [session, waitingSession, deletedSession].map((session_id) => ({ session_id }))
 const ofAgents = ({ agent, chosenAgent, importedAgent }: Ids): Parameters[] =>
   [agent, chosenAgent, importedAgent].map((agent_id) => ({ agent_id }))
+const ofSchedules = ({ schedule }: Ids): Parameters[] => list({ schedule_id: schedule })
 
 const STREAM = 'a stream of what is read elsewhere'
 
@@ -67,6 +68,11 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
     { capability_id: serverRef },
   ],
   'GET /v1/durable/sse': STREAM,
+  'GET /v1/durable/schedules': () => list(),
+  'GET /v1/durable/schedules/{schedule_id}': ofSchedules,
+  'GET /v1/durable/schedules/{schedule_id}/stats': ofSchedules,
+  'GET /v1/durable/schedules/{schedule_id}/executions': ofSchedules,
+  'GET /v1/durable/executions/{execution_id}': ({ execution }) => list({ execution_id: execution }),
 }
 
 /** View that shows the rows of each table with an organization's or session's data, or the reason why none does. */
@@ -79,6 +85,8 @@ export const tables: Record<string, string> = {
   mcp_servers: 'GET /v1/mcp-servers',
   images: 'GET /v1/images',
   skills: 'GET /v1/skills',
+  schedules: 'GET /v1/durable/schedules',
+  schedule_executions: 'GET /v1/durable/schedules/{schedule_id}/executions',
   agents: 'GET /v1/agents',
   sessions: 'GET /v1/sessions',
   session_counts: 'GET /v1/sessions',

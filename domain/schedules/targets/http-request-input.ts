@@ -29,7 +29,7 @@ const Input = z.object({
   url: textUpTo(MAX_URL_BYTES),
   method: method.nullish(),
   headers: SentHeaders.nullish(),
-  body: z.union([textUpTo(MAX_BODY_BYTES), jsonUpTo(z.unknown(), MAX_BODY_BYTES)]),
+  body: z.union([textUpTo(MAX_BODY_BYTES), jsonUpTo(z.unknown(), MAX_BODY_BYTES)]).optional(),
 })
 
 /** Checks the input of a request that a schedule sends, whose body is a text or any JSON. */
