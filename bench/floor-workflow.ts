@@ -6,3 +6,6 @@ const { answer } = proxyActivities<{ answer(id: string): Promise<void> }>({ star
 export async function floor(id: string): Promise<void> {
   await answer(id)
 }
+
+/** Minimal workflow of a schedule: one workflow task. */
+export async function tick(): Promise<void> {}

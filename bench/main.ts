@@ -11,12 +11,13 @@ import { benchGrep } from './files-grep.ts'
 import { benchHostile } from './hostile.ts'
 import { benchImages } from './images.ts'
 import { benchLists } from './lists.ts'
+import { benchSchedules } from './schedules.ts'
 import { benchSse } from './sse.ts'
 import { benchTurns } from './turns.ts'
 
 /**
  * `npm run bench [-- turns | sse | lists | auth | append | hostile | images | files |
- * databases]`: starts its own services and the service, measures, prints, and cleans up.
+ * databases | schedules]`: starts its own services and the service, measures, prints, and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
@@ -40,6 +41,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
   if (subject === 'hostile') return benchHostile(services, port)
   if (subject === 'databases') return benchDatabases(services)
+  if (subject === 'schedules') return benchSchedules(services, port)
   if (subject === 'images') return benchImages(services, port)
   if (subject === 'files')
     return [await benchFiles(services, port), await benchGrep(services, otherPort)].every(Boolean)

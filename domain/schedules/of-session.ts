@@ -72,7 +72,7 @@ async function deleteWithin(
     SELECT id FROM schedules
     WHERE organization_id = ${organizationId}::uuid AND session_id = ${sessionId}::uuid AND tool_name = ${name}
       AND deleted_at IS NULL
-    FOR UPDATE`
+    FOR NO KEY UPDATE`
   if (row === undefined) return null
   // Under the lock no execution is launched any more.
   await tx.$executeRaw`
