@@ -25,6 +25,7 @@ const NOTHING: LaunchOutcome = { executions: [] }
  * before. `atLeastUntil` is a time that has come by Temporal's clock. Rejects when Temporal has to be asked and is away.
  */
 export async function launchDue(deps: Deps, place: SchedulePlace, atLeastUntil?: Date): Promise<LaunchOutcome> {
+  let until: Date | undefined
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const found = await readSchedule(deps, place)
     if (found === undefined) return removeClock(deps, place)
@@ -32,7 +33,7 @@ export async function launchDue(deps: Deps, place: SchedulePlace, atLeastUntil?:
     if (row.clockDueAt !== null) await syncClock(deps, row.id)
     else if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
     else {
-      const until = atLeastUntil !== undefined && atLeastUntil > now ? atLeastUntil : now
+      until ??= atLeastUntil !== undefined && atLeastUntil > now ? atLeastUntil : now
       const recorded = await launchUntil(deps, row, until, now)
       if (recorded !== undefined) return started(deps, row, recorded)
     }

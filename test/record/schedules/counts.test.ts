@@ -51,7 +51,7 @@ const CHANGES: ((schedules: string[]) => Promise<unknown>)[] = [
     )`,
   // A change that counts nothing.
   () => deps.db.$executeRaw`
-    UPDATE schedule_executions SET failures = failures + 1, notice_due_at = NULL
+    UPDATE schedule_executions SET settled_attempt = settled_attempt + 1, notice_due_at = NULL
     WHERE id IN (SELECT id FROM schedule_executions ORDER BY random() LIMIT 3 FOR UPDATE SKIP LOCKED)`,
   // The ends of executions.
   () => deps.db.$executeRaw`
