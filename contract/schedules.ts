@@ -83,7 +83,7 @@ export const ScheduleExecution = z
     duration_ms: z.int().min(0).nullish(),
     status: ExecutionStatus,
     error: z.string().nullish(),
-    task_id: z.null().optional(),
+    task_id: wireUuid.nullish().meta({ description: 'Always null.' }),
     workflow_id: wireUuid
       .nullish()
       .meta({ description: 'Id of its workflow in Temporal. Null for one that was skipped.' }),
