@@ -3,11 +3,13 @@ import { Prisma, type Schedule as ScheduleRow } from '../../prisma/generated/cli
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
+import { conflict } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
+import { lockOrganization } from '../lock-organization.ts'
 import { checkTimezone } from './cron/check-timezone.ts'
 import { parseCron } from './cron/parse.ts'
-import { insertSchedule, type NewSchedule } from './insert.ts'
+import { lockTargetedSession } from './lock.ts'
 import { getSchedule } from './read.ts'
 import { syncClock } from './sync.ts'
 import { targetColumns } from './target-columns.ts'
@@ -15,6 +17,10 @@ import { checkTarget } from './targets/registry.ts'
 
 const DEFAULT_TIMEZONE = 'UTC'
 const CREATED_DISABLED = 'created disabled'
+
+/** Row of a new schedule, whose cron expression, time zone and target have been checked. */
+export type NewSchedule = Prisma.ScheduleCreateManyInput &
+  Pick<ScheduleRow, 'id' | 'organizationId' | 'name' | 'sessionId'>
 
 /**
  * Creates a schedule. Throws `invalid` for an expression, a time zone or a target that cannot work, and `conflict` for a
@@ -31,7 +37,7 @@ export async function createSchedule(
     find: (uuid) => deps.db.schedule.findFirst({ where: { id: uuid, organizationId }, select: { id: true } }),
     insert: async (uuid) => {
       const row = await newSchedule(deps, actor, uuid, input)
-      return deps.db.$transaction((tx) => insertSchedule(deps, tx, row))
+      return deps.db.$transaction((tx) => insertSchedule(tx, deps, row))
     },
   })
   await syncClock(deps, id)
@@ -59,4 +65,27 @@ async function newSchedule(deps: Deps, actor: Actor, id: string, input: CreateSc
     retryPolicy: input.retry_policy ?? Prisma.DbNull,
     ...targetColumns(deps, id, await checkTarget(deps, actor, input.target)),
   }
+}
+
+/**
+ * Inserts a schedule; undefined when another run of the request has created it. `syncClock` has to be called after the
+ * commit. Throws `invalid` when the session that it targets is gone, and `conflict` for a taken name and at the quota.
+ */
+export async function insertSchedule(
+  tx: Prisma.TransactionClient,
+  { quotas }: Deps,
+  row: NewSchedule,
+): Promise<ScheduleRow | undefined> {
+  const { organizationId, name, sessionId } = row
+  if (sessionId !== null) await lockTargetedSession(tx, row, sessionId)
+  await lockOrganization(tx, organizationId)
+  const { maxCount } = quotas.schedules
+  if ((await tx.schedule.count({ where: { organizationId, deletedAt: null } })) >= maxCount) {
+    throw conflict(`The organization has ${maxCount} schedules, as many as it can; delete one first`)
+  }
+  if ((await tx.schedule.count({ where: { organizationId, name, deletedAt: null } })) > 0) {
+    throw conflict('name: the organization has a schedule of that name already; choose another name')
+  }
+  const [inserted] = await tx.schedule.createManyAndReturn({ data: [row], skipDuplicates: true })
+  return inserted
 }

@@ -52,8 +52,14 @@ const changesOf = (
   maxCatchUp: input.max_catch_up ?? undefined,
   maxConcurrent: input.max_concurrent ?? undefined,
   retryPolicy: input.retry_policy ?? undefined,
-  ...(target !== undefined && targetColumns(deps, row.id, target, row)),
+  ...(target !== undefined && targetChanges(deps, row, target)),
   updatedAt: new Date(),
+})
+
+/** A name that an agent has given means nothing in another session. */
+const targetChanges = (deps: Deps, row: ScheduleRow, target: CheckedTarget): Changes => ({
+  ...targetColumns(deps, row.id, target, row),
+  ...(target.sessionId !== row.sessionId && { toolName: null }),
 })
 
 const isSwitched = (row: ScheduleRow, { enabled }: UpdateScheduleRequest): boolean =>

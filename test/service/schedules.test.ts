@@ -296,7 +296,7 @@ describe('schedules', () => {
   })
 
   it('are at most as many as the quota, also when they are created at once', async () => {
-    const path = await addSchedule()
+    const path = await addSchedule({ enabled: false })
     const columns = 'cron_expression, timezone, catch_up_missed, target_type, target_name, target_input, enabled'
     await api.query(
       `INSERT INTO schedules (id, organization_id, name, ${columns}, clock_due_at)
@@ -388,6 +388,21 @@ describe('a target', () => {
       const { data } = await read(SCHEDULES)
       expect(data.filter(({ target }: Json) => target.name === 'session_message')).toEqual([])
     }
+  })
+
+  it('may become another session, where the name that an agent gave means nothing', async () => {
+    const [one, two] = [await createSession(api), await createSession(api)]
+    const paths: string[] = []
+    for (const session_id of [one, two]) {
+      paths.push(await addSchedule({ target: message({ session_id, message: 'Hi' }) }))
+      await api.query(`UPDATE schedules SET tool_name = 'daily' WHERE id = $1`, [uuidOf(paths.at(-1) ?? '')])
+    }
+    const toolNames = () => Promise.all(paths.map(async (path) => (await rowOf(path)).tool_name))
+    const moveTo = (session_id: string) => patch(paths[0] ?? '', { target: message({ session_id, message: 'Bye' }) })
+    expect((await moveTo(one)).status).toBe(200)
+    expect(await toolNames()).toEqual(['daily', 'daily'])
+    expect((await moveTo(two)).status).toBe(200)
+    expect(await toolNames()).toEqual([null, 'daily'])
   })
 
   it('keeps the values of its headers encrypted, and no answer has them', async () => {

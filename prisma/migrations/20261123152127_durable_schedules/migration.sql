@@ -91,6 +91,8 @@ ALTER TABLE "schedule_counts" ADD CONSTRAINT "schedule_counts_schedule_id_fkey" 
 -- Names are unique; a deleted schedule no longer has one.
 CREATE UNIQUE INDEX "schedules_name" ON "schedules"("organization_id", "name") WHERE "deleted_at" IS NULL;
 CREATE UNIQUE INDEX "schedules_tool_name" ON "schedules"("session_id", "tool_name") WHERE "deleted_at" IS NULL;
+-- The list of an organization, without those that are deleted.
+CREATE INDEX "schedules_live" ON "schedules"("organization_id", "id" DESC) WHERE "deleted_at" IS NULL;
 -- Schedules of a session.
 CREATE INDEX "schedules_session" ON "schedules"("session_id") WHERE "session_id" IS NOT NULL;
 -- What retention erases and removes.
