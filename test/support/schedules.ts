@@ -1,60 +1,46 @@
-import { ScheduleId } from '../../contract/ids.ts'
-import type { Deps } from '../../domain/deps.ts'
-import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
-import type { Clock } from '../../domain/schedules/clock.ts'
-import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
+import { newUuid } from '../../domain/ids.ts'
+import { type Answer, call, type Json } from './http.ts'
+import type { Organization } from './shared/service.ts'
 
-const MAX_TIMES = 10
+export const SCHEDULES = '/v1/durable/schedules'
+export const YEARLY = '0 0 1 1 *'
+export const NOOP = { type: 'activity', name: 'noop' }
+export const HOOK = 'https://hooks.example/a?b=1'
 
-/** Clock that is right each `everyMs` of the epoch, and what it was told. Temporal has no part in it. */
-export function createFakeClock(everyMs: number): Clock & { kept: string[]; removed: string[]; asked: number } {
-  const timesAfter = (after: Date, count: number) =>
-    Array.from({ length: count }, (_, index) => new Date((Math.floor(after.getTime() / everyMs) + 1 + index) * everyMs))
-  const clock = {
-    kept: [] as string[],
-    removed: [] as string[],
-    asked: 0,
-    keep: async ({ scheduleId }: { scheduleId: string }) => {
-      clock.kept.push(scheduleId)
+/** Returns the target that sends a request, by default to HOOK. */
+export const request = (input: object) => ({ type: 'activity', name: 'http_request', input: { url: HOOK, ...input } })
+
+/** Returns the target that posts a message. */
+export const message = (input: object) => ({ type: 'workflow', name: 'session_message', input })
+
+/** Returns the id of the schedule at a path. */
+export const uuidOf = (path: string): string => path.slice(SCHEDULES.length + 1)
+
+/** Calls in an organization, which may be another one for each test. Schedules are named by their paths. */
+export type ScheduleCalls = {
+  /** Requests a schedule that does nothing each year, but for what is given. */
+  add(more?: object): Promise<Answer>
+  /** Creates a schedule as `add` does, and returns its path. */
+  addSchedule(more?: object): Promise<string>
+  /** Returns the body of an answer. */
+  read(path: string): Promise<Json>
+  patch(path: string, body: object): Promise<Answer>
+  /** Returns the row of a schedule as Postgres has it. */
+  rowOf(path: string): Promise<Json>
+}
+
+export function scheduleCalls(api: () => Organization): ScheduleCalls {
+  const add = (more: object = {}) =>
+    call(api(), 'POST', SCHEDULES, { name: newUuid(), cron_expression: YEARLY, target: NOOP, ...more })
+  return {
+    add,
+    addSchedule: async (more) => {
+      const { status, body } = await add(more)
+      if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
+      return `${SCHEDULES}/${body.id}`
     },
-    remove: async (scheduleId: string) => {
-      clock.removed.push(scheduleId)
-    },
-    nextTimes: async () => {
-      clock.asked++
-      const since = new Date()
-      return { since, times: timesAfter(since, MAX_TIMES) }
-    },
-    timesBetween: async (_id: string, after: Date, until: Date, most: number) => {
-      clock.asked++
-      const count = Math.floor(until.getTime() / everyMs) - Math.floor(after.getTime() / everyMs)
-      return timesAfter(after, count).slice(-most)
-    },
+    read: async (path) => (await call(api(), 'GET', path)).body,
+    patch: (path, body) => call(api(), 'PATCH', path, body),
+    rowOf: async (path) => (await api().query('SELECT * FROM schedules WHERE id = $1', [uuidOf(path)]))[0],
   }
-  return clock
 }
-
-/** Inserts a schedule of which Temporal knows nothing, and which was launched up to `launchedUntil`. */
-export const insertSchedule = (
-  deps: Deps,
-  given: Partial<Prisma.ScheduleUncheckedCreateInput> = {},
-): Promise<Schedule> => {
-  const id = newUuid()
-  return deps.db.schedule.create({
-    data: {
-      id,
-      organizationId: DEFAULT_ORGANIZATION_UUID,
-      name: id,
-      cronExpression: '* * * * *',
-      timezone: 'UTC',
-      catchUpMissed: false,
-      targetType: 'activity',
-      targetName: 'noop',
-      targetInput: {},
-      clockDueAt: null,
-      ...given,
-    },
-  })
-}
-
-export const asScheduleId = (id: string): ScheduleId => ScheduleId.parse(id)
