@@ -30,17 +30,19 @@ export const openSessionSchedules = (deps: Deps, scope: CallScope): SessionSched
 })
 
 async function createOfSession(deps: Deps, scope: CallScope, wanted: NewSessionSchedule): Promise<SessionSchedule> {
-  const fields = fieldsOf(scope, wanted)
-  const { id } = await changeOnce(deps, scope, async (tx) => {
+  const { id, ...made } = await changeOnce(deps, scope, async (tx) => {
     const id = newUuid()
+    // Not before: a repeated call may come when its time has passed.
+    const fields = fieldsOf(scope, wanted)
     await insertWithin(deps, tx, { id, ...fields })
-    return { id }
+    const { toolName, cronExpression, timezone, isOneOff } = fields
+    return { id, toolName, cronExpression, timezone, isOneOff }
   })
   await syncClock(deps, id)
   const row = await deps.db.schedule.findFirst({ where: { id, deletedAt: null } })
   const [presented] = row === null ? [] : await present(deps, [row])
   // A repeated call may find that the schedule has been deleted meanwhile.
-  return presented ?? { ...shown({ ...fields, enabled: false }, wanted.message), next_run: null }
+  return presented ?? { ...shown({ ...made, enabled: false }, wanted.message), next_run: null }
 }
 
 const listOfSession = async (deps: Deps, { organizationId, sessionId }: CallScope): Promise<SessionSchedule[]> =>
@@ -93,6 +95,7 @@ type Fields = Pick<
   organizationId: string
   toolName: string
   targetInput: SessionMessageInput
+  launchedUntil?: Date
 }
 
 /** Checks a schedule and returns its columns. Throws `invalid`. */
@@ -102,14 +105,23 @@ function fieldsOf({ organizationId, sessionId }: CallScope, wanted: NewSessionSc
   if (bytes > MAX_MESSAGE_BYTES)
     throw invalid(`The message has ${bytes} bytes of UTF-8; that of a schedule has at most ${MAX_MESSAGE_BYTES}`)
   checkTimezone(timezone)
-  if ('cron' in wanted) parseCron(wanted.cron)
-  const times =
-    'cron' in wanted
-      ? { cronExpression: wanted.cron, timezone, isOneOff: false }
-      : { cronExpression: cronOfTime(parseTime(wanted.at, timezone, new Date())), timezone: 'UTC', isOneOff: true }
+  const times = timesOf(wanted)
   const id = toId('session', sessionId)
   const targetInput = { session_id: id, message }
   return { organizationId, sessionId, name: `${id} ${toolName}`, toolName, ...times, targetInput }
+}
+
+/** Checks when a schedule is due and returns its columns. Throws `invalid`. */
+function timesOf(wanted: NewSessionSchedule) {
+  const { timezone } = wanted
+  if ('cron' in wanted) {
+    parseCron(wanted.cron)
+    return { cronExpression: wanted.cron, timezone, isOneOff: false }
+  }
+  const now = new Date()
+  const cronExpression = cronOfTime(parseTime(wanted.at, timezone, now))
+  // Also when it passes while the schedule waits to be inserted, it has yet to be launched.
+  return { cronExpression, timezone: 'UTC', isOneOff: true, launchedUntil: now }
 }
 
 /** Inserts a schedule. Throws `conflict` for a name that is taken, and `unprocessable` beyond a quota. */

@@ -286,6 +286,17 @@ describe('a call whose process died after its change', () => {
     expect(await rows()).toHaveLength(1)
   })
 
+  it('answers the same when its time has passed by then', async () => {
+    const { id, run, rows } = await createCalls(create('once', { at: new Date(Date.now() + 2000).toISOString() }))
+    const later = async () => {
+      await waitFor(async () => Date.now() > ((await rows())[0]?.launchedUntil.getTime() ?? 0) + 2000, 'its time')
+      await run(0, deps, attempt(2))
+    }
+    await expect(run(0, afterChange(later))).rejects.toThrow('newer attempt')
+    expect(await resultsOf(id)).toMatchObject([{ name: 'once', at: expect.any(String) }])
+    expect(await rows()).toHaveLength(1)
+  })
+
   it('answers with the schedule that has been deleted meanwhile, and makes no other', async () => {
     const { id, run, rows } = await createCalls(create('report'), remove('report'))
     const again = async () => {
