@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 /** Time for the creation of all schedules before the first is due. */
 const CREATION_MS = 180_000
 /** Time after the last run is due in which late ones may start. */
-const LATE_MS = 180_000
+const LATE_MS = 600_000
 const POLL_MS = 1000
 
 /** Second at which each schedule is due: spread over the minute, or the same for all. */

@@ -33,7 +33,7 @@ type Row = { spread: Spread; bare: FloorMeasured; service: ServiceMeasured }
 /**
  * Creates 1,000 schedules of the activity noop, all due twice within two minutes, their seconds spread over the minute
  * and then all at the same second. Before each, as many bare schedules of Temporal do the same. Prints both and the
- * goals. Takes about half an hour.
+ * goals. Takes 20 minutes or more.
  */
 export async function benchSchedules(services: RunningServices, port: number): Promise<boolean> {
   const app = await spawnApp(services, port, ENVIRONMENT)
