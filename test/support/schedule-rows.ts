@@ -1,6 +1,6 @@
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid } from '../../domain/ids.ts'
-import type { Prisma } from '../../prisma/generated/client.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
+import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
 
 type Given = Partial<Prisma.ScheduleCreateManyInput> & { organizationId: string }
 
@@ -18,6 +18,12 @@ export async function insertSchedules(
   })
   await db.schedule.createMany({ data })
   return data.map(({ id }) => id)
+}
+
+/** Inserts one, of the default organization if none is given, and returns its row. */
+export async function insertSchedule(deps: Pick<Deps, 'db'>, given: Partial<Given> = {}): Promise<Schedule> {
+  const [id = ''] = await insertSchedules(deps, 1, () => ({ organizationId: DEFAULT_ORGANIZATION_UUID, ...given }))
+  return deps.db.schedule.findUniqueOrThrow({ where: { id } })
 }
 
 type GivenExecution = Partial<Prisma.ScheduleExecutionCreateManyInput>

@@ -66,9 +66,6 @@ CREATE TABLE "schedule_counts" (
 );
 
 -- CreateIndex
-CREATE INDEX "schedules_organization_id_id_idx" ON "schedules"("organization_id", "id" DESC);
-
--- CreateIndex
 CREATE INDEX "schedule_executions_schedule_id_id_idx" ON "schedule_executions"("schedule_id", "id" DESC);
 
 -- CreateIndex

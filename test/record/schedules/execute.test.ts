@@ -12,7 +12,8 @@ import { createSession } from '../../../domain/sessions/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
-import { createFakeClock, insertSchedule } from '../../support/schedules.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 type Received = {
@@ -47,7 +48,7 @@ afterAll(async () => {
   server.close()
 })
 
-type NewSchedule = Partial<Prisma.ScheduleUncheckedCreateInput>
+type NewSchedule = Partial<Prisma.ScheduleCreateManyInput>
 
 /** Creates an execution that is yet to run. */
 async function createExecution(given: NewSchedule, state: Partial<Prisma.ScheduleExecutionUncheckedCreateInput> = {}) {

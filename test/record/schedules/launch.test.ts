@@ -1,11 +1,12 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { asUuid, newUuid } from '../../../domain/ids.ts'
 import { launchDue } from '../../../domain/schedules/launch.ts'
 import { startLostExecutions } from '../../../domain/schedules/sweep.ts'
 import { triggerSchedule } from '../../../domain/schedules/trigger.ts'
 import type { Schedule } from '../../../prisma/generated/client.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
-import { asScheduleId, createFakeClock, insertSchedule } from '../../support/schedules.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 const EVERY_MS = 10_000
@@ -142,7 +143,7 @@ describe('a trigger', () => {
     const { deps, startedIds } = createDeps()
     const schedule = await insertSchedule(deps, { enabled: false })
     const uuid = newUuid()
-    const trigger = () => triggerSchedule(deps, ANYBODY, asScheduleId(schedule.id), { uuid })
+    const trigger = () => triggerSchedule(deps, ANYBODY, asUuid(schedule.id), { uuid })
     expect(await Promise.all([trigger(), trigger(), trigger()])).toEqual(Array(3).fill({ execution_id: uuid }))
     expect(await executionsOf(schedule, deps)).toMatchObject([{ id: uuid, status: 'pending', isManual: true }])
     expect(startedIds).toEqual([uuid])
