@@ -23,6 +23,10 @@ const BUFFER_ONE = 2
 /** gRPC status codes. */
 const NOT_FOUND = 5
 const ALREADY_EXISTS = 6
+const DEADLINE_EXCEEDED = 4
+/** Temporal now and then loses a query about a schedule that has just changed. Another one is answered at once. */
+const QUERY_MS = 1500
+const MAX_QUERIES = 3
 /** Looks at a schedule while it is kept. Each but the last may be followed by a change. */
 const MAX_LOOKS = 5
 /** Pause before another look, when Temporal has not applied a change yet, or has applied one of another process. */
@@ -146,7 +150,9 @@ type Known = {
 
 /** Returns undefined when there is none. */
 async function describe(client: Client, place: Place, scheduleId: string): Promise<Known | undefined> {
-  const found = await unless(NOT_FOUND, client.workflowService.describeSchedule(nameOf(scheduleId, place)))
+  const found = await query(client, () =>
+    unless(NOT_FOUND, client.workflowService.describeSchedule(nameOf(scheduleId, place))),
+  )
   if (found === undefined) return undefined
   const { spec, action, state } = found.schedule ?? {}
   const input = action?.startWorkflow?.input?.payloads?.[0]
@@ -182,11 +188,12 @@ function runFilter({ timetable, timezone }: Known): (time: Date) => boolean {
 
 /** Returns the times after `from` and up to `to`: the first 1000. */
 async function listTimes(client: Client, place: Place, scheduleId: string, from: Date, to: Date): Promise<Date[]> {
-  const { startTime } = await client.workflowService.listScheduleMatchingTimes({
+  const request = {
     ...nameOf(scheduleId, place),
     startTime: msToTs(from.getTime()),
     endTime: msToTs(to.getTime()),
-  })
+  }
+  const { startTime } = await query(client, () => client.workflowService.listScheduleMatchingTimes(request))
   return startTime.map((time) => requiredTsToDate(time, 'startTime'))
 }
 
@@ -205,6 +212,18 @@ async function findNextTimes(client: Client, place: Place, scheduleId: string): 
     const times = found.filter(runFilter(known)).slice(0, MAX_TIMES)
     if (times.length > 0 || until.getTime() === END) return { since, times }
     span *= SPAN_FACTOR
+  }
+}
+
+/** Asks again when there is no answer in time. */
+async function query<T>(client: Client, ask: () => Promise<T>): Promise<T> {
+  for (let queries = 1; ; queries++) {
+    try {
+      return await client.withDeadline(Date.now() + QUERY_MS, ask)
+    } catch (error) {
+      const cause = error instanceof ServiceError ? error.cause : error
+      if (queries === MAX_QUERIES || !isGrpcServiceError(cause) || cause.code !== DEADLINE_EXCEEDED) throw error
+    }
   }
 }
 
