@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
+import { Cron } from 'croner'
 import { pino } from 'pino'
 import { newUuid } from '../../../domain/ids.ts'
 import { parseCron } from '../../../domain/schedules/cron/parse.ts'
@@ -83,6 +84,10 @@ function libraryTimes(expression: string, timezone: string, after: Date, until: 
   }
 }
 
+/** Returns the times as croner says them, which differs only in restricted hours that clocks skip or repeat. */
+const secondLibraryTimes = (expression: string, timezone: string, after: Date, until: Date): string[] =>
+  isoOf(new Cron(expression, { timezone }).nextRuns(1000, after).filter((time) => time <= until))
+
 const spans = (zone: Zone) =>
   CHANGES[zone].map((change) => {
     const at = Date.parse(change)
@@ -109,4 +114,15 @@ describe.each(zones)('the times that Temporal says in %s', (zone) => {
     const times = isoOf(await temporal.clock.timesBetween(id, after, until, ALL))
     expect(times).toEqual(libraryTimes(expression, zone, after, until))
   })
+
+  it.each(['0 * * * *', '*/30 * * * *', '10,40 */12 1 * SAT', '45 23 * * MON-FRI'])(
+    'are those of another library: %s',
+    async (expression) => {
+      const id = await keep(expression, zone)
+      for (const { after, until } of spans(zone)) {
+        const times = isoOf(await temporal.clock.timesBetween(id, after, until, ALL))
+        expect(times).toEqual(secondLibraryTimes(expression, zone, after, until))
+      }
+    },
+  )
 })
