@@ -75,7 +75,9 @@ export const createActivities = (deps: Deps, heartbeats: Heartbeats): Activities
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, place(turn), iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, place(turn))),
   launch: ({ organizationId, scheduleId }, scheduledAt) =>
-    run(deps, () => launchDue(deps, { organizationId: fromId(organizationId), scheduleId }, new Date(scheduledAt))),
+    run(deps, () =>
+      launchDue(deps, { organizationId: fromId(organizationId), scheduleId }, { scheduledAt: new Date(scheduledAt) }),
+    ),
   execute: (execution) =>
     run(deps, () => heartbeats.during(({ signal }) => execute(deps, executionPlace(execution), signal))),
   failExecution: (execution) => run(deps, () => endExecution(deps, executionPlace(execution), INTERNAL_ERROR)),

@@ -5,7 +5,6 @@ import { newUuid } from '../ids.ts'
 import type { NextTimes } from './clock.ts'
 import { type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
 import { startSoon } from './start-execution.ts'
-import { syncClock } from './sync.ts'
 
 export type SchedulePlace = { organizationId: string; scheduleId: string }
 
@@ -20,25 +19,34 @@ const MAX_ATTEMPTS = 5
 const NOTHING: LaunchOutcome = { executions: [] }
 
 /**
+ * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `toldRevision` the revision that Temporal
+ * was just told.
+ */
+type Knowledge = { scheduledAt?: Date; toldRevision?: number }
+
+/**
  * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
  * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
- * before. `atLeastUntil` is a time that has come by Temporal's clock. Rejects when Temporal has to be asked and is away.
+ * before. Does nothing while Temporal has to be told of a change: whoever tells it launches what is due then. Rejects
+ * when Temporal has to be asked and is away.
  */
-export async function launchDue(deps: Deps, place: SchedulePlace, atLeastUntil?: Date): Promise<LaunchOutcome> {
+export async function launchDue(
+  deps: Deps,
+  place: SchedulePlace,
+  { scheduledAt, toldRevision }: Knowledge = {},
+): Promise<LaunchOutcome> {
   let until: Date | undefined
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const found = await readSchedule(deps, place)
     if (found === undefined) return removeClock(deps, place)
     const { row, now } = found
-    if (row.clockDueAt !== null) await syncClock(deps, row.id)
-    else if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
-    else {
-      until ??= atLeastUntil !== undefined && atLeastUntil > now ? atLeastUntil : now
-      const recorded = await launchUntil(deps, row, until, now)
-      if (recorded !== undefined) return started(deps, row, recorded)
-    }
+    if (row.clockDueAt !== null && row.revision !== toldRevision) return NOTHING
+    if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
+    until ??= scheduledAt !== undefined && scheduledAt > now ? scheduledAt : now
+    const recorded = await launchUntil(deps, row, until, now)
+    if (recorded !== undefined) return started(deps, row, recorded)
   }
-  throw new Error('The schedule is being changed, or Temporal has not been told of its last change.')
+  throw new Error('Other launches of the schedule came first, time and again.')
 }
 
 /** Reads a schedule, a deleted one too, and the database's time. */
@@ -56,10 +64,9 @@ async function removeClock(deps: Deps, { scheduleId }: SchedulePlace): Promise<L
   return NOTHING
 }
 
-/** Has Temporal told again that a schedule is not to run. */
+/** Has the sweeper tell Temporal again that a schedule is not to run. */
 async function setClockRight(deps: Deps, { id, revision }: Schedule): Promise<LaunchOutcome> {
   await deps.db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data: { clockDueAt: new Date() } })
-  await syncClock(deps, id)
   return NOTHING
 }
 
@@ -79,7 +86,6 @@ async function launchUntil(deps: Deps, row: Schedule, until: Date, now: Date): P
 
 async function started(deps: Deps, row: Schedule, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
   await Promise.all(executions.map((executionId) => startSoon(deps, row, executionId)))
-  if (row.isOneOff) await syncClock(deps, row.id)
   return { executions }
 }
 

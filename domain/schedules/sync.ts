@@ -103,7 +103,7 @@ async function tell(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
   if (!row.enabled) return undefined
   const next = await clock.nextTimes(row.id)
   if (await hasMissed(deps, row, next))
-    await launchDue(deps, { organizationId: row.organizationId, scheduleId: row.id })
+    await launchDue(deps, { organizationId: row.organizationId, scheduleId: row.id }, { toldRevision: row.revision })
   return next
 }
 

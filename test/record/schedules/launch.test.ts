@@ -42,7 +42,7 @@ describe('a launch', () => {
     const { deps, startedIds } = createDeps()
     const schedule = await insertSchedule(deps, { catchUpMissed: true, launchedUntil: agoMs(5 * EVERY_MS) })
     const until = new Date()
-    await Promise.all(Array.from({ length: 8 }, () => launchDue(deps, placeOf(schedule), until)))
+    await Promise.all(Array.from({ length: 8 }, () => launchDue(deps, placeOf(schedule), { scheduledAt: until })))
     const executions = await executionsOf(schedule, deps)
     const times = executions.map(({ scheduledAt }) => scheduledAt.getTime())
     expect(times.length).toBeGreaterThanOrEqual(5)
@@ -82,7 +82,7 @@ describe('a launch', () => {
     const { deps } = createDeps()
     const schedule = await insertSchedule(deps)
     const ahead = new Date(onTheClock(new Date()).getTime() + EVERY_MS)
-    await launchDue(deps, placeOf(schedule), ahead)
+    await launchDue(deps, placeOf(schedule), { scheduledAt: ahead })
     expect((await executionsOf(schedule, deps)).map(({ scheduledAt }) => scheduledAt)).toEqual([ahead])
   })
 
@@ -114,11 +114,22 @@ describe('a launch', () => {
     ['is disabled', { enabled: false }],
     ['is deleted', { deletedAt: new Date() }],
   ])('of a schedule that %s records nothing, and has Temporal told', async (_title, state) => {
-    const { deps, clock } = createDeps()
+    const { deps } = createDeps()
     const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), ...state })
     expect(await launchDue(deps, placeOf(schedule))).toEqual({ executions: [] })
     expect(await executionsOf(schedule, deps)).toEqual([])
-    expect([...clock.kept, ...clock.removed]).toEqual([schedule.id])
+    expect((await readAgain(schedule, deps)).clockDueAt).not.toBeNull()
+  })
+
+  it('waits for Temporal to be told of a change, and is made by whoever has told it', async () => {
+    const { deps } = createDeps()
+    const clockDueAt = new Date()
+    const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), clockDueAt, revision: 2 })
+    const launch = (toldRevision?: number) =>
+      launchDue(deps, placeOf(schedule), { ...(toldRevision && { toldRevision }) })
+    expect(await launch()).toEqual({ executions: [] })
+    expect(await launch(1)).toEqual({ executions: [] })
+    expect((await launch(2)).executions).toHaveLength(1)
   })
 
   it('of a schedule that does not exist removes its clock', async () => {
