@@ -6,7 +6,7 @@ import { toId } from '../contract/ids.ts'
 import { newUuid } from '../domain/ids.ts'
 import type { Clock, ClockSettings, NextTimes } from '../domain/schedules/clock.ts'
 import { areSame, type Calendar, fieldsOf, type Timetable, timetableOf } from '../domain/schedules/cron/calendars.ts'
-import { runsAt } from '../domain/schedules/cron/runs-at.ts'
+import { isMistaken } from '../domain/schedules/cron/runs-at.ts'
 import { sleep } from '../lib/sleep.ts'
 import { LAUNCH_WORKFLOW, type LaunchInput } from '../workflows/messages.ts'
 import { latestTimes } from './latest-times.ts'
@@ -183,7 +183,7 @@ const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings
 /** Returns a test of a time: false for one that only Temporal takes for a run. */
 function runFilter({ timetable, timezone }: Known): (time: Date) => boolean {
   const fields = fieldsOf(timetable.calendars)
-  return (time) => fields === undefined || runsAt(fields, timezone, time)
+  return (time) => fields === undefined || !isMistaken(fields, timezone, time)
 }
 
 /** Returns the times after `from` and up to `to`: the first 1000. */

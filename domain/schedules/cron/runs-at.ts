@@ -1,7 +1,7 @@
 import type { CronFields } from './fields.ts'
 import { matches } from './matches.ts'
 import { readCron } from './read.ts'
-import { wallClockAt } from './wall-clock.ts'
+import { offsetAt, wallClockAt } from './wall-clock.ts'
 
 /**
  * Whether a schedule runs at an instant: a time that the clock leaves out runs later by what it was put forward, and one
@@ -14,9 +14,20 @@ export function runsAt(fields: CronFields, timezone: string, instant: Date): boo
   return !isEachHour && skipped !== null && matches(fields, skipped)
 }
 
+const DAY_MS = 86_400_000
+/** Temporal is told of single instants by an interval since 1970, so it says twice as much again. */
+const FAR_MS = 25 * 365 * DAY_MS
+
 /**
- * Whether Temporal alone takes an instant for a run of a schedule: at the second of two hours of the same name, for one.
- * Takes the expression as it is stored.
+ * Whether an instant is one that only Temporal takes for a run of a schedule: at the second of two hours of the same
+ * name, for one. Elsewhere Temporal's word counts, whose time zones may be of another version than those of Node.
  */
+export function isMistaken(fields: CronFields, timezone: string, instant: Date): boolean {
+  const at = instant.getTime()
+  const isNearChange = offsetAt(timezone, at - DAY_MS) !== offsetAt(timezone, at + DAY_MS)
+  return (isNearChange || at > Date.now() + FAR_MS) && !runsAt(fields, timezone, instant)
+}
+
+/** The same for an expression as it is stored. */
 export const isRepeat = (cronExpression: string, timezone: string, instant: Date): boolean =>
-  !runsAt(readCron(cronExpression), timezone, instant)
+  isMistaken(readCron(cronExpression), timezone, instant)

@@ -78,6 +78,8 @@ describe('the runs of a schedule', () => {
     ['30 2 * * *', '2027-03-28T01:30:00Z', false],
     ['30 1 * * *', '2027-10-31T00:30:00Z', true],
     ['0 30 2 * * * 2028', '2027-10-31T00:30:00Z', true],
+    ['30 2 * * *', '2027-07-01T12:00:00Z', false],
+    ['30 2 * * *', '2085-07-01T12:00:00Z', true],
   ])('do not include what only Temporal takes for one: %s at %s', (expression, at, expected) => {
     expect(isRepeat(expression, 'Europe/Berlin', new Date(at))).toBe(expected)
   })
