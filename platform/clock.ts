@@ -127,7 +127,7 @@ async function scheduleOf(
   return {
     spec: {
       structuredCalendar: calendars,
-      // An interval counts from 1970 on. That the next but one is another instant does not matter: it is no run.
+      // Intervals count from 1970 on, so each also ends decades after its instant: `isMistaken` drops that.
       interval: instants.map((instant) => ({ interval: msToTs(instant.getTime()) })),
       timezoneName: timezone,
     },

@@ -6,6 +6,7 @@ import { parseCron } from '../../domain/schedules/cron/parse.ts'
 import { readNextTimes } from '../../domain/schedules/next-times.ts'
 import { findLateSchedules, syncClock, syncSchedules } from '../../domain/schedules/sync.ts'
 import type { Schedule } from '../../prisma/generated/client.ts'
+import { waitFor } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const HOUR_MS = 3_600_000
@@ -100,6 +101,26 @@ describe('telling Temporal of a schedule', () => {
     expect(row.nextTimes.find((time) => time > new Date())).toEqual(nextHour())
     expect(Number(row.nextTimesSince)).toBeLessThan(Date.now())
     expect(await read(paused)).toMatchObject({ clockDueAt: null, nextTimes: [], nextTimesSince: null })
+  })
+
+  it('makes it start launches, which are found by the ids of the schedule, its session and its organization', async () => {
+    const sessionId = newUuid()
+    const id = await record({ sessionId })
+    await syncClock(deps, id)
+    await client.schedule.getHandle(`schedule-${id}`).trigger()
+    const [started] = await waitFor(async () => {
+      const { recentActions } = (await describeInTemporal(id)).info
+      return recentActions.length > 0 && recentActions
+    }, 'a launch')
+    const workflowId = started?.action.workflow.workflowId ?? ''
+    expect(workflowId).toMatch(new RegExp(`^launch-${id}-[0-9]{4}-[0-9T:-]+Z$`))
+    const { type, taskQueue, searchAttributes } = await client.workflow.getHandle(workflowId).describe()
+    expect([type, taskQueue]).toEqual(['launch', service.config.TEMPORAL_TASK_QUEUE])
+    expect(searchAttributes).toMatchObject({
+      ScheduleId: [id],
+      SessionId: [toId('session', sessionId)],
+      OrganizationId: [toId('org', DEFAULT_ORGANIZATION_UUID)],
+    })
   })
 
   it('is repeated by the sweep when Temporal was away, and when the process was killed', async () => {

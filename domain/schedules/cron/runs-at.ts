@@ -15,7 +15,7 @@ export function runsAt(fields: CronFields, timezone: string, instant: Date): boo
 }
 
 const DAY_MS = 86_400_000
-/** Temporal is told of single instants by an interval since 1970, so it says twice as much again. */
+/** Temporal is told of single instants by intervals since 1970, which end again as many years later. */
 const FAR_MS = 25 * 365 * DAY_MS
 
 /**
