@@ -12,7 +12,7 @@ import { waitFor } from '../../support/http.ts'
 /** Values of temporal.api.enums.v1.IndexedValueType. */
 const KEYWORD = 2
 const INT = 3
-const ATTRIBUTES = { SessionId: KEYWORD, AgentId: KEYWORD, OrganizationId: KEYWORD }
+const ATTRIBUTES = { SessionId: KEYWORD, AgentId: KEYWORD, OrganizationId: KEYWORD, ScheduleId: KEYWORD }
 const address = process.env.TEMPORAL_ADDRESS ?? ''
 const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 
@@ -115,7 +115,7 @@ describe('starting a turn', () => {
   it('registers the search attributes, even if others do so at the same time', async () => {
     const namespace = await createNamespace()
     const processes = Array.from({ length: 5 }, () => open(namespace))
-    await waitFor(async () => Object.keys(await registered(namespace)).length === 3, 'the attributes')
+    await waitFor(async () => Object.keys(await registered(namespace)).length === 4, 'the attributes')
     expect(await registered(namespace)).toEqual(ATTRIBUTES)
     for (const temporal of processes) {
       const turn = await startLabelled(namespace, temporal)

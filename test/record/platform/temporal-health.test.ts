@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { freePorts, startTemporal } from '../../../dev/services/index.ts'
 import type { TemporalHealth } from '../../../domain/durable/health.ts'
 import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
-import { TURN_WORKFLOW } from '../../../workflows/messages.ts'
+import { EXECUTION_WORKFLOW, TURN_WORKFLOW } from '../../../workflows/messages.ts'
 import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
 const HOUR_MS = 3_600_000
@@ -110,18 +110,22 @@ describe('the workflows that Temporal counts', () => {
     await expectSoon(read, { turns: { running: 1, failed: 0, ended: 0 }, executions: NONE })
   })
 
-  it('are executions when a schedule has started them', async () => {
+  it('are executions by their type, and not what a Temporal Schedule of the service has started', async () => {
     const { taskQueue, read } = open()
     const schedule = await client.schedule.create({
       scheduleId: randomUUID(),
       spec: {},
-      action: { type: 'startWorkflow', workflowType: 'nightly', workflowId: `nightly-${randomUUID()}`, taskQueue },
+      action: { type: 'startWorkflow', workflowType: 'launch', workflowId: `launch-${randomUUID()}`, taskQueue },
     })
     await schedule.trigger()
-    await expectSoon(read, { turns: NONE, executions: { running: 1, failed: 0, ended: 0 } })
-    for await (const { workflowId } of client.workflow.list({ query: `TaskQueue = '${taskQueue}'` }))
-      await client.workflow.getHandle(workflowId).terminate()
-    await expectSoon(read, { turns: NONE, executions: { running: 0, failed: 1, ended: 1 } })
+    const [running, terminated] = await Promise.all([
+      start(taskQueue, EXECUTION_WORKFLOW),
+      start(taskQueue, EXECUTION_WORKFLOW),
+    ])
+    await terminated.terminate()
+    await waitFor(async () => (await schedule.describe()).info.recentActions.length === 1, 'the launch')
+    await expectSoon(read, { turns: NONE, executions: { running: 1, failed: 1, ended: 1 } })
+    await running.terminate()
     await schedule.delete()
   })
 
