@@ -1,10 +1,11 @@
 import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, invalid } from '../errors.ts'
+import { conflict, invalid } from '../errors.ts'
 import { newUuid, toId } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { type CallScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
+import { insertSchedule } from './create.ts'
 import { checkTimezone } from './cron/check-timezone.ts'
 import { parseCron } from './cron/parse.ts'
 import { readNextTimes } from './next-times.ts'
@@ -124,23 +125,17 @@ function timesOf(wanted: NewSessionSchedule) {
   return { cronExpression, timezone: 'UTC', isOneOff: true, launchedUntil: now }
 }
 
-/** Inserts a schedule. Throws `conflict` for a name that is taken, and `unprocessable` beyond a quota. */
-async function insertWithin({ quotas }: Deps, tx: Prisma.TransactionClient, row: Fields & { id: string }) {
-  const { organizationId, sessionId, name, toolName } = row
+/** Inserts a schedule. Throws `conflict` for a name that is taken, and beyond a quota. */
+async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Fields & { id: string }): Promise<void> {
+  const { organizationId, sessionId, toolName } = row
   await lockOrganization(tx, organizationId)
-  const ofOrganization = { organizationId, deletedAt: null }
-  if ((await tx.schedule.count({ where: { ...ofOrganization, name } })) > 0)
+  const made = { organizationId, sessionId, deletedAt: null }
+  if ((await tx.schedule.count({ where: { ...made, toolName } })) > 0)
     throw conflict(`The session has a schedule "${toolName}" already; delete it first, or take another name`)
-  if ((await tx.schedule.count({ where: { ...ofOrganization, sessionId, toolName: { not: null } } })) >= MAX_OF_SESSION)
-    throw new DomainError('unprocessable', `A session has at most ${MAX_OF_SESSION} schedules; delete one first`)
-  if ((await tx.schedule.count({ where: ofOrganization })) >= quotas.schedules.maxCount) {
-    const problem = `The organization has ${quotas.schedules.maxCount} schedules, as many as it can; one must be deleted first`
-    throw new DomainError('unprocessable', problem)
-  }
-  await tx.schedule.create({
-    data: { ...row, targetType: 'workflow', targetName: 'session_message', catchUpMissed: true, maxCatchUp: 1 },
-    select: { id: true },
-  })
+  if ((await tx.schedule.count({ where: { ...made, toolName: { not: null } } })) >= MAX_OF_SESSION)
+    throw conflict(`A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`)
+  const target = { targetType: 'workflow', targetName: 'session_message' }
+  await insertSchedule(tx, deps, { ...row, ...target, catchUpMissed: true, maxCatchUp: 1 })
 }
 
 type Claim = { outcome: 'repeated'; effect: unknown } | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { invalid } from '../errors.ts'
+import { offsetAt } from './cron/wall-clock.ts'
 
 const DAY_MS = 24 * 3_600_000
 const MOST_YEARS = 10
@@ -43,18 +44,8 @@ export function timeOfCron(expression: string): Date {
 
 /** Returns the instant in ms at which clocks of the zone show `local`, which is in ms as if it were UTC. */
 function instantOf(local: number, timezone: string): number {
-  const before = local - offsetAt(local - DAY_MS, timezone)
-  const after = local - offsetAt(local + DAY_MS, timezone)
-  const shows = (instant: number) => instant + offsetAt(instant, timezone) === local
+  const before = local - offsetAt(timezone, local - DAY_MS)
+  const after = local - offsetAt(timezone, local + DAY_MS)
+  const shows = (instant: number) => instant + offsetAt(timezone, instant) === local
   return !shows(before) && shows(after) ? after : before
 }
-
-/** Returns how far the zone is ahead of UTC, in ms. */
-function offsetAt(instant: number, timeZone: string): number {
-  const parts = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' }).formatToParts(instant)
-  const [, sign, hours, minutes] = /([+-])(\d\d):(\d\d)/.exec(parts.find(isOffset)?.value ?? '') ?? []
-  const offset = (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000
-  return sign === '-' ? -offset : offset
-}
-
-const isOffset = ({ type }: Intl.DateTimeFormatPart): boolean => type === 'timeZoneName'

@@ -1,3 +1,4 @@
+import { atOnce } from '../../lib/at-once.ts'
 import type { Deps } from '../deps.ts'
 import { type ExecutionPlace, endExecution, INTERNAL_ERROR } from './end-execution.ts'
 import type { StartedExecution } from './execution-workflows.ts'
@@ -25,7 +26,7 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
     WHERE e.status = 'pending' AND e.created_at < now() - make_interval(secs => ${graceMs / 1000})
       AND e.id <> ALL (${[...swept.keys()]}::uuid[])
     ORDER BY e.created_at LIMIT ${limit}`
-  await inGroups(lost, async (execution) => {
+  await atOnce(lost, AT_ONCE, async (execution) => {
     swept.set(execution.executionId, now)
     if (await deps.workflows.startExecution(execution)) return
     await failGone(deps, execution)
@@ -39,7 +40,7 @@ export async function tellEndsOfTurns(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "executionId", notice_due_at AS "noticeDueAt" FROM schedule_executions
     WHERE notice_due_at IS NOT NULL ORDER BY notice_due_at LIMIT ${LIMITS.limit}`
-  await inGroups(notices, async ({ executionId, noticeDueAt }) => {
+  await atOnce(notices, AT_ONCE, async ({ executionId, noticeDueAt }) => {
     await deps.workflows.tellExecution(executionId)
     await deps.db.scheduleExecution.updateMany({ where: { id: executionId, noticeDueAt }, data: { noticeDueAt: null } })
   })
@@ -56,7 +57,7 @@ export async function failLostExecutions(deps: Deps, cursor: string | null, grac
       AND (${cursor}::uuid IS NULL OR e.id > ${cursor}::uuid)
       AND NOT EXISTS (SELECT FROM turns WHERE id = e.id)
     ORDER BY e.id LIMIT ${PAGE}`
-  await inGroups(running, async (execution) => {
+  await atOnce(running, AT_ONCE, async (execution) => {
     if (!(await deps.workflows.isExecutionRunning(execution.executionId))) await failGone(deps, execution)
   })
   return running.length < PAGE ? null : (running.at(-1)?.executionId ?? null)
@@ -65,13 +66,4 @@ export async function failLostExecutions(deps: Deps, cursor: string | null, grac
 async function failGone(deps: Deps, place: ExecutionPlace): Promise<void> {
   deps.log.warn({ execution: place.executionId }, 'workflow of an unfinished execution is gone; failing the execution')
   await endExecution(deps, place, INTERNAL_ERROR)
-}
-
-/** Does the work for each, some at once. Whoever fails is tried again by the next sweep. */
-async function inGroups<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
-  for (let start = 0; start < items.length; start += AT_ONCE) {
-    const settled = await Promise.allSettled(items.slice(start, start + AT_ONCE).map(work))
-    const rejected = settled.find((result) => result.status === 'rejected')
-    if (rejected !== undefined) throw rejected.reason
-  }
 }

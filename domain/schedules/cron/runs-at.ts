@@ -1,6 +1,5 @@
 import type { CronFields } from './fields.ts'
 import { matches } from './matches.ts'
-import { readCron } from './read.ts'
 import { offsetAt, wallClockAt } from './wall-clock.ts'
 
 /**
@@ -27,7 +26,3 @@ export function isMistaken(fields: CronFields, timezone: string, instant: Date):
   const isNearChange = offsetAt(timezone, at - DAY_MS) !== offsetAt(timezone, at + DAY_MS)
   return (isNearChange || at > Date.now() + FAR_MS) && !runsAt(fields, timezone, instant)
 }
-
-/** The same for an expression as it is stored. */
-export const isRepeat = (cronExpression: string, timezone: string, instant: Date): boolean =>
-  isMistaken(readCron(cronExpression), timezone, instant)

@@ -198,7 +198,7 @@ describe('the quotas', () => {
     await Promise.all([0, 1, 2, 3].map((n) => calls.run(n)))
     const results = await resultsOf(calls.id)
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `A session has at most ${MAX_OF_SESSION} schedules; delete one first`
+    const tooMany = `A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 
@@ -209,7 +209,7 @@ describe('the quotas', () => {
     await Promise.all(sessions.map(({ run }) => run(0, withQuota(most))))
     const results = (await Promise.all(sessions.map(({ id }) => resultsOf(id)))).flat()
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `The organization has ${most} schedules, as many as it can; one must be deleted first`
+    const tooMany = `The organization has ${most} schedules, as many as it can; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 })
