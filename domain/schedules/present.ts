@@ -34,5 +34,10 @@ export const presentExecution = (row: ExecutionRow): ScheduleExecution => ({
   workflow_id: row.status === 'skipped' ? null : row.id,
 })
 
+/** What the contract has room for: 24 days. */
+const MAX_INT32 = 2 ** 31 - 1
+
 const durationOf = ({ startedAt, completedAt }: ExecutionRow): number | null =>
-  startedAt === null || completedAt === null ? null : Math.max(0, completedAt.getTime() - startedAt.getTime())
+  startedAt === null || completedAt === null
+    ? null
+    : Math.min(MAX_INT32, Math.max(0, completedAt.getTime() - startedAt.getTime()))
