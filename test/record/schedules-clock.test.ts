@@ -73,6 +73,18 @@ const isInTemporal = (id: string) =>
 const withClock = (clock: Partial<Clock>): Deps => ({ ...deps, clock: { ...deps.clock, ...clock } })
 const away = () => Promise.reject(new Error('Temporal is away'))
 
+/** Fields of a schedule that runs once. */
+const oneOffAt = (time: Date) => {
+  const [second, minute, hour, day] = [
+    time.getUTCSeconds(),
+    time.getUTCMinutes(),
+    time.getUTCHours(),
+    time.getUTCDate(),
+  ]
+  const date = `${day} ${time.getUTCMonth() + 1} * ${time.getUTCFullYear()}`
+  return { cronExpression: `${second} ${minute} ${hour} ${date}`, isOneOff: true, catchUpMissed: true }
+}
+
 const nextHour = () => new Date(Math.floor(Date.now() / HOUR_MS + 1) * HOUR_MS)
 
 describe('telling Temporal of a schedule', () => {
@@ -137,6 +149,20 @@ describe('telling Temporal of a schedule', () => {
     await syncSchedules(deps)
     expect([await isInTemporal(id), await isInTemporal(killed)]).toEqual([true, true])
     expect([(await read(id)).clockDueAt, (await read(killed)).clockDueAt]).toEqual([null, null])
+  })
+
+  it('launches what came due before it was told, a one-off too', async () => {
+    const [repeated, once] = [
+      await record({ cronExpression: '*/10 * * * * *', launchedUntil: new Date(Date.now() - 15_000) }),
+      await record({ ...oneOffAt(new Date(Date.now() - 15_000)), launchedUntil: new Date(Date.now() - 60_000) }),
+    ]
+    await Promise.all([syncClock(deps, repeated), syncClock(deps, once)])
+    for (const id of [repeated, once]) {
+      const executions = await deps.db.scheduleExecution.findMany({ where: { scheduleId: id, status: 'pending' } })
+      expect(executions).toHaveLength(1)
+    }
+    expect(await read(repeated)).toMatchObject({ enabled: true, clockDueAt: null })
+    expect(await read(once)).toMatchObject({ enabled: false })
   })
 
   it('is done by one of two processes, for which the other one waits', async () => {
