@@ -23,7 +23,8 @@ const BUFFER_ONE = 2
 /** gRPC status codes. */
 const NOT_FOUND = 5
 const ALREADY_EXISTS = 6
-const DEADLINE_EXCEEDED = 4
+/** A deadline that has passed: the first on the worker's connection, the second on the other. */
+const TIMED_OUT = [1, 4]
 /** Temporal now and then loses a query about a schedule that has just changed. Another one is answered at once. */
 const QUERY_MS = 1500
 const MAX_QUERIES = 3
@@ -222,7 +223,7 @@ async function query<T>(client: Client, ask: () => Promise<T>): Promise<T> {
       return await client.withDeadline(Date.now() + QUERY_MS, ask)
     } catch (error) {
       const cause = error instanceof ServiceError ? error.cause : error
-      if (queries === MAX_QUERIES || !isGrpcServiceError(cause) || cause.code !== DEADLINE_EXCEEDED) throw error
+      if (queries === MAX_QUERIES || !isGrpcServiceError(cause) || !TIMED_OUT.includes(cause.code)) throw error
     }
   }
 }

@@ -134,6 +134,9 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
     throw conflict(`The session has a schedule "${toolName}" already; delete it first, or take another name`)
   if ((await tx.schedule.count({ where: { ...made, toolName: { not: null } } })) >= MAX_OF_SESSION)
     throw conflict(`A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`)
+  const most = Math.ceil(deps.quotas.schedules.maxCount / 2)
+  if ((await tx.schedule.count({ where: { organizationId, deletedAt: null, toolName: { not: null } } })) >= most)
+    throw conflict(`The agents of the organization have made ${most} schedules, as many as they can; delete one first`)
   const target = { targetType: 'workflow', targetName: 'session_message' }
   await insertSchedule(tx, deps, { ...row, ...target, catchUpMissed: true, maxCatchUp: 1 })
 }

@@ -19,7 +19,7 @@ export type NewSessionSchedule = { name: string; message: string; timezone: stri
 
 /** The schedules that tool calls have made in a session. Administrators' are neither listed nor deleted. */
 export type SessionSchedules = {
-  /** Throws `invalid`, `conflict` for a name that is taken, and `unprocessable` beyond a quota. */
+  /** Throws `invalid`, and `conflict` for a name that is taken and beyond a quota. */
   create(wanted: NewSessionSchedule): Promise<SessionSchedule>
   /** Lists all, by name: a session has at most 50. */
   list(): Promise<SessionSchedule[]>

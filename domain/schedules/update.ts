@@ -31,7 +31,7 @@ export async function patchSchedule(
   const isClockChanged = await deps.db.$transaction(async (tx) => {
     if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
     const row = await lockSchedule(tx, actor, id)
-    await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target) })
+    await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target), select: { id: true } })
     return changeClock(tx, row, input)
   })
   if (isClockChanged) await syncClock(deps, id)
@@ -52,15 +52,21 @@ const changesOf = (
   maxCatchUp: input.max_catch_up ?? undefined,
   maxConcurrent: input.max_concurrent ?? undefined,
   retryPolicy: input.retry_policy ?? undefined,
+  // Another expression may come again and again.
+  ...(isMoved(row, input) && { isOneOff: false }),
   ...(target !== undefined && targetChanges(deps, row, target)),
   updatedAt: new Date(),
 })
 
-/** A name that an agent has given means nothing in another session. */
+/** Who changes the target of a schedule that an agent has made takes it over: the agent no longer lists it. */
 const targetChanges = (deps: Deps, row: ScheduleRow, target: CheckedTarget): Changes => ({
   ...targetColumns(deps, row.id, target, row),
-  ...(target.sessionId !== row.sessionId && { toolName: null }),
+  toolName: null,
 })
+
+const isMoved = (row: ScheduleRow, input: UpdateScheduleRequest): boolean =>
+  (input.cron_expression ?? row.cronExpression) !== row.cronExpression ||
+  (input.timezone ?? row.timezone) !== row.timezone
 
 const isSwitched = (row: ScheduleRow, { enabled }: UpdateScheduleRequest): boolean =>
   enabled != null && enabled !== row.enabled
@@ -71,10 +77,7 @@ async function changeClock(
   row: ScheduleRow,
   input: UpdateScheduleRequest,
 ): Promise<boolean> {
-  const isMoved =
-    (input.cron_expression ?? row.cronExpression) !== row.cronExpression ||
-    (input.timezone ?? row.timezone) !== row.timezone
-  if (!isMoved && !isSwitched(row, input)) return false
+  if (!isMoved(row, input) && !isSwitched(row, input)) return false
   await tx.$executeRaw`UPDATE schedules SET ${CLOCK_CHANGE} WHERE id = ${row.id}::uuid`
   return true
 }

@@ -1,6 +1,6 @@
 import { call, createSession, expectError, type Json, textMessage, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
-import { HOOK, message, NOOP, request, SCHEDULES, scheduleCalls, uuidOf } from '../support/schedules.ts'
+import { HOOK, message, NOOP, request, SCHEDULES, scheduleCalls, uuidOf, YEARLY } from '../support/schedules.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
@@ -254,19 +254,28 @@ describe('a target', () => {
     }
   })
 
-  it('may become another session, where the name that an agent gave means nothing', async () => {
+  it('is taken over from an agent by who changes it, also when another session has a schedule of that name', async () => {
     const [one, two] = [await createSession(api), await createSession(api)]
     const paths: string[] = []
     for (const session_id of [one, two]) {
       paths.push(await addSchedule({ target: message({ session_id, message: 'Hi' }) }))
       await api.query(`UPDATE schedules SET tool_name = 'daily' WHERE id = $1`, [uuidOf(paths.at(-1) ?? '')])
     }
-    const toolNames = () => Promise.all(paths.map(async (path) => (await rowOf(path)).tool_name))
-    const moveTo = (session_id: string) => patch(paths[0] ?? '', { target: message({ session_id, message: 'Bye' }) })
-    expect((await moveTo(one)).status).toBe(200)
-    expect(await toolNames()).toEqual(['daily', 'daily'])
-    expect((await moveTo(two)).status).toBe(200)
-    expect(await toolNames()).toEqual([null, 'daily'])
+    const [path = '', other = ''] = paths
+    expect((await patch(path, { description: 'Checked' })).status).toBe(200)
+    expect(await rowOf(path)).toMatchObject({ tool_name: 'daily' })
+    expect((await patch(path, { target: message({ session_id: two, message: 'Bye' }) })).status).toBe(200)
+    expect(await rowOf(path)).toMatchObject({ tool_name: null })
+    expect(await rowOf(other)).toMatchObject({ tool_name: 'daily' })
+  })
+
+  it('is no one-off any more when its times are changed', async () => {
+    const path = await addSchedule()
+    await api.query('UPDATE schedules SET is_one_off = true WHERE id = $1', [uuidOf(path)])
+    expect((await patch(path, { cron_expression: YEARLY, timezone: 'UTC' })).status).toBe(200)
+    expect(await rowOf(path)).toMatchObject({ is_one_off: true })
+    expect((await patch(path, { cron_expression: '0 12 * * *' })).status).toBe(200)
+    expect(await rowOf(path)).toMatchObject({ is_one_off: false })
   })
 
   it('keeps the values of its headers encrypted, and no answer has them', async () => {

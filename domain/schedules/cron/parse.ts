@@ -21,7 +21,10 @@ export function parseCron(expression: string): CronFields {
   return fields
 }
 
-/** Returns the shortest time in seconds between two runs, within a minute or across the end of one. */
+/**
+ * Returns the shortest time in seconds between two runs, within a minute or across the end of one. Hours that follow one
+ * another only when clocks are put forward do not count.
+ */
 function shortestPause({ seconds, minutes, hours }: CronFields): number {
   const pauses = seconds.slice(1).map((second, index) => second - (seconds[index] ?? 0))
   const follow = minutes.some((minute) => minute < 59 && minutes.includes(minute + 1))

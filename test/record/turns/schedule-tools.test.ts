@@ -202,14 +202,15 @@ describe('the quotas', () => {
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 
-  it('are those of the organization too, however many sessions make them', async () => {
+  it('are half of those of the organization, however many sessions make them', async () => {
     const sessions = await Promise.all([0, 1, 2, 3].map(() => createCalls(create('one'))))
     const { organizationId } = ANYBODY
-    const most = (await deps.db.schedule.count({ where: { organizationId, deletedAt: null } })) + 2
-    await Promise.all(sessions.map(({ run }) => run(0, withQuota(most))))
+    const made = { organizationId, deletedAt: null, toolName: { not: null } }
+    const most = (await deps.db.schedule.count({ where: made })) + 2
+    await Promise.all(sessions.map(({ run }) => run(0, withQuota(2 * most))))
     const results = (await Promise.all(sessions.map(({ id }) => resultsOf(id)))).flat()
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `The organization has ${most} schedules, as many as it can; delete one first`
+    const tooMany = `The agents of the organization have made ${most} schedules, as many as they can; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 })
