@@ -54,6 +54,7 @@ export const Schedule = z
     cron_expression: z.string(),
     timezone: z.string(),
     enabled: z.boolean(),
+    disabled_reason: z.string().nullish().meta({ description: 'Why it is disabled. Null while it is enabled.' }),
     catch_up_missed: z.boolean(),
     max_catch_up: count.nullish(),
     max_concurrent: count.nullish(),
@@ -124,7 +125,9 @@ const CreateScheduleRequest = z
     max_catch_up: count
       .nullish()
       .meta({ description: 'Most runs that are made up for at once, the newest. Default: 100.' }),
-    max_concurrent: count.nullish().meta({ description: 'Most executions at once; others are skipped.' }),
+    max_concurrent: count
+      .nullish()
+      .meta({ description: 'Most executions at once; others are skipped. 0, like null: any number.' }),
     retry_policy: RetryPolicy.nullish(),
     target: ScheduleTarget,
   })

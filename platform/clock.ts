@@ -79,14 +79,15 @@ const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, sched
 
 /**
  * Creates or updates a schedule that is not as wanted. Temporal ignores an update whose conflict token is of an earlier
- * state, without saying so: hence one that was delayed undoes no other, and a look tells whether it was applied.
+ * state, without saying so: hence one that was delayed undoes no other, and a look tells whether it was applied. Returns
+ * the revision of one that differs and is later.
  */
 async function keepSchedule(
   client: Client,
   place: Place,
   settings: ClockSettings,
   searchAttributes: TypedSearchAttributes | undefined,
-): Promise<void> {
+): Promise<number | undefined> {
   const timetable = timetableOf(settings.fields, settings.timezone, new Date())
   const schedule = await scheduleOf(client, place, settings, timetable, searchAttributes)
   const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
@@ -96,10 +97,11 @@ async function keepSchedule(
     const known = await describe(client, place, settings.scheduleId)
     if (known === undefined) {
       const creating = workflowService.createSchedule({ ...request, requestId: newUuid() })
-      if ((await unless(ALREADY_EXISTS, creating)) !== undefined) return
+      if ((await unless(ALREADY_EXISTS, creating)) !== undefined) return undefined
       continue
     }
-    if (known.revision > settings.revision || isAs(known, settings, timetable, place)) return
+    if (isAs(known, settings, timetable, place)) return undefined
+    if (known.revision > settings.revision) return known.revision
     const { conflictToken } = known
     await unless(NOT_FOUND, workflowService.updateSchedule({ ...request, requestId: newUuid(), conflictToken }))
   }
@@ -146,6 +148,7 @@ type Known = {
   taskQueue: string | undefined
   /** Latest of the next times that Temporal names. */
   lastTime: Date | undefined
+  changedAt: Date
   conflictToken: Uint8Array | undefined
 }
 
@@ -169,13 +172,16 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
     timezone: spec?.timezoneName || 'UTC',
     taskQueue: action?.startWorkflow?.taskQueue?.name ?? undefined,
     lastTime: last && requiredTsToDate(last, 'futureActionTimes'),
+    changedAt: new Date(
+      Math.max(tsToMs(found.info?.createTime), found.info?.updateTime ? tsToMs(found.info.updateTime) : 0),
+    ),
     conflictToken: found.conflictToken ?? undefined,
   }
 }
 
-/** Whether a schedule is as wanted. What else it has only changes with its revision. */
+/** Whether a schedule is as wanted, or was at a later revision. What else it has only changes with its revision. */
 const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings, timetable: Timetable, place: Place) =>
-  known.revision === revision &&
+  known.revision >= revision &&
   known.isPaused === (pausedBecause !== null) &&
   known.timezone === timezone &&
   known.taskQueue === place.taskQueue &&
@@ -200,18 +206,19 @@ async function listTimes(client: Client, place: Place, scheduleId: string, from:
 
 /**
  * Looks where Temporal says that the next times are. While it has yet to make up for an outage it names past ones, and
- * longer spans are searched.
+ * none after the last, which may just have come: longer spans are searched then.
  */
-async function findNextTimes(client: Client, place: Place, scheduleId: string): Promise<NextTimes> {
+async function findNextTimes(client: Client, place: Place, scheduleId: string): Promise<NextTimes | undefined> {
   const since = new Date(Date.now() - SKEW_MS)
   const known = await describe(client, place, scheduleId)
-  if (known === undefined || known.isPaused || known.lastTime === undefined) return { since, times: [] }
-  let span = Math.max(SHORTEST_SPAN_MS, known.lastTime.getTime() - since.getTime())
+  if (known === undefined || known.isPaused) return undefined
+  const { changedAt, lastTime = since } = known
+  let span = Math.max(SHORTEST_SPAN_MS, lastTime.getTime() - since.getTime())
   for (;;) {
     const until = new Date(Math.min(END, since.getTime() + span))
     const found = await listTimes(client, place, scheduleId, since, until)
     const times = found.filter(runFilter(known)).slice(0, MAX_TIMES)
-    if (times.length > 0 || until.getTime() === END) return { since, times }
+    if (times.length > 0 || until.getTime() === END) return { since, times, changedAt }
     span *= SPAN_FACTOR
   }
 }

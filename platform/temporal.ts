@@ -240,7 +240,8 @@ function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTur
 }
 
 /** An execution's workflow starts once: one that has ended is not started again. */
-function executionOptions({ executionId, scheduleId, organizationId, sessionId, targetName }: StartedExecution) {
+function executionOptions(execution: StartedExecution) {
+  const { executionId, scheduleId, organizationId, sessionId, targetName, scheduledAt } = execution
   const organization_id = toId('org', organizationId)
   return {
     workflowId: executionId,
@@ -248,7 +249,7 @@ function executionOptions({ executionId, scheduleId, organizationId, sessionId, 
     workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-    staticSummary: `${targetName} · schedule ${scheduleId}`,
+    staticSummary: `${targetName} · ${scheduledAt.toISOString()} · schedule ${scheduleId}`,
     memo: {
       schedule_id: scheduleId,
       organization_id,

@@ -75,12 +75,18 @@ export const createActivities = (deps: Deps, heartbeats: Heartbeats): Activities
   failTurn: (turn, iteration, code) => run(deps, () => failTurn(deps, place(turn), iteration, code)),
   cancelTurn: (turn) => run(deps, () => cancelOwnTurn(deps, place(turn))),
   launch: ({ organizationId, scheduleId }, scheduledAt) =>
-    run(deps, () =>
-      launchDue(deps, { organizationId: fromId(organizationId), scheduleId }, { scheduledAt: new Date(scheduledAt) }),
-    ),
+    run(deps, async () => {
+      const place = { organizationId: fromId(organizationId), scheduleId }
+      const launched = await launchDue(deps, place, { scheduledAt: new Date(scheduledAt) })
+      if (launched !== 'untold') return launched
+      throw ApplicationFailure.retryable('Temporal has to be told of a change of the schedule first', 'clock_due')
+    }),
   execute: (execution) =>
     run(deps, () => heartbeats.during(({ signal }) => execute(deps, executionPlace(execution), signal))),
-  failExecution: (execution) => run(deps, () => endExecution(deps, executionPlace(execution), INTERNAL_ERROR)),
+  failExecution: (execution) =>
+    run(deps, async () => {
+      await endExecution(deps, executionPlace(execution), INTERNAL_ERROR)
+    }),
   cancelExecution: (execution) => run(deps, () => cancelExecution(deps, executionPlace(execution))),
   deleteExpired: () => run(deps, () => heartbeats.during(({ signal }) => deleteExpired(deps, signal))),
 })

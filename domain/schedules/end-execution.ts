@@ -7,21 +7,22 @@ export type ExecutionPlace = { organizationId: string; executionId: string }
 export const INTERNAL_ERROR = 'The execution failed because of an error in the service.'
 
 /**
- * Ends an execution: as failed with an error, else as completed. Does nothing when it has ended before, or when `attempts`
- * is not the number of its attempts.
+ * Ends an execution: as failed with an error, else as completed. Returns false, and does nothing, when it has ended before,
+ * or when `attempts` is not the number of its attempts.
  */
 export async function endExecution(
   deps: Deps,
   { organizationId, executionId }: ExecutionPlace,
   error: string | null,
   attempts?: number,
-): Promise<void> {
-  await deps.db.$executeRaw`
+): Promise<boolean> {
+  const ended = await deps.db.$executeRaw`
     UPDATE schedule_executions SET
       status = ${error === null ? 'completed' : 'failed'}::schedule_execution_status, error = ${error},
       started_at = coalesce(started_at, clock_timestamp()), completed_at = clock_timestamp()
     WHERE id = ${executionId}::uuid AND organization_id = ${organizationId}::uuid AND status IN ('pending', 'running')
       AND (${attempts ?? null}::integer IS NULL OR attempts = ${attempts ?? null}::integer)`
+  return ended > 0
 }
 
 /** Ends an execution whose workflow was cancelled in Temporal, and the turn that it waits for. */

@@ -18,6 +18,9 @@ export async function execute(deps: Deps, place: ExecutionPlace, signal: AbortSi
   const execution = await begin(deps, place)
   if (execution === undefined) return readOutcome(deps, place)
   if (lostAttempts(execution) > MAX_LOST_ATTEMPTS) return settle(deps, place, execution, INTERNAL_ERROR)
+  if (execution.attempts > 1 && (await hasTurn(deps, place))) {
+    return postpone(deps, place, execution, { outcome: 'waits' })
+  }
   const result = await runTarget(deps, execution, signal)
   signal.throwIfAborted()
   if (result.outcome === 'waits') return postpone(deps, place, execution, { outcome: 'waits' })
@@ -38,6 +41,10 @@ async function begin(deps: Deps, { organizationId, executionId }: ExecutionPlace
   const where = { id: executionId, organizationId }
   return (await deps.db.scheduleExecution.findFirst({ where, include: { schedule: true } })) ?? undefined
 }
+
+/** Whether an earlier attempt has posted the message. Since then the schedule may have got another target. */
+const hasTurn = async ({ db }: Deps, { organizationId, executionId }: ExecutionPlace): Promise<boolean> =>
+  (await db.turn.count({ where: { id: executionId, organizationId } })) > 0
 
 /** Ends the execution, unless a newer attempt has begun or it has ended meanwhile. */
 async function settle(deps: Deps, place: ExecutionPlace, { attempts }: BegunExecution, error: string | null) {

@@ -1,10 +1,11 @@
-/** An execution to start. Ids are plain UUIDs; those beside the execution's only label its workflow. */
+/** An execution to start. Ids are plain UUIDs; all beside the execution's only label its workflow. */
 export type StartedExecution = {
   executionId: string
   scheduleId: string
   organizationId: string
   sessionId: string | null
   targetName: string
+  scheduledAt: Date
 }
 
 /** Operations on the workflow of an execution, whose id is the execution's. All reject when Temporal is away. */

@@ -2,8 +2,7 @@ import type { Schedule } from '../../prisma/generated/client.ts'
 import type { LaunchOutcome } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { newUuid } from '../ids.ts'
-import type { NextTimes } from './clock.ts'
-import { type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
+import { type KnownTimes, type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
 import { startSoon } from './start-execution.ts'
 
 export type SchedulePlace = { organizationId: string; scheduleId: string }
@@ -17,6 +16,8 @@ const MOST_CATCH_UP = 1000
 const MAX_ATTEMPTS = 5
 
 const NOTHING: LaunchOutcome = { executions: [] }
+/** What is known when Temporal has lost the schedule, or an operator has paused it there: it has to be told again. */
+const UNKNOWN: KnownTimes = { since: null, times: [] }
 
 /**
  * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `toldRevision` the revision that Temporal
@@ -27,20 +28,20 @@ type Knowledge = { scheduledAt?: Date; toldRevision?: number }
 /**
  * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
  * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
- * before. Does nothing while Temporal has to be told of a change: whoever tells it launches what is due then. Rejects
- * when Temporal has to be asked and is away.
+ * before. Rejects when Temporal has to be asked and is away. `untold`: nothing is launched while Temporal has to be told of
+ * a change; the launch has to be repeated.
  */
 export async function launchDue(
   deps: Deps,
   place: SchedulePlace,
   { scheduledAt, toldRevision }: Knowledge = {},
-): Promise<LaunchOutcome> {
+): Promise<LaunchOutcome | 'untold'> {
   let until: Date | undefined
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const found = await readSchedule(deps, place)
     if (found === undefined) return removeClock(deps, place)
     const { row, now } = found
-    if (row.clockDueAt !== null && row.revision !== toldRevision) return NOTHING
+    if (row.clockDueAt !== null && row.revision !== toldRevision) return 'untold'
     if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
     until ??= scheduledAt !== undefined && scheduledAt > now ? scheduledAt : now
     const recorded = await launchUntil(deps, row, until, now)
@@ -85,12 +86,12 @@ async function launchUntil(deps: Deps, row: Schedule, until: Date, now: Date): P
 }
 
 async function started(deps: Deps, row: Schedule, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
-  await Promise.all(executions.map((executionId) => startSoon(deps, row, executionId)))
-  return { executions }
+  await Promise.all(executions.map((execution) => startSoon(deps, row, execution)))
+  return { executions: executions.map(({ id }) => id) }
 }
 
 /** Returns the times in (launched_until, until], at least the latest that may be launched, and those that follow. */
-async function readDue(deps: Deps, row: Schedule, until: Date): Promise<{ due: Date[]; next: NextTimes }> {
+async function readDue(deps: Deps, row: Schedule, until: Date): Promise<{ due: Date[]; next: KnownTimes }> {
   const { launchedUntil, nextTimes, nextTimesSince } = row
   const last = nextTimes.at(-1)
   if (nextTimesSince !== null && nextTimesSince <= launchedUntil && last !== undefined && last > until) {
@@ -101,7 +102,7 @@ async function readDue(deps: Deps, row: Schedule, until: Date): Promise<{ due: D
     deps.clock.timesBetween(row.id, launchedUntil, until, Math.max(1, catchUpOf(row))),
     deps.clock.nextTimes(row.id),
   ])
-  return { due, next }
+  return { due, next: next ?? UNKNOWN }
 }
 
 /**

@@ -38,13 +38,13 @@ const firstAfterNow = (times: Date[]): Date | null => times.find((time) => time.
 const mayHaveMore = ({ enabled, deletedAt, clockDueAt, nextTimes, nextTimesSince }: Row): boolean =>
   enabled && deletedAt === null && clockDueAt === null && (nextTimes.length > 0 || nextTimesSince === null)
 
-/** Asks Temporal and stores its answer. When it has no times, the sweeper tells it of the schedule again. */
+/** Asks Temporal and stores its answer. When it has lost or paused the schedule, the sweeper tells it again. */
 async function askAgain({ clock, db, log }: Deps, { id, revision }: Row): Promise<Date | null> {
   try {
-    const { since, times } = await clock.nextTimes(id)
-    const data = times.length === 0 ? { clockDueAt: new Date() } : { nextTimes: times, nextTimesSince: since }
+    const next = await clock.nextTimes(id)
+    const data = next === undefined ? { clockDueAt: new Date() } : { nextTimes: next.times, nextTimesSince: next.since }
     await db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data })
-    return firstAfterNow(times)
+    return firstAfterNow(next?.times ?? [])
   } catch (error) {
     warnRarely(log, { scheduleId: id, err: (error as Error).message }, 'Temporal did not say when a schedule runs next')
     return null

@@ -8,6 +8,7 @@ export const presentSchedule = (row: ScheduleRow, nextTriggerAt: Date | null): S
   cron_expression: row.cronExpression,
   timezone: row.timezone,
   enabled: row.enabled,
+  disabled_reason: row.disabledReason,
   catch_up_missed: row.catchUpMissed,
   max_catch_up: row.maxCatchUp,
   max_concurrent: row.maxConcurrent,

@@ -1,5 +1,7 @@
 import type { Deps } from '../deps.ts'
-import type { NextTimes } from './clock.ts'
+
+/** The next times as Temporal said them; see schedules. `since` is null when it did not: then it has to be told again. */
+export type KnownTimes = { since: Date | null; times: Date[] }
 
 /**
  * Runs to record: the id and the time of each. `ofClock`: what the caller saw of the schedule when it decided on what was
@@ -8,11 +10,13 @@ import type { NextTimes } from './clock.ts'
 export type Runs = {
   ids: string[]
   times: Date[]
-  ofClock?: { revision: number; seen: Date; until: Date; next: NextTimes }
+  ofClock?: { revision: number; seen: Date; until: Date; next: KnownTimes }
 }
 
-/** Ids of the executions that are to start; the others are skipped. */
-export type RecordedRuns = { started: string[] }
+/** Run that was recorded and is to start. */
+export type RecordedRun = { id: string; scheduledAt: Date }
+/** The runs that are to start; the others are skipped. */
+export type RecordedRuns = { started: RecordedRun[] }
 
 type Place = { id: string; organizationId: string }
 type Answer = { outcome: 'launched'; started: string[] } | { outcome: 'stale' | 'gone' }
@@ -31,5 +35,8 @@ export async function recordRuns(deps: Deps, place: Place, runs: Runs): Promise<
       ${ofClock?.next.times ?? []}::timestamptz[], ${ofClock?.next.since ?? null}::timestamptz
     ) AS answer`
   if (row === undefined) throw new Error('launch_executions did not answer.')
-  return row.answer.outcome === 'launched' ? row.answer : row.answer.outcome
+  const { answer } = row
+  if (answer.outcome !== 'launched') return answer.outcome
+  const all = ids.map((id, index) => ({ id, scheduledAt: times[index] ?? new Date() }))
+  return { started: all.filter(({ id }) => answer.started.includes(id)) }
 }

@@ -84,14 +84,17 @@ async function lease({ db }: Deps, scheduleId: string): Promise<Leased | undefin
   return row
 }
 
-/** Tells Temporal, and returns what it says then. Runs that were due before it knew of them are launched from here. */
+/**
+ * Tells Temporal, and returns what it says then. Runs that were due before it knew of them are launched from here. Where
+ * Temporal has a later revision of something else, because the record was restored, the record's is raised: it stays due.
+ */
 async function tell(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
   const { clock } = deps
   if (row.isDeleted) {
     await clock.remove(row.id)
     return undefined
   }
-  await clock.keep({
+  const later = await clock.keep({
     scheduleId: row.id,
     organizationId: row.organizationId,
     sessionId: row.sessionId,
@@ -100,22 +103,27 @@ async function tell(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
     timezone: row.timezone,
     pausedBecause: row.enabled ? null : (row.disabledReason ?? 'Disabled.'),
   })
+  if (later !== undefined) {
+    await deps.db.schedule.updateMany({ where: { id: row.id, revision: row.revision }, data: { revision: later + 1 } })
+    return undefined
+  }
   if (!row.enabled) return undefined
   const next = await clock.nextTimes(row.id)
-  if (await hasMissed(deps, row, next))
-    await launchDue(deps, { organizationId: row.organizationId, scheduleId: row.id }, { toldRevision: row.revision })
+  if (next === undefined) throw new Error('Temporal has lost the schedule again, or somebody has paused it there')
+  await launchMissed(deps, row, next)
   return next
 }
 
-/** Whether a run was due since the latest launch or change. */
-async function hasMissed(
-  { clock }: Deps,
-  { id, launchedUntil }: Leased,
-  { since, times }: NextTimes,
-): Promise<boolean> {
+/** Launches what was due before Temporal was told: it starts nothing of that. */
+async function launchMissed(deps: Deps, row: Leased, { since, times, changedAt }: NextTimes): Promise<void> {
+  const { id, organizationId, launchedUntil, revision } = row
   const now = new Date()
-  if (times.some((time) => time > launchedUntil && time <= now)) return true
-  return launchedUntil < since && (await clock.timesBetween(id, launchedUntil, since, 1)).length > 0
+  const until = changedAt > now ? changedAt : now
+  const isMissed =
+    times.some((time) => time > launchedUntil && time <= until) ||
+    (launchedUntil < since && (await deps.clock.timesBetween(id, launchedUntil, since, 1)).length > 0)
+  if (!isMissed) return
+  await launchDue(deps, { organizationId, scheduleId: id }, { scheduledAt: until, toldRevision: revision })
 }
 
 /**

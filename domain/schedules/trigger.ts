@@ -31,6 +31,6 @@ async function recordManual(
   const recorded = schedule && (await recordRuns(deps, schedule, { ids: [executionId], times: [new Date()] }))
   if (schedule === null || recorded === 'gone' || recorded === 'stale' || recorded === null) throw notFound('Schedule')
   // Without waiting: it can be read at once, and the sweeper starts one whose start is lost.
-  if (recorded.started.length > 0) void startSoon(deps, schedule, executionId)
+  for (const run of recorded.started) void startSoon(deps, schedule, run)
   return { id: executionId }
 }

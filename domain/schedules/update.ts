@@ -1,11 +1,12 @@
 import type { ScheduleId } from '../../contract/ids.ts'
 import type { Schedule, UpdateScheduleRequest } from '../../contract/schedules.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Prisma, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { CLOCK_CHANGE, PAUSED } from './clock-change.ts'
 import { checkTimezone } from './cron/check-timezone.ts'
 import { parseCron } from './cron/parse.ts'
+import { launchDue } from './launch.ts'
 import { lockSchedule, lockTargetedSession } from './lock.ts'
 import { getSchedule } from './read.ts'
 import { syncClock } from './sync.ts'
@@ -14,8 +15,13 @@ import { type CheckedTarget, checkTarget } from './targets/registry.ts'
 
 type Changes = Prisma.ScheduleUncheckedUpdateInput
 
+/** Reason of a schedule that a request has disabled. */
+const PAUSED = 'paused by the API'
+/** Times that what is due is launched before a change. Then the change is made all the same. */
+const MAX_LAUNCHES = 3
+
 /**
- * Changes a schedule. Its next time is that of the change at once, and what was due before is not made up for. Throws
+ * Changes a schedule. Its next time is that of the change at once; what was due before is launched first. Throws
  * `not_found`, `invalid` as for a new schedule and for header values that cannot be kept, and `conflict` for header
  * values that are damaged.
  */
@@ -28,14 +34,34 @@ export async function patchSchedule(
   if (input.cron_expression != null) parseCron(input.cron_expression)
   if (input.timezone != null) checkTimezone(input.timezone)
   const target = input.target == null ? undefined : await checkTarget(deps, actor, input.target)
-  const isClockChanged = await deps.db.$transaction(async (tx) => {
-    if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
-    const row = await lockSchedule(tx, actor, id)
-    await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target), select: { id: true } })
-    return changeClock(tx, row, input)
-  })
-  if (isClockChanged) await syncClock(deps, id)
+  const change = (launches: number) =>
+    deps.db.$transaction(async (tx) => {
+      if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
+      const row = await lockSchedule(tx, actor, id)
+      const now = await readTime(tx)
+      if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
+      await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target, now), select: { id: true } })
+      return 'changed'
+    })
+  for (let launches = 0; (await change(launches)) === 'due'; launches++) await launchFirst(deps, actor, id)
+  await syncClock(deps, id)
   return getSchedule(deps, actor, id)
+}
+
+/** Returns the time of the database, after whatever a transaction has waited for. */
+async function readTime(tx: Prisma.TransactionClient): Promise<Date> {
+  const [row] = await tx.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`
+  return row?.now ?? new Date()
+}
+
+/** Whether a run has come due and is yet to be launched, as far as the record knows. */
+const isRunDue = ({ enabled, clockDueAt, nextTimes, launchedUntil }: ScheduleRow, now: Date): boolean =>
+  enabled && clockDueAt === null && nextTimes.some((time) => time > launchedUntil && time <= now)
+
+async function launchFirst(deps: Deps, { organizationId }: Actor, scheduleId: ScheduleId): Promise<void> {
+  await launchDue(deps, { organizationId, scheduleId }).catch((error: Error) => {
+    warnRarely(deps.log, { scheduleId, err: error.message }, 'a run was not launched before its schedule was changed')
+  })
 }
 
 const changesOf = (
@@ -43,7 +69,9 @@ const changesOf = (
   row: ScheduleRow,
   input: UpdateScheduleRequest,
   target: CheckedTarget | undefined,
+  now: Date,
 ): Changes => ({
+  ...(isClockChange(row, input) && { ...told(row, now), launchedUntil: now, nextTimes: [], nextTimesSince: null }),
   ...(isSwitched(row, input) && { enabled: !row.enabled, disabledReason: row.enabled ? PAUSED : null }),
   description: input.description ?? undefined,
   cronExpression: input.cron_expression ?? undefined,
@@ -54,9 +82,12 @@ const changesOf = (
   retryPolicy: input.retry_policy ?? undefined,
   // Another expression may come again and again.
   ...(isMoved(row, input) && { isOneOff: false }),
-  ...(target !== undefined && targetChanges(deps, row, target)),
-  updatedAt: new Date(),
+  ...(target !== undefined && { ...told(row, now), ...targetChanges(deps, row, target) }),
+  updatedAt: now,
 })
+
+/** Temporal has to be told, also of another target, whose session it shows. */
+const told = (row: ScheduleRow, now: Date): Changes => ({ revision: row.revision + 1, clockDueAt: now })
 
 /** Who changes the target of a schedule that an agent has made takes it over: the agent no longer lists it. */
 const targetChanges = (deps: Deps, row: ScheduleRow, target: CheckedTarget): Changes => ({
@@ -68,16 +99,8 @@ const isMoved = (row: ScheduleRow, input: UpdateScheduleRequest): boolean =>
   (input.cron_expression ?? row.cronExpression) !== row.cronExpression ||
   (input.timezone ?? row.timezone) !== row.timezone
 
+const isClockChange = (row: ScheduleRow, input: UpdateScheduleRequest): boolean =>
+  isMoved(row, input) || isSwitched(row, input)
+
 const isSwitched = (row: ScheduleRow, { enabled }: UpdateScheduleRequest): boolean =>
   enabled != null && enabled !== row.enabled
-
-/** Notes a change of what the clock knows. Returns false when there is none. */
-async function changeClock(
-  tx: Prisma.TransactionClient,
-  row: ScheduleRow,
-  input: UpdateScheduleRequest,
-): Promise<boolean> {
-  if (!isMoved(row, input) && !isSwitched(row, input)) return false
-  await tx.$executeRaw`UPDATE schedules SET ${CLOCK_CHANGE} WHERE id = ${row.id}::uuid`
-  return true
-}

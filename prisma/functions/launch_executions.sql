@@ -6,7 +6,8 @@
 --   p_max_running                     most executions of the organization that run at once
 --   p_revision, p_seen, p_until       runs of the clock: the revision and the launched_until of the schedule that the
 --                                     caller saw when it decided on what was due up to p_until. Null: started by a user.
---   p_next_times, p_next_times_since  the times after p_until, as in schedules
+--   p_next_times, p_next_times_since  the times after p_until, as in schedules. Without the latter Temporal has to be
+--                                     told of the schedule again
 --
 -- Returns {outcome, started}. `outcome` is
 --   launched  recorded; `started` has the ids of those that are pending
@@ -25,8 +26,9 @@ DECLARE
   v_is_manual boolean := p_revision IS NULL;
   v_all integer;
   v_own integer;
+  v_skipped integer;
   v_problem text;
-  v_started jsonb := '[]';
+  v_started jsonb;
 BEGIN
   PERFORM FROM organizations WHERE id = p_organization_id FOR NO KEY UPDATE;
   SELECT * INTO v_schedule FROM schedules
@@ -42,34 +44,36 @@ BEGIN
 
   SELECT count(*), count(*) FILTER (WHERE schedule_id = p_schedule_id) INTO v_all, v_own
   FROM schedule_executions WHERE organization_id = p_organization_id AND status IN ('pending', 'running');
-  FOR i IN 1 .. cardinality(p_ids) LOOP
-    v_problem := CASE
-      WHEN v_own >= v_schedule.max_concurrent
-        THEN format('Skipped: %s executions of the schedule were running, as many as max_concurrent allows.', v_own)
-      WHEN v_all >= p_max_running
-        THEN format('Skipped: %s executions of the organization were running, as many as can at once.', v_all)
-    END;
+  -- Where not all can run, the latest do.
+  v_skipped := greatest(0, cardinality(p_ids) - least(p_max_running - v_all, nullif(v_schedule.max_concurrent, 0) - v_own));
+  v_problem := CASE
+    WHEN p_max_running - v_all <= coalesce(nullif(v_schedule.max_concurrent, 0) - v_own, p_max_running)
+      THEN format('Skipped: the organization may have %s executions at once.', p_max_running)
+    ELSE format('Skipped: max_concurrent allows %s executions of the schedule at once.', v_schedule.max_concurrent)
+  END;
+  WITH recorded AS (
     INSERT INTO schedule_executions (id, organization_id, schedule_id, scheduled_at, is_manual, status, error)
-    VALUES (
-      p_ids[i], p_organization_id, p_schedule_id, p_times[i], v_is_manual,
-      CASE WHEN v_problem IS NULL THEN 'pending' ELSE 'skipped' END::schedule_execution_status, v_problem
-    ) ON CONFLICT DO NOTHING;
-    CONTINUE WHEN NOT FOUND OR v_problem IS NOT NULL;
-    v_started := v_started || to_jsonb(p_ids[i]);
-    v_own := v_own + 1;
-    v_all := v_all + 1;
-  END LOOP;
+    SELECT run.id, p_organization_id, p_schedule_id, run.at, v_is_manual,
+      CASE WHEN place > v_skipped THEN 'pending' ELSE 'skipped' END::schedule_execution_status,
+      CASE WHEN place <= v_skipped THEN v_problem END
+    FROM unnest(p_ids, p_times) WITH ORDINALITY AS run (id, at, place)
+    ON CONFLICT DO NOTHING
+    RETURNING id, status
+  )
+  SELECT coalesce(jsonb_agg(id) FILTER (WHERE status = 'pending'), '[]') INTO v_started FROM recorded;
 
   IF cardinality(p_ids) > 0 THEN
     UPDATE schedules SET last_triggered_at = now() WHERE id = p_schedule_id;
   END IF;
   IF NOT v_is_manual AND v_schedule.is_one_off AND cardinality(p_ids) > 0 THEN
     UPDATE schedules SET
-      launched_until = p_until, enabled = false, disabled_reason = 'a one-off that has run',
+      launched_until = p_until, enabled = false, disabled_reason = 'a one-off that has run', updated_at = now(),
       revision = revision + 1, clock_due_at = now(), next_times = '{}', next_times_since = NULL
     WHERE id = p_schedule_id;
   ELSIF NOT v_is_manual THEN
-    UPDATE schedules SET launched_until = p_until, next_times = p_next_times, next_times_since = p_next_times_since
+    UPDATE schedules SET
+      launched_until = p_until, next_times = p_next_times, next_times_since = p_next_times_since,
+      clock_due_at = CASE WHEN p_next_times_since IS NULL THEN now() ELSE clock_due_at END
     WHERE id = p_schedule_id;
   END IF;
   RETURN jsonb_build_object('outcome', 'launched', 'started', v_started);

@@ -154,7 +154,6 @@ describe('a change', () => {
 
   it.each<[change: object, isNews: boolean]>([
     [{ description: 'New' }, false],
-    [{ target: request({}) }, false],
     [{ max_concurrent: 1, catch_up_missed: true, max_catch_up: 1, retry_policy: {} }, false],
     [{ enabled: true, cron_expression: YEARLY, timezone: 'UTC' }, false],
     [{ cron_expression: '1 0 1 1 *' }, true],
@@ -167,6 +166,18 @@ describe('a change', () => {
     const after = await rowOf(path)
     expect(after.revision - before.revision).toBe(isNews ? 1 : 0)
     expect(after.launched_until > before.launched_until).toBe(isNews)
+  })
+
+  it('of the target is told to Temporal, and goes on with the clock', async () => {
+    const path = await addSchedule()
+    const before = await rowOf(path)
+    await patch(path, { target: request({}) })
+    const { revision, launched_until, clock_due_at } = await rowOf(path)
+    expect({ revision, launched_until, clock_due_at }).toEqual({
+      revision: before.revision + 1,
+      launched_until: before.launched_until,
+      clock_due_at: null,
+    })
   })
 
   it('that pauses or resumes is made once, and keeps the reason', async () => {

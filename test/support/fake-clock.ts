@@ -12,6 +12,7 @@ export function createFakeClock(everyMs: number): Clock & { kept: string[]; remo
     asked: 0,
     keep: async ({ scheduleId }: { scheduleId: string }) => {
       clock.kept.push(scheduleId)
+      return undefined
     },
     remove: async (scheduleId: string) => {
       clock.removed.push(scheduleId)
@@ -19,7 +20,7 @@ export function createFakeClock(everyMs: number): Clock & { kept: string[]; remo
     nextTimes: async () => {
       clock.asked++
       const since = new Date()
-      return { since, times: timesAfter(since, MAX_TIMES) }
+      return { since, times: timesAfter(since, MAX_TIMES), changedAt: new Date(0) }
     },
     timesBetween: async (_id: string, after: Date, until: Date, most: number) => {
       clock.asked++

@@ -9,7 +9,7 @@ export async function runTarget(deps: Deps, execution: BegunExecution, signal: A
   switch (execution.schedule.targetName) {
     case 'session_message':
     case 'agent_turn':
-      return postMessage(deps, execution)
+      return postMessage(deps, execution, signal)
     case 'http_request':
       return sendRequest(deps, execution, signal)
     case 'noop':

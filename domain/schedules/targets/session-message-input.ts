@@ -16,7 +16,15 @@ const WithText = z.object({
   ...place,
   message: textUpTo(MAX_MESSAGE_TEXT_BYTES).min(1, { error: 'must not be empty' }),
 })
-const WithContent = z.object({ ...place, message: UserMessage })
+const WithContent = z.object({
+  ...place,
+  message: z
+    .unknown()
+    .refine((message) => typeof message === 'object' && message !== null, {
+      error: 'must be a text, or an object with content',
+    })
+    .pipe(UserMessage),
+})
 
 const hasText = (input: unknown): boolean =>
   typeof input === 'object' && input !== null && 'message' in input && typeof input.message === 'string'

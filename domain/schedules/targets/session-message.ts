@@ -17,7 +17,7 @@ const NO_USER = '00000000-0000-0000-0000-000000000000'
  * Posts the message of an execution, to a session of its own if the schedule names an agent. Turn and session have the
  * execution's id, so there is one of each, however often this is run.
  */
-export async function postMessage(deps: Deps, execution: BegunExecution): Promise<TargetResult> {
+export async function postMessage(deps: Deps, execution: BegunExecution, signal: AbortSignal): Promise<TargetResult> {
   const { id: uuid, organizationId, schedule } = execution
   const actor: Actor = { organizationId, userId: NO_USER, role: 'member', isApiKey: false }
   // Parsed when it was written; erased when the session was deleted.
@@ -25,6 +25,7 @@ export async function postMessage(deps: Deps, execution: BegunExecution): Promis
   if (input.message === undefined) return unusable('The session of the schedule was deleted.')
   try {
     const sessionId = await findSession(deps, actor, execution, input)
+    signal.throwIfAborted()
     await createMessage(deps, actor, sessionId, toRequest(execution, input.message), { uuid })
     return { outcome: 'waits' }
   } catch (error) {

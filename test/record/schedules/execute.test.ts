@@ -5,9 +5,11 @@ import { text } from 'node:stream/consumers'
 import { createAgent } from '../../../domain/agents/create.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { asUuid, newUuid, toId } from '../../../domain/ids.ts'
+import { disableSchedule } from '../../../domain/schedules/disable.ts'
 import { cancelExecution, endExecution } from '../../../domain/schedules/end-execution.ts'
 import { execute } from '../../../domain/schedules/execute.ts'
 import { encryptHeaders } from '../../../domain/schedules/headers.ts'
+import { patchSchedule } from '../../../domain/schedules/update.ts'
 import { createSession } from '../../../domain/sessions/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
@@ -163,6 +165,18 @@ describe('session_message', () => {
     expect(noticeDueAt).not.toBeNull()
   })
 
+  it.each([
+    ['noop', { targetName: 'noop', targetInput: {} }],
+    ['another session', { targetInput: { session_id: toId('session', newUuid()), message: 'Bye' } }],
+  ])('waits for the turn that it has posted, also when the target has become %s', async (_title, data) => {
+    const { id } = await createSession(deps, ANYBODY, {})
+    const { place, schedule } = await createExecution(message({ session_id: id }))
+    await run(place)
+    await deps.db.schedule.update({ where: { id: schedule.id }, data })
+    expect(await run(place)).toEqual({ outcome: 'waits' })
+    expect(await read(place)).toMatchObject({ status: 'running' })
+  })
+
   it('creates a session for an agent, one for each execution', async () => {
     const { agent } = await createAgent(deps, ANYBODY, { name: 'Reporter', system_prompt: 'Report.' }, {})
     const { place } = await createExecution(message({ agent_id: agent.id }))
@@ -180,6 +194,13 @@ describe('session_message', () => {
     expect(await run(place)).toEqual({ outcome: 'failed' })
     expect((await read(place)).error).toMatch(error)
     expect(await readSchedule(schedule)).toMatchObject({ enabled: false, revision: 2 })
+  })
+
+  it('does not disable a schedule that has another target by now', async () => {
+    const { schedule } = await createExecution(message({ agent_id: toId('agent', newUuid()) }))
+    await patchSchedule(deps, ANYBODY, asUuid(schedule.id), { target: { type: 'activity', name: 'noop' } })
+    await disableSchedule(deps, schedule, 'its target cannot be used')
+    expect(await readSchedule(schedule)).toMatchObject({ enabled: true })
   })
 
   it('that is cancelled in Temporal cancels its turn', async () => {

@@ -72,7 +72,7 @@ describe('a launch', () => {
       (_, index) => new Date(onTheClock(launchedUntil).getTime() + (index + 1) * EVERY_MS),
     )
     const schedule = await insertSchedule(deps, { launchedUntil, nextTimes, nextTimesSince: launchedUntil })
-    expect((await launchDue(deps, placeOf(schedule))).executions).toHaveLength(1)
+    expect(await launchDue(deps, placeOf(schedule))).toEqual({ executions: [expect.any(String)] })
     expect(clock.asked).toBe(0)
     const after = await readAgain(schedule, deps)
     expect(after.nextTimes).toEqual(nextTimes.filter((time) => time > after.launchedUntil))
@@ -86,7 +86,7 @@ describe('a launch', () => {
     expect((await executionsOf(schedule, deps)).map(({ scheduledAt }) => scheduledAt)).toEqual([ahead])
   })
 
-  it('skips what is more than may run at once, of the schedule and of the organization', async () => {
+  it('skips the older of what is more than may run at once, of the schedule and of the organization', async () => {
     const quotas = { ...service.platform.deps.quotas, schedules: { maxCount: 10, maxRunning: 4 } }
     const { deps } = createDeps({ quotas })
     const organizationId = newUuid()
@@ -99,15 +99,35 @@ describe('a launch', () => {
     const told = async (schedule: Schedule) =>
       (await executionsOf(schedule, deps)).map(({ status, error }) => error ?? status)
     expect(await told(limited)).toEqual([
+      'Skipped: max_concurrent allows 2 executions of the schedule at once.',
       'pending',
       'pending',
-      'Skipped: 2 executions of the schedule were running, as many as max_concurrent allows.',
     ])
     expect(await told(other)).toEqual([
+      'Skipped: the organization may have 4 executions at once.',
       'pending',
       'pending',
-      'Skipped: 4 executions of the organization were running, as many as can at once.',
     ])
+  })
+
+  it('runs any number at once when max_concurrent is 0', async () => {
+    const { deps, startedIds } = createDeps()
+    const schedule = await insertSchedule(deps, {
+      catchUpMissed: true,
+      maxCatchUp: 4,
+      maxConcurrent: 0,
+      launchedUntil: agoMs(HOUR_MS),
+    })
+    await launchDue(deps, placeOf(schedule))
+    expect(startedIds).toHaveLength(4)
+  })
+
+  it('has Temporal told again when it has lost the schedule, or somebody has paused it there', async () => {
+    const { deps, clock } = createDeps()
+    clock.nextTimes = async () => undefined
+    const schedule = await insertSchedule(deps, { launchedUntil: agoMs(2 * EVERY_MS) })
+    expect(await launchDue(deps, placeOf(schedule))).toEqual({ executions: [expect.any(String)] })
+    expect(await readAgain(schedule, deps)).toMatchObject({ nextTimes: [], clockDueAt: expect.any(Date) })
   })
 
   it.each([
@@ -121,15 +141,14 @@ describe('a launch', () => {
     expect((await readAgain(schedule, deps)).clockDueAt).not.toBeNull()
   })
 
-  it('waits for Temporal to be told of a change, and is made by whoever has told it', async () => {
+  it('is repeated until Temporal has been told of a change, and made by whoever has told it', async () => {
     const { deps } = createDeps()
     const clockDueAt = new Date()
     const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), clockDueAt, revision: 2 })
     const launch = (toldRevision?: number) =>
       launchDue(deps, placeOf(schedule), { ...(toldRevision && { toldRevision }) })
-    expect(await launch()).toEqual({ executions: [] })
-    expect(await launch(1)).toEqual({ executions: [] })
-    expect((await launch(2)).executions).toHaveLength(1)
+    expect([await launch(), await launch(1)]).toEqual(['untold', 'untold'])
+    expect(await launch(2)).toEqual({ executions: [expect.any(String)] })
   })
 
   it('of a schedule that does not exist removes its clock', async () => {

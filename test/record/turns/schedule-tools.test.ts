@@ -23,9 +23,12 @@ beforeAll(async () => {
   service = await startService({ worker: false })
   const nothing = async () => {}
   const clock: Clock = {
-    keep: async ({ scheduleId }) => void kept.push(scheduleId),
+    keep: async ({ scheduleId }) => {
+      kept.push(scheduleId)
+      return undefined
+    },
     remove: async (scheduleId) => void removed.push(scheduleId),
-    nextTimes: async () => ({ since: new Date(), times: [NEXT] }),
+    nextTimes: async () => ({ since: new Date(), times: [NEXT], changedAt: new Date(0) }),
     timesBetween: async () => [],
   }
   const replaced = { ...service.platform.deps, clock }
