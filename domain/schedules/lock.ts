@@ -20,7 +20,8 @@ export async function lockSchedule(
 
 /**
  * Keeps the session that a schedule is to target from being deleted before the transaction ends: its deletion then finds
- * the schedule. To be called before other locks are taken. Throws `invalid` when there is no such session.
+ * the schedule. Waits for nobody, as whoever deletes the session may wait for the schedule. Throws `invalid` when there is
+ * no such session, or when it is being deleted.
  */
 export async function lockTargetedSession(
   tx: Prisma.TransactionClient,
@@ -28,6 +29,7 @@ export async function lockTargetedSession(
   sessionId: string,
 ): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM sessions WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid FOR KEY SHARE`
+    SELECT 1 FROM sessions WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid
+    FOR KEY SHARE SKIP LOCKED`
   if (rows.length === 0) throw invalid(`target.input.session_id: there is no session ${toId('session', sessionId)}`)
 }

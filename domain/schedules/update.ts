@@ -36,8 +36,8 @@ export async function patchSchedule(
   const target = input.target == null ? undefined : await checkTarget(deps, actor, input.target)
   const change = (launches: number) =>
     deps.db.$transaction(async (tx) => {
-      if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
       const row = await lockSchedule(tx, actor, id)
+      if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
       const now = await readTime(tx)
       if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
       await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target, now), select: { id: true } })

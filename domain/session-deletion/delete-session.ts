@@ -34,8 +34,7 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
-  // In the order in which whoever changes a schedule locks them: its session, itself, the counts of its executions.
-  await session.db.$queryRaw`SELECT 1 FROM sessions WHERE id = ${session.id}::uuid FOR UPDATE`
+  // Before the counts of their executions, and in the order in which whoever changes a schedule locks them.
   await session.db.$queryRaw`
     SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
   await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })

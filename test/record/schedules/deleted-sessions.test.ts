@@ -79,8 +79,7 @@ describe('the schedules of a deleted session', () => {
     let deletion: Promise<unknown> | undefined
     await deps.db.$transaction(
       async (tx) => {
-        // As a change does that targets the session.
-        await tx.$queryRaw`SELECT 1 FROM sessions WHERE id = ${toUuid(session)}::uuid FOR KEY SHARE`
+        await tx.$queryRaw`SELECT 1 FROM schedules WHERE id = ${ids[1]}::uuid FOR UPDATE`
         deletion = remove(session)
         await waitFor(async () => {
           const [row] = await deps.db.$queryRaw<{ count: number }[]>`
@@ -88,7 +87,8 @@ describe('the schedules of a deleted session', () => {
             WHERE datname = current_database() AND wait_event_type = 'Lock'`
           return row?.count === 1
         }, 'the deletion to wait')
-        await tx.$queryRaw`SELECT 1 FROM schedules WHERE id = ${ids[1]}::uuid FOR UPDATE`
+        // As a change does that targets the session.
+        await tx.$queryRaw`SELECT 1 FROM sessions WHERE id = ${toUuid(session)}::uuid FOR KEY SHARE`
         await insertWithin(tx, ids[1] ?? '')
       },
       { timeout: 30_000 },
