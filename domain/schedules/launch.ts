@@ -8,7 +8,7 @@ import { startSoon } from './start-execution.ts'
 export type SchedulePlace = { organizationId: string; scheduleId: string }
 
 /** Time by which the latest run may be late without having been missed. */
-const ON_TIME_MS = 60_000
+const ON_TIME_MS = 5 * 60_000
 /** Most missed runs that are made up for when the schedule names no number, and whatever it names. */
 const DEFAULT_CATCH_UP = 100
 const MOST_CATCH_UP = 1000

@@ -1,12 +1,12 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { asUuid, newUuid } from '../../../domain/ids.ts'
 import { launchDue } from '../../../domain/schedules/launch.ts'
-import { startLostExecutions } from '../../../domain/schedules/sweep.ts'
+import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../../../domain/schedules/sweep.ts'
 import { triggerSchedule } from '../../../domain/schedules/trigger.ts'
 import type { Schedule } from '../../../prisma/generated/client.ts'
-import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
+import { ANYBODY, createOpenTurn, withWorkflows } from '../../support/by-hand.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { insertSchedule } from '../../support/schedule-rows.ts'
+import { insertExecution, insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 const EVERY_MS = 10_000
@@ -202,5 +202,41 @@ describe('the sweep', () => {
     for (let sweep = 0; sweep < 2; sweep++) await startLostExecutions(withWorkflows(deps, { startExecution }), swept)
     expect(tried.filter((id) => id === lost || id === ended)).toEqual([lost, ended])
     expect((await executionsOf(schedule, deps)).map(({ status }) => status)).toEqual(['pending', 'failed'])
+  })
+
+  it('fails what has begun and whose workflow is gone, unless its turn is to end it', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps)
+    const begun = { status: 'running', startedAt: agoMs(60_000) } as const
+    const { writer } = await createOpenTurn(deps)
+    const [gone, running, recent] = await Promise.all([
+      insertExecution(deps, schedule.id, begun),
+      insertExecution(deps, schedule.id, begun),
+      insertExecution(deps, schedule.id, { ...begun, startedAt: new Date() }),
+    ])
+    const waiting = await insertExecution(deps, schedule.id, { ...begun, id: writer.turnId })
+    const isExecutionRunning = async (id: string) => id === running
+    expect(await failLostExecutions(withWorkflows(deps, { isExecutionRunning }), null)).toBeNull()
+    const failed = (await executionsOf(schedule, deps)).filter(({ status }) => status === 'failed')
+    expect(failed.map(({ id }) => id)).toEqual([gone])
+    expect([running, recent, waiting]).not.toContain(gone)
+  })
+
+  it('tells a workflow that its turn has ended until Temporal has taken it', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps)
+    const id = await insertExecution(deps, schedule.id, { status: 'completed', noticeDueAt: new Date() })
+    const told: string[] = []
+    let isAway = true
+    const tellExecution = async (executionId: string) => {
+      if (isAway) throw new Error('Temporal is away')
+      told.push(executionId)
+    }
+    const sweep = () => tellEndsOfTurns(withWorkflows(deps, { tellExecution }))
+    await expect(sweep()).rejects.toThrow('away')
+    isAway = false
+    await sweep()
+    await sweep()
+    expect(told.filter((one) => one === id)).toEqual([id])
   })
 })

@@ -11,8 +11,8 @@ describe('of the runs that are due', () => {
   it.each([
     ['none, when none is due', upTo(3), [], []],
     ['the only one, on time', never, [ago(0)], [ago(0)]],
-    ['the only one, up to a minute late', never, [ago(60)], [ago(60)]],
-    ['none that was missed, when none is made up for', never, [ago(61)], []],
+    ['the only one, up to five minutes late', never, [ago(300)], [ago(300)]],
+    ['none that was missed, when none is made up for', never, [ago(301)], []],
     ['the latest, when none is made up for', never, [ago(30), ago(20), ago(10)], [ago(10)]],
     ['the one that was missed', upTo(null), [ago(86_400)], [ago(86_400)]],
     ['the latest, as many as are made up for', upTo(2), [ago(900), ago(800), ago(700)], [ago(800), ago(700)]],
