@@ -5,6 +5,10 @@ import { newUuid } from '../ids.ts'
 import { type KnownTimes, type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
 import { startSoon } from './start-execution.ts'
 
+/** A launch does not read what the target runs, which may be a megabyte. */
+const UNREAD = { targetInput: true, targetHeaders: true } as const
+type Launched = Omit<Schedule, keyof typeof UNREAD>
+
 export type SchedulePlace = { organizationId: string; scheduleId: string }
 
 /** Time by which the latest run may be late without having been missed. */
@@ -53,7 +57,7 @@ export async function launchDue(
 /** Reads a schedule, a deleted one too, and the database's time. */
 async function readSchedule(deps: Deps, { organizationId, scheduleId }: SchedulePlace) {
   const [row, [time]] = await Promise.all([
-    deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId } }),
+    deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId }, omit: UNREAD }),
     deps.db.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`,
   ])
   return row === null || time === undefined ? undefined : { row, now: time.now }
@@ -66,13 +70,13 @@ async function removeClock(deps: Deps, { scheduleId }: SchedulePlace): Promise<L
 }
 
 /** Has the sweeper tell Temporal again that a schedule is not to run. */
-async function setClockRight(deps: Deps, { id, revision }: Schedule): Promise<LaunchOutcome> {
+async function setClockRight(deps: Deps, { id, revision }: Launched): Promise<LaunchOutcome> {
   await deps.db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data: { clockDueAt: new Date() } })
   return NOTHING
 }
 
 /** Records what is due up to a time. Undefined when the schedule has changed, or another launch has come first. */
-async function launchUntil(deps: Deps, row: Schedule, until: Date, now: Date): Promise<RecordedRuns | undefined> {
+async function launchUntil(deps: Deps, row: Launched, until: Date, now: Date): Promise<RecordedRuns | undefined> {
   if (until <= row.launchedUntil) return { started: [] }
   const { due, next } = await readDue(deps, row, until)
   const times = toLaunch(row, due, now)
@@ -85,13 +89,13 @@ async function launchUntil(deps: Deps, row: Schedule, until: Date, now: Date): P
   return recorded === 'stale' || recorded === 'gone' ? undefined : recorded
 }
 
-async function started(deps: Deps, row: Schedule, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
+async function started(deps: Deps, row: Launched, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
   await Promise.all(executions.map((execution) => startSoon(deps, row, execution)))
   return { executions: executions.map(({ id }) => id) }
 }
 
 /** Returns the times in (launched_until, until], at least the latest that may be launched, and those that follow. */
-async function readDue(deps: Deps, row: Schedule, until: Date): Promise<{ due: Date[]; next: KnownTimes }> {
+async function readDue(deps: Deps, row: Launched, until: Date): Promise<{ due: Date[]; next: KnownTimes }> {
   const { launchedUntil, nextTimes, nextTimesSince } = row
   const last = nextTimes.at(-1)
   if (nextTimesSince !== null && nextTimesSince <= launchedUntil && last !== undefined && last > until) {

@@ -1,15 +1,15 @@
 import { warnRarely } from '../../lib/warn-rarely.ts'
-import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
+import type { Schedule } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import type { RecordedRun } from './record-runs.ts'
 
-/** Whether each execution has a session of its own, with its id. */
-const hasOwnSession = ({ targetInput }: Schedule): boolean => 'agent_id' in (targetInput as Prisma.JsonObject)
+type Started = Pick<Schedule, 'id' | 'organizationId' | 'sessionId' | 'targetType' | 'targetName'>
 
 /** Starts the workflow of an execution. Never rejects: the sweeper starts one whose start fails here. */
-export async function startSoon(deps: Deps, schedule: Schedule, { id, scheduledAt }: RecordedRun): Promise<void> {
-  const { id: scheduleId, organizationId, targetName } = schedule
-  const sessionId = schedule.sessionId ?? (hasOwnSession(schedule) ? id : null)
+export async function startSoon(deps: Deps, schedule: Started, { id, scheduledAt }: RecordedRun): Promise<void> {
+  const { id: scheduleId, organizationId, targetType, targetName } = schedule
+  // A session that is made for an agent has the execution's id.
+  const sessionId = targetType === 'workflow' ? (schedule.sessionId ?? id) : null
   try {
     await deps.workflows.startExecution({
       executionId: id,

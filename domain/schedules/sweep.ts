@@ -21,7 +21,8 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
   for (const [id, at] of swept) if (now - at > REPEAT_MS) swept.delete(id)
   const lost = await deps.db.$queryRaw<StartedExecution[]>`
     SELECT e.id AS "executionId", e.schedule_id AS "scheduleId", e.organization_id AS "organizationId",
-      coalesce(s.session_id, CASE WHEN s.target_input ? 'agent_id' THEN e.id END) AS "sessionId", s.target_name AS "targetName", e.scheduled_at AS "scheduledAt"
+      CASE WHEN s.target_type = 'workflow' THEN coalesce(s.session_id, e.id) END AS "sessionId",
+      s.target_name AS "targetName", e.scheduled_at AS "scheduledAt"
     FROM schedule_executions e JOIN schedules s ON s.id = e.schedule_id
     WHERE e.status = 'pending' AND e.created_at < now() - make_interval(secs => ${graceMs / 1000})
       AND e.id <> ALL (${[...swept.keys()]}::uuid[])

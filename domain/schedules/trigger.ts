@@ -27,7 +27,10 @@ async function recordManual(
   { organizationId, scheduleId }: { organizationId: string; scheduleId: string },
   executionId: string,
 ): Promise<{ id: string }> {
-  const schedule = await deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId, deletedAt: null } })
+  const schedule = await deps.db.schedule.findFirst({
+    where: { id: scheduleId, organizationId, deletedAt: null },
+    select: { id: true, organizationId: true, sessionId: true, targetType: true, targetName: true },
+  })
   const recorded = schedule && (await recordRuns(deps, schedule, { ids: [executionId], times: [new Date()] }))
   if (schedule === null || recorded === 'gone' || recorded === 'stale' || recorded === null) throw notFound('Schedule')
   // Without waiting: it can be read at once, and the sweeper starts one whose start is lost.
