@@ -1,4 +1,5 @@
 import type { ScheduleId } from '../../contract/ids.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { lockSchedule } from './lock.ts'
@@ -10,23 +11,35 @@ import { syncClock } from './sync.ts'
  */
 export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): Promise<void> {
   await deps.db.$transaction(async (tx) => {
-    // In a statement of its own, so that the next one sees the executions of a launch that had the lock.
     await lockSchedule(tx, actor, id)
-    await tx.$executeRaw`
-      UPDATE schedules AS s SET
-        deleted_at = clock_timestamp(), enabled = false, revision = revision + 1, clock_due_at = clock_timestamp(),
-        description = CASE WHEN is_busy THEN s.description END,
-        target_input = CASE WHEN is_busy THEN s.target_input ELSE '{}' END,
-        target_headers = CASE WHEN is_busy THEN s.target_headers END,
-        session_id = CASE WHEN is_busy THEN s.session_id END
-      FROM (
-        SELECT EXISTS (
-          SELECT FROM schedule_executions
-          WHERE organization_id = ${actor.organizationId}::uuid AND schedule_id = ${id}::uuid
-            AND status IN ('pending', 'running')
-        ) AS is_busy
-      ) AS executions
-      WHERE s.id = ${id}::uuid`
+    await deleteLocked(tx, actor, id)
   })
   await syncClock(deps, id)
+}
+
+/**
+ * Marks a schedule as deleted, of which the transaction has the lock: no execution is launched any more. The lock was
+ * taken by a statement before, so that this one sees the executions of a launch that had it.
+ */
+export async function deleteLocked(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  id: string,
+): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE schedules AS s SET
+      deleted_at = clock_timestamp(), updated_at = clock_timestamp(), enabled = false, tool_name = NULL,
+      revision = revision + 1, clock_due_at = clock_timestamp(),
+      name = CASE WHEN is_busy THEN s.name ELSE s.id::text END,
+      description = CASE WHEN is_busy THEN s.description END,
+      target_input = CASE WHEN is_busy THEN s.target_input ELSE '{}' END,
+      target_headers = CASE WHEN is_busy THEN s.target_headers END
+    FROM (
+      SELECT EXISTS (
+        SELECT FROM schedule_executions
+        WHERE organization_id = ${organizationId}::uuid AND schedule_id = ${id}::uuid
+          AND status IN ('pending', 'running')
+      ) AS is_busy
+    ) AS executions
+    WHERE s.id = ${id}::uuid`
 }

@@ -8,6 +8,7 @@ import { waitForLocks } from '../wait-for-locks.ts'
 import { insertSchedule } from './create.ts'
 import { checkTimezone } from './cron/check-timezone.ts'
 import { parseCron } from './cron/parse.ts'
+import { deleteLocked } from './delete.ts'
 import { readNextTimes } from './next-times.ts'
 import { cronOfTime, parseTime, timeOfCron } from './one-off.ts'
 import type { NewSessionSchedule, SessionSchedule, SessionSchedules } from './session-schedules.ts'
@@ -62,10 +63,7 @@ async function deleteOfSession(deps: Deps, scope: CallScope, name: string): Prom
   return { deleted: id !== null }
 }
 
-/**
- * Deletes a schedule and erases its texts. Its message stays for an execution that has yet to post it, until retention
- * erases it. Returns the id; null when there is none.
- */
+/** Deletes a schedule. Returns its id; null when there is none. */
 async function deleteWithin(
   tx: Prisma.TransactionClient,
   { organizationId, sessionId }: CallScope,
@@ -77,15 +75,7 @@ async function deleteWithin(
       AND deleted_at IS NULL
     FOR NO KEY UPDATE`
   if (row === undefined) return null
-  // Under the lock no execution is launched any more.
-  await tx.$executeRaw`
-    UPDATE schedules SET
-      deleted_at = now(), updated_at = now(), enabled = false, name = id::text, description = NULL, tool_name = NULL,
-      target_input = CASE WHEN EXISTS (
-        SELECT FROM schedule_executions WHERE schedule_id = schedules.id AND status IN ('pending', 'running')
-      ) THEN target_input ELSE '{}' END,
-      revision = revision + 1, clock_due_at = now()
-    WHERE id = ${row.id}::uuid`
+  await deleteLocked(tx, { organizationId }, row.id)
   return row.id
 }
 
