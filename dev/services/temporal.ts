@@ -11,14 +11,19 @@ const PROBE_TIMEOUT_MS = 3000
 
 /**
  * Settings of the server. By default, its limit of 20 reads a second from each queue adds steps of 50 ms to every state
- * transition, and what it reports of a task queue is up to 5 s old.
+ * transition, and what it reports of a task queue is up to 5 s old. Eager execution hands an activity to the worker that
+ * has scheduled it, without a detour through a queue.
  */
 const DYNAMIC_CONFIG = [
+  'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=2000',
   'history.timerProcessorMaxPollRPS=500',
   'history.visibilityProcessorMaxPollRPS=500',
   'matching.TaskQueueInfoByBuildIdTTL="500ms"',
 ]
+
+/** The attributes of platform/search-attributes.ts, so that the first workflows have them. */
+const SEARCH_ATTRIBUTES = ['SessionId', 'AgentId', 'OrganizationId', 'ScheduleId']
 
 /** Settings of SQLite, whose default file mode halves the throughput. */
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL']
@@ -36,6 +41,7 @@ function temporalArguments({ dataDir, port, uiPort, dynamicConfig = [] }: Tempor
     ...['--db-filename', path.join(dataDir, 'temporal.db')],
     ...[...DYNAMIC_CONFIG, ...dynamicConfig].flatMap((value) => ['--dynamic-config-value', value]),
     ...SQLITE_PRAGMAS.flatMap((value) => ['--sqlite-pragma', value]),
+    ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
   ]
 }
 
