@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Context, Middleware } from 'koa'
 import { RequestError } from './errors.ts'
 
@@ -51,18 +52,26 @@ export const limitArrival =
 /** Arrival of a request without a body, which is complete from the start. */
 const ARRIVED: Arrival = { signal: new AbortController().signal, allowUpload() {}, dropRest() {} }
 
+/** The latest request with a body on each connection. */
+const latest = new WeakMap<Socket, IncomingMessage>()
+
 /**
  * Lets the sender of a body that is still arriving read its answer. Node would close the connection behind an answer
  * that is its last one; what arrives then resets it, and the sender may lose the answer.
  */
 function lingerBeforeClose(req: IncomingMessage): void {
   const { socket } = req
+  // Once for each connection, however many requests it brings.
+  const isWrapped = latest.has(socket)
+  latest.set(socket, req)
+  if (isWrapped) return
   const destroySoon = socket.destroySoon.bind(socket)
   socket.destroySoon = () => {
-    socket.destroySoon = destroySoon
-    if (req.complete || req.destroyed) return destroySoon()
+    const last = latest.get(socket)
+    latest.delete(socket)
+    if (last === undefined || last.complete || last.destroyed) return destroySoon()
     socket.end()
-    req.once('end', destroySoon)
+    last.once('end', destroySoon)
   }
 }
 
@@ -131,16 +140,3 @@ function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () 
 
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
-
-/** Settles like `work`, or rejects with the signal's reason when the signal aborts first. */
-export async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  try {
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}

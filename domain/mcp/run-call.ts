@@ -1,3 +1,4 @@
+import { rejectOnAbort } from '../../lib/reject-on-abort.ts'
 import { ToolError } from '../capabilities/capability.ts'
 import { InputRequired } from '../capabilities/questions.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
@@ -28,7 +29,7 @@ async function callOnce(pool: Pool, endpoint: McpEndpoint, call: McpCall, times:
   call.signal.throwIfAborted()
   const lease = take(pool, endpoint, call)
   try {
-    const connection = await unlessAborted(lease.connection, call.signal)
+    const connection = await rejectOnAbort(call.signal, lease.connection)
     const outcome = await attempt(connection, endpoint, call, times)
     if ('output' in outcome) return outcome
     lease.discard()
@@ -44,17 +45,6 @@ function take(pool: Pool, endpoint: McpEndpoint, { sessionId }: McpCall): Lease 
   } catch (error) {
     if (error instanceof PoolFull) throw new ToolError(`${error.message} Try again later.`)
     throw error
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -1,7 +1,10 @@
+import { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import type { Context } from 'koa'
 import { z } from 'zod'
+import { limitArrival } from '../../../api/http/arrival.ts'
 import { type Handle, reply } from '../../../api/http/handle.ts'
 import { waitFor } from '../../support/http.ts'
 import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts'
@@ -258,4 +261,23 @@ it('lets a sender read its answer that reads only when it has sent all, and then
   client.socket.resume()
   await waitFor(async () => client.hasEnded(), 'the end of the connection')
   expect({ errors, answer: client.answer() }).toEqual({ errors: [], answer: expect.stringMatching(/^HTTP\/1.1 413 /) })
+})
+
+describe('a connection that is kept', () => {
+  it('holds nothing of the requests that it has brought', async () => {
+    const socket = Object.assign(new EventEmitter(), { destroySoon: () => void ended++, bytesRead: 0, end: () => {} })
+    let ended = 0
+    const wrapped = new Set<unknown>()
+    for (let request = 0; request < 100; request++) {
+      const req = Object.assign(new EventEmitter(), { socket, headers: { 'content-length': '2' }, complete: true })
+      const ctx = { req, res: new EventEmitter(), state: {} } as unknown as Context
+      await limitArrival()(ctx, async () => {})
+      req.emit('close')
+      wrapped.add(socket.destroySoon)
+    }
+    // A wrapper for each would hold all of them, and end the process when the connection is closed.
+    expect(wrapped.size).toBe(1)
+    socket.destroySoon()
+    expect(ended).toBe(1)
+  })
 })
