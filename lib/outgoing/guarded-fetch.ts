@@ -1,6 +1,5 @@
-import { type Agent, errors, type Response as UndiciResponse, fetch as undiciFetch } from 'undici'
-import { boundBody } from './bounded-body.ts'
-import { connectionError } from './connection-error.ts'
+import type { Agent } from 'undici'
+import { exchange, type Head } from './exchange.ts'
 import { createGuardedAgent, type GuardOptions } from './guarded-agent.ts'
 import { OutgoingError } from './outgoing-error.ts'
 import { checkAddress, parseUrl } from './outgoing-url.ts'
@@ -14,6 +13,10 @@ export type GuardedFetchOptions = GuardOptions & {
   maxBytes: number
   /** Size limit of a request's body. */
   maxRequestBytes?: number
+  /**
+   * Longest time in ms that the bytes of a body wait for others, so that many small pieces cost little. 0 by default.
+   */
+  joinMs?: number
   /** Number of connections to one origin; further requests wait for the end of others. 256 by default. */
   maxSocketsPerOrigin?: number
 }
@@ -55,17 +58,31 @@ export function createGuardedFetch(given: GuardedFetchOptions): GuardedFetch {
 }
 
 async function request(options: GuardedFetchOptions, agent: Agent, input: Input, init: Init): Promise<Response> {
-  const { signal } = init
+  const { signal, method = 'GET' } = init
   signal?.throwIfAborted()
   const url = parseUrl(addressIn(input))
   checkAddress(options, url)
   const body = checkBody(options, init.body)
-  const answer = await send(url, { ...init, body, signal }, agent, options.headersTimeoutMs)
-  const problem = problemOf(url, answer)
-  if (problem === undefined) return toResponse(answer, options, signal)
-  await answer.body?.cancel()
-  throw problem
+  const sent = { url, method: method.toUpperCase(), headers: headersOf(init), body: toBytes(body), signal }
+  return exchange(agent, sent, { joinMs: 0, ...options }, (head) => problemOf(url, head))
 }
+
+/** Headers that `fetch` would send as well, without deflate: some servers send it in a form of their own. */
+const USUAL_HEADERS = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'undici' }
+
+/** Returns the headers to send. The error of a malformed header quotes it, so it is not kept. */
+function headersOf({ headers: given, body }: Init): Headers {
+  try {
+    const headers = new Headers(given)
+    for (const [name, value] of Object.entries(USUAL_HEADERS)) if (!headers.has(name)) headers.set(name, value)
+    if (body instanceof URLSearchParams && !headers.has('content-type')) headers.set('content-type', FORM)
+    return headers
+  } catch {
+    throw new OutgoingError('invalid_request', 'The request has a method or a header that cannot be sent.')
+  }
+}
+
+const FORM = 'application/x-www-form-urlencoded;charset=UTF-8'
 
 function addressIn(input: Input): string {
   if (typeof input === 'string') return input
@@ -85,44 +102,12 @@ function checkBody({ maxRequestBytes = Number.POSITIVE_INFINITY }: GuardedFetchO
 const isSized = (body: unknown): body is SizedBody =>
   typeof body === 'string' || body instanceof URLSearchParams || body instanceof ArrayBuffer || ArrayBuffer.isView(body)
 
-type Sent = Pick<Init, 'method' | 'headers' | 'signal'> & { body: SizedBody | undefined }
-
-async function send(url: URL, sent: Sent, dispatcher: Agent, headersTimeoutMs: number): Promise<UndiciResponse> {
-  const { method, headers, body, signal } = sent
-  const late = new AbortController()
-  const timer = setTimeout(() => late.abort(headersTimeout(headersTimeoutMs)), headersTimeoutMs)
-  const limited = signal ? AbortSignal.any([signal, late.signal]) : late.signal
-  try {
-    return await undiciFetch(url, {
-      method,
-      // The runtime's types of headers differ from undici's. Both are iterables of the same pairs.
-      headers: headers === undefined ? undefined : [...new Headers(headers)],
-      body,
-      signal: limited,
-      redirect: 'manual',
-      dispatcher,
-    })
-  } catch (error) {
-    limited.throwIfAborted()
-    throw sendingError(url, error)
-  } finally {
-    clearTimeout(timer)
-  }
+function toBytes(body: SizedBody | undefined): string | Uint8Array | undefined {
+  if (body instanceof URLSearchParams) return `${body}`
+  return body instanceof ArrayBuffer ? new Uint8Array(body) : body
 }
 
-const headersTimeout = (headersTimeoutMs: number) =>
-  new OutgoingError('timeout', `There was no answer within ${headersTimeoutMs / 1000} s.`, {
-    cause: new errors.HeadersTimeoutError(),
-  })
-
-/** Converts an error of a request. That of a malformed header quotes it, so it is not kept. */
-function sendingError(url: URL, error: unknown): OutgoingError {
-  const known = connectionError(url.hostname, error)
-  if (known instanceof OutgoingError) return known
-  return new OutgoingError('invalid_request', 'The request has a method or a header that cannot be sent.')
-}
-
-function problemOf({ host, href }: URL, { status, headers }: UndiciResponse): OutgoingError | undefined {
+function problemOf({ host, href }: URL, { status, headers }: Head): OutgoingError | undefined {
   const location = headers.get('location')
   if (status >= 300 && status < 400 && location !== null) {
     return new OutgoingError(
@@ -130,7 +115,7 @@ function problemOf({ host, href }: URL, { status, headers }: UndiciResponse): Ou
       `The server at ${host} redirects${describeTarget(location, href)}, and redirects are not followed; its URL in the settings should be the final address.`,
     )
   }
-  // Unlike undici, the runtime has no responses with other statuses.
+  // The runtime has no responses with other statuses.
   if (status >= 200 && status <= 599) return undefined
   return new OutgoingError('unreadable', `The answer has the status ${status}, which does not exist.`)
 }
@@ -144,11 +129,3 @@ function describeTarget(location: string, base: string): string {
   const target = `${url.origin}${url.pathname}`
   return target.length > MAX_TARGET_LENGTH ? '' : ` to ${target}`
 }
-
-/** Makes the runtime's response of undici's, from which it differs in its types and in the limits of its body. */
-const toResponse = (answer: UndiciResponse, options: GuardedFetchOptions, signal: Init['signal']): Response =>
-  new Response(answer.body === null ? null : boundBody(answer.body, options, signal), {
-    status: answer.status,
-    statusText: answer.statusText.replaceAll(/[^ -~]/g, ''),
-    headers: [...answer.headers],
-  })

@@ -8,11 +8,13 @@ import type { Config } from '../config.ts'
 const MAX_BYTES = 256 * 1024 * 1024
 /** Time beyond the limit of a turn's own, so that a silent model is reported by the turn. */
 const MARGIN_MS = 10_000
+/** Longest time that tokens wait for others. Text is recorded and shown every 100 ms at most. */
+const JOIN_MS = 30
 
 /** Builds the predefined providers, and the connections to all providers. */
 export function createModels(config: Config): { models: Deps['models']; close: () => Promise<void> } {
   const silenceMs = config.LLM_IDLE_TIMEOUT_SECS * 1000 + MARGIN_MS
-  const limits = { headersTimeoutMs: silenceMs, idleTimeoutMs: silenceMs, maxBytes: MAX_BYTES }
+  const limits = { headersTimeoutMs: silenceMs, idleTimeoutMs: silenceMs, maxBytes: MAX_BYTES, joinMs: JOIN_MS }
   // Whoever starts the service may use a provider on a private network. Two agents share no connection.
   const trusted = createGuardedFetch({ ...limits, allowPrivateNetwork: true })
   const checked = createGuardedFetch({ ...limits, allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })

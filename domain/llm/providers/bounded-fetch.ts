@@ -1,4 +1,5 @@
 import { ModelError } from '../model.ts'
+import { type BodyMap, mapBody } from './map-body.ts'
 
 const MiB = 1024 * 1024
 /** Longest line of a stream, which a parser keeps whole. Some protocols repeat the whole answer in their last event. */
@@ -8,39 +9,33 @@ const ORDINARY_BYTES = MiB
 /** Size limit of all longer lines that are being read at once. */
 const MAX_LONG_BYTES = 128 * MiB
 
-type Bytes = Uint8Array<ArrayBuffer>
-
 /**
  * Adds limits to the lines of the streams that `fetch` answers with: to each, and to all long ones together. Other
  * answers are errors and lists, which their readers limit.
  */
 export function boundLines(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   let longBytes = 0
-  const limitLines = () => {
+  const limitLines = (): BodyMap => {
     let lineBytes = 0
     const become = (bytes: number) => {
       longBytes += excess(bytes) - excess(lineBytes)
       lineBytes = bytes
     }
-    return new TransformStream<Bytes, Bytes>({
-      transform(chunk, controller) {
-        const end = Math.max(chunk.lastIndexOf(0x0a), chunk.lastIndexOf(0x0d))
-        become(end < 0 ? lineBytes + chunk.length : chunk.length - end - 1)
+    return {
+      piece: (bytes) => {
+        const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d))
+        become(end < 0 ? lineBytes + bytes.length : bytes.length - end - 1)
         const problem = problemOf(lineBytes, longBytes)
-        if (problem !== undefined) {
-          become(0)
-          throw problem
-        }
-        controller.enqueue(chunk)
+        if (problem !== undefined) throw problem
+        return bytes
       },
-      flush: () => become(0),
-      cancel: () => become(0),
-    })
+      over: () => become(0),
+    }
   }
   return async (input, init) => {
     const response = await fetch(input, init)
     return response.ok && response.body !== null
-      ? new Response(response.body.pipeThrough(limitLines()), response)
+      ? new Response(mapBody(response.body, limitLines()), response)
       : response
   }
 }

@@ -1,12 +1,14 @@
 import { createOpenAI } from '@ai-sdk/openai'
-import { z } from 'zod'
-import { repairStream } from './openai-repair.ts'
+import { isRecord } from '../../../lib/is-record.ts'
+import { type DeltaForm, joinDeltas } from './join-deltas.ts'
+import { fetchMapped } from './map-lines.ts'
+import { createRepair } from './openai-repair.ts'
 import type { ExplicitSettings, Protocol } from './protocol.ts'
 
 /** Speaks Chat Completions, to OpenAI or any compatible server. */
 export function openaiCompletions({ baseUrl, apiKey, model, fetch }: ExplicitSettings): Protocol {
   return {
-    sdkModel: createOpenAI({ baseURL: baseUrl, apiKey, fetch: fetchRepaired(fetch) }).chat(model),
+    sdkModel: createOpenAI({ baseURL: baseUrl, apiKey, fetch: fetchMapped(fetch, createLineMap) }).chat(model),
     // Its tool messages contain only text.
     images: 'after_tool_results',
     optionsKey: 'openai',
@@ -23,20 +25,15 @@ export function openaiCompletions({ baseUrl, apiKey, model, fetch }: ExplicitSet
   }
 }
 
-const fetchRepaired =
-  (fetch: ExplicitSettings['fetch']): ExplicitSettings['fetch'] =>
-  async (input, init) => {
-    const response = await fetch(input, init)
-    return response.ok && response.body !== null ? new Response(repairStream(response.body), response) : response
-  }
+const DELTA: DeltaForm = {
+  before: /"delta": ?\{(?:"role": ?"assistant", ?)?"(?:content|reasoning_content|reasoning)": ?"/,
+  after: /^"\}/,
+}
 
-const RawChunk = z.object({
-  choices: z.array(
-    z.object({
-      delta: z.object({ reasoning_content: z.string().nullish(), reasoning: z.string().nullish() }).nullish(),
-    }),
-  ),
-})
+function createLineMap(): (lines: string) => string {
+  const repair = createRepair()
+  return (lines) => joinDeltas(repair(lines), DELTA)
+}
 
 /**
  * Reads the thinking of a raw chunk. OpenAI never streams thinking over this protocol, so the SDK drops the fields that
@@ -44,7 +41,8 @@ const RawChunk = z.object({
  * everything back until the first text or call, so all thinking arrives at once, just before it.
  */
 function readThinking(rawChunk: unknown): string {
-  const parsed = RawChunk.safeParse(rawChunk)
-  const delta = parsed.data?.choices[0]?.delta
-  return delta?.reasoning_content ?? delta?.reasoning ?? ''
+  const [choice] = isRecord(rawChunk) && Array.isArray(rawChunk.choices) ? rawChunk.choices : []
+  const delta = isRecord(choice) && isRecord(choice.delta) ? choice.delta : {}
+  const thinking = delta.reasoning_content ?? delta.reasoning
+  return typeof thinking === 'string' ? thinking : ''
 }

@@ -4,37 +4,18 @@ import { isRecord } from '../../../lib/is-record.ts'
 const MAY_NEED_REPAIR = /"(?:tool_calls|usage)"/
 
 /**
- * Repairs the chunks of a Chat Completions event stream that the SDK's schema would refuse, although their meaning is
- * clear: tool calls without an `index` or with an object as `arguments`, and counts of tokens that are no numbers.
- * Everything else passes through unchanged. Lines are kept whole; `boundLines` limits them.
+ * Returns a function that repairs the chunks of one Chat Completions event stream that the SDK's schema would refuse,
+ * although their meaning is clear: tool calls without an `index` or with an object as `arguments`, and counts of tokens
+ * that are no numbers. It takes whole lines. Everything else stays as it is.
  */
-export function repairStream(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  // The types of Node's own streams allow more kinds of bytes than a body has.
-  const decoder = new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>
-  return body.pipeThrough(decoder).pipeThrough(repairLines()).pipeThrough(new TextEncoderStream())
-}
-
-/** Passes text on in whole lines, each repaired. Every character is looked at once, however small its pieces are. */
-function repairLines(): TransformStream<string, string> {
+export function createRepair(): (lines: string) => string {
   const calls = createCallIndex()
-  const repair = (lines: string) =>
-    lines.replaceAll(/(^|[\r\n])(data: ?)([^\r\n]*)/g, (_line, start: string, field: string, data: string) => {
+  return (lines) => {
+    if (!MAY_NEED_REPAIR.test(lines)) return lines
+    return lines.replaceAll(/(^|[\r\n])(data: ?)([^\r\n]*)/g, (_line, start: string, field: string, data: string) => {
       return start + field + (MAY_NEED_REPAIR.test(data) ? repairData(data, calls) : data)
     })
-  let pieces: string[] = []
-  return new TransformStream({
-    transform(text, controller) {
-      const end = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) + 1
-      if (end > 0) {
-        controller.enqueue(repair(pieces.join('') + text.slice(0, end)))
-        pieces = []
-      }
-      pieces.push(text.slice(end))
-    },
-    flush(controller) {
-      controller.enqueue(repair(pieces.join('')))
-    },
-  })
+  }
 }
 
 function repairData(data: string, calls: CallIndex): string {

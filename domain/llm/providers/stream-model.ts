@@ -25,10 +25,13 @@ export function streamModel(protocol: Protocol, settings: ExplicitSettings): Mod
       request.signal.throwIfAborted()
       throw Object.assign(toModelError(error, settings), { hasAnswered: hasAnswered || isOfStream(error) })
     } finally {
-      ended.abort()
+      ended.abort(OVER)
     }
   }
 }
+
+/** Reason that nobody sees. One for all calls, because each new error collects a stack. */
+const OVER = new Error('the call is over')
 
 /** Whether it is an error in the first event of a stream, for which the SDK looks before it gives that out. */
 const isOfStream = (error: unknown): boolean =>

@@ -30,7 +30,7 @@ async function start(...answers: FakeOpenaiAnswer[]) {
 describe('an answer', () => {
   it('streams its text and ends with the usage, the reason and the id of the response', async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } }
-    const { model } = await start({ text: ['Hel', 'lo ', '😀'], usage })
+    const { model } = await start({ text: ['Hel', 'lo ', '😀'], usage, pauseMs: 20 })
     const asked = await ask(model, { messages: [userSays('Hi')] })
     expect(asked.textDeltas).toEqual(['Hel', 'lo ', '😀'])
     expect(asked.parts.at(-1)).toMatchObject({
@@ -166,7 +166,7 @@ describe('an answer', () => {
   })
 
   it('yields its thinking before its text', async () => {
-    const { model } = await start({ thinking: ['Let me ', 'see.'], text: ['Four.'] })
+    const { model } = await start({ thinking: ['Let me ', 'see.'], text: ['Four.'], pauseMs: 20 })
     const asked = await ask(model, { messages: [userSays('Hi')] })
     expect(asked.parts.map((part) => part.type)).toEqual(['thinking', 'thinking', 'text', 'finish'])
     expect(asked.thinking).toBe('Let me see.')

@@ -1,17 +1,18 @@
-import { repairStream } from '../../../domain/llm/providers/openai-repair.ts'
+import { mapLines } from '../../../domain/llm/providers/map-lines.ts'
+import { createRepair } from '../../../domain/llm/providers/openai-repair.ts'
 
 /** Reads what the repair makes of a stream whose bytes arrive in pieces of `size`. */
 async function repaired(text: string, size = Number.POSITIVE_INFINITY): Promise<string> {
   const bytes = new TextEncoder().encode(text)
   let position = 0
-  const body = new ReadableStream<Uint8Array>({
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull(controller) {
       if (position >= bytes.length) return controller.close()
       controller.enqueue(bytes.slice(position, position + size))
       position += Math.min(size, bytes.length)
     },
   })
-  return new Response(repairStream(body)).text()
+  return new Response(mapLines(body, createRepair())).text()
 }
 
 const call = (more: object) => `{"choices":[{"delta":{"tool_calls":[${JSON.stringify(more)}]}}]}`
@@ -31,6 +32,11 @@ describe('a stream', () => {
   it.each(['\n', '\r', '\r\n'])('is repaired however its bytes arrive, with the end of line %j', async (end) => {
     const stream = (data: string) => `: hello${end}${end}id: 1${end}data: ${data}${end}${end}data:[DONE]`
     for (const size of [1, 2, 3, 7, 64, 100_000]) expect(await repaired(stream(BROKEN), size)).toBe(stream(WHOLE))
+  })
+
+  it('gets the index of its choice, also with an empty usage', async () => {
+    const chunk = (index: string) => `data: {"choices":[{"delta":{"content":"a"}${index}}],"usage":null}\n\n`
+    expect(await repaired(chunk(''))).toBe(chunk(',"index":0'))
   })
 
   it.each([

@@ -114,8 +114,27 @@ describe('the environment', () => {
 })
 
 describe('an answer', () => {
+  it.each(PROTOCOLS)('of $type is the same when all of it arrives at once', async ({ type }) => {
+    const content = {
+      thinking: ['Let me "', 'see".\n'],
+      text: ['He said \\"', 'a', 'a', '\\', '"text":"', '\ud83d', '\ude00', '\u2028</script>\u0000'],
+      toolCalls: [{ id: 'c1', name: 'add', arguments: '{"a":1000001}' }],
+    }
+    const { model } = await start(type, [{ ...content, pauseMs: 20 }, content])
+    const slow = await ask(model, { messages: [userSays('Hi')] })
+    const fast = await ask(model, { messages: [userSays('Hi')] })
+    expect(fast.error).toBeUndefined()
+    expect([fast.text, fast.thinking, fast.calls, fast.finish]).toEqual([
+      slow.text,
+      slow.thinking,
+      slow.calls,
+      slow.finish,
+    ])
+    expect(fast.textDeltas.length).toBeLessThanOrEqual(slow.textDeltas.length)
+  })
+
   it.each(PROTOCOLS)('of $type arrives piece by piece, and ends with its usage', async ({ type }) => {
-    const { model } = await start(type, [{ text: ['Hel', 'lo ', '😀'] }])
+    const { model } = await start(type, [{ text: ['Hel', 'lo ', '😀'], pauseMs: 20 }])
     const asked = await ask(model, { messages: [userSays('Hi')] })
     expect(asked).toMatchObject({ error: undefined, textDeltas: ['Hel', 'lo ', '😀'] })
     expect(asked.finish).toMatchObject({

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
-import { gzipSync } from 'node:zlib'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import {
   createGuardedFetch,
   type GuardedFetch,
@@ -66,6 +67,86 @@ describe('an answer', () => {
     expect(await reader?.read()).toEqual({ done: false, value: 'two' })
     write('')
     expect(await reader?.read()).toMatchObject({ done: true })
+  })
+
+  it('may wait for more, but never at its beginning or for its end', async () => {
+    let write: (text: string) => void = () => {}
+    routes['/stream'] = (_, response) => {
+      write = (text) => (text === '' ? response.end() : response.write(text))
+      write('one')
+    }
+    const { body } = await guard({ joinMs: 60_000 })(`${server.url}/stream`)
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+    expect(await reader?.read()).toEqual({ done: false, value: 'one' })
+    // An eighth of 400 ms.
+    await sleep(400)
+    write('two')
+    expect(await reader?.read()).toEqual({ done: false, value: 'two' })
+    const next = reader?.read()
+    write('three')
+    await sleep(10)
+    write('four')
+    await sleep(10)
+    write('')
+    expect(await next).toEqual({ done: false, value: 'threefour' })
+    expect(await reader?.read()).toMatchObject({ done: true })
+  })
+
+  it('that breaks off is passed on first, as far as it came', async () => {
+    routes['/cut'] = (_, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('one')
+      setTimeout(() => response.write('two', () => response.destroy()), 200)
+    }
+    const { body } = await guard({ joinMs: 60_000 })(`${server.url}/cut`)
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+    expect(await reader?.read()).toEqual({ done: false, value: 'one' })
+    expect(await reader?.read()).toEqual({ done: false, value: 'two' })
+    await expect(reader?.read()).rejects.toMatchObject({ reason: 'unreadable' })
+  })
+
+  it.each<[string, (bytes: Buffer) => Buffer]>([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['deflate, GZIP', (bytes) => gzipSync(deflateSync(bytes))],
+    ['none-such', (bytes) => bytes],
+  ])('is unpacked: %s', async (encoding, pack) => {
+    const bytes = Buffer.from('ä'.repeat(300_000))
+    routes['/packed'] = (_, response) => response.writeHead(200, { 'content-encoding': encoding }).end(pack(bytes))
+    const answer = await guard()(`${server.url}/packed`)
+    expect(bytes.equals(await answer.bytes())).toBe(true)
+  })
+
+  it('is unpacked as far as it came', async () => {
+    const packer = createGzip()
+    routes['/packed'] = (_, response) => {
+      packer.pipe(response.writeHead(200, { 'content-encoding': 'gzip' }))
+      packer.write('one')
+      packer.flush()
+    }
+    const { body } = await guard()(`${server.url}/packed`)
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+    expect(await reader?.read()).toEqual({ done: false, value: 'one' })
+    packer.end('two')
+    expect(await reader?.read()).toEqual({ done: false, value: 'two' })
+    expect(await reader?.read()).toMatchObject({ done: true })
+  })
+
+  it('is held back by a slow reader', async () => {
+    let isFull = false
+    routes['/large'] = (_, response) => {
+      response.write(Buffer.alloc(20 * MiB))
+      setTimeout(() => {
+        isFull = response.writableNeedDrain
+        response.end()
+      }, 300)
+    }
+    const answer = await guard({ maxBytes: 50 * MiB })(`${server.url}/large`)
+    await sleep(400)
+    expect(isFull).toBe(true)
+    expect((await answer.bytes()).length).toBe(20 * MiB)
   })
 
   it.each([204, 304])('may have no body: %s', async (status) => {
