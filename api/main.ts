@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { version } from '../platform/version.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startApi } from './server.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 export const apiRole: Role = async ({ deps, readiness }, config, log) => {
   const api = await startApi(deps, {

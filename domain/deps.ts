@@ -7,6 +7,7 @@ import type { SchemaThreads } from './capabilities/arguments/threads.ts'
 import type { Capability } from './capabilities/capability.ts'
 import type { BashProcesses } from './capabilities/virtual-bash/processes.ts'
 import type { WebPageThreads } from './capabilities/web-page/threads.ts'
+import type { ConversationCache } from './conversation/conversation-cache.ts'
 import type { ImageCache } from './conversation/image-cache.ts'
 import type { DatabaseStore } from './databases/database-store.ts'
 import type { Keeper } from './databases/keeper/keeper.ts'
@@ -14,6 +15,7 @@ import type { TemporalHealthReader } from './durable/health.ts'
 import type { EventBroker } from './events/event-broker.ts'
 import type { EventIds } from './events/event-id.ts'
 import type { ContextMemo } from './events/present.ts'
+import type { AppendGroups } from './events/record.ts'
 import type { SessionLines } from './events/session-lines.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { GrepThreads } from './files/grep/threads.ts'
@@ -26,6 +28,7 @@ import type { Clock } from './schedules/clock.ts'
 import type { ExecutionControl } from './schedules/execution-workflows.ts'
 import type { Secrets } from './secrets.ts'
 import type { ArchiveThreads } from './skills/archive/threads.ts'
+import type { RunningAttempts } from './turns/run/running-attempts.ts'
 import type { TurnControl, TurnStarter } from './turns/turn-workflows.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
 
@@ -37,8 +40,17 @@ export type Deps = {
   redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   auth: AuthSettings
   secrets: Secrets
-  events: { ids: EventIds; broker: EventBroker; lines: SessionLines; lastContext: ContextMemo }
+  events: {
+    ids: EventIds
+    broker: EventBroker
+    lines: SessionLines
+    /** Appends that may be committed together. */
+    groups: AppendGroups
+    lastContext: ContextMemo
+  }
   workflows: TurnControl & ExecutionControl & { startTurn: TurnStarter; readHealth: TemporalHealthReader }
+  /** Attempts at reason steps in this process. */
+  attempts: RunningAttempts
   /** The clock of the schedules. */
   clock: Clock
   models: {
@@ -65,6 +77,8 @@ export type Deps = {
   databaseKeeper: Keeper
   /** Bytes of uploaded images. */
   imageChunks: ImageChunks
+  /** Beginnings of the conversations in which turns lately began. */
+  conversations: ConversationCache
   /** Images as models were lately given them. */
   images: ImageCache
   /** Slots of the process for loading and scaling images of messages. */

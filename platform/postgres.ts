@@ -10,6 +10,7 @@ import { warnRarely } from '../lib/warn-rarely.ts'
 import { PrismaClient } from '../prisma/generated/client.ts'
 import type { Config } from './config.ts'
 import { createDatabaseStore } from './database-store.ts'
+import { withDirectQueries } from './direct-queries.ts'
 import { createFileStore } from './file-store.ts'
 import { createImageChunks } from './image-chunks.ts'
 import { reportLostConnections } from './unavailable.ts'
@@ -54,13 +55,14 @@ export function connectPostgres(
   // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
   reportLostConnections(pool)
-  const db = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: nameStatements() }) })
+  const statementNameGenerator = nameStatements()
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator }) })
   const close = async () => {
-    await db.$disconnect()
+    await prisma.$disconnect()
     await pool.end()
   }
   return {
-    db,
+    db: withDirectQueries(prisma, pool, statementNameGenerator),
     imageChunks: createImageChunks(pool),
     fileStore: createFileStore(pool),
     databaseStore: createDatabaseStore(pool),

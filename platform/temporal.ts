@@ -166,9 +166,10 @@ function createControl(ask: Ask): TurnControl {
     cancelTurn: async (turnId) => {
       await askOf(turnId, (workflow) => workflow.cancel())
     },
-    isTurnRunning: async (turnId) => {
+    readTurnState: async (turnId) => {
       const description = await askOf(turnId, (workflow) => workflow.describe())
-      return description !== undefined && OPEN.includes(description.status.name)
+      if (description === undefined) return 'unknown'
+      return OPEN.includes(description.status.name) ? 'running' : 'closed'
     },
   }
 }

@@ -1,7 +1,7 @@
 /**
  * npm run record-histories [-- name…]: runs turns of every kind, or those that are named, against services of its own
  * and writes their Temporal histories to test/unit/workflows/histories, for test/unit/workflows/replay.test.ts. The
- * histories of a release, `first-release-…`, are left unchanged.
+ * histories of releases, such as `first-release-…`, are left unchanged.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'

@@ -14,11 +14,13 @@ import { launchDue } from '../domain/schedules/launch.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
 import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
-import { type Reasoned, reason } from '../domain/turns/run/reason.ts'
+import { reason } from '../domain/turns/run/reason.ts'
+import type { Attempt, Reasoned } from '../domain/turns/run/running-attempts.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
+  BeginOutcome,
   ExecutionInput,
   ExecutionOutcome,
   FailOutcome,
@@ -37,6 +39,8 @@ import type { Heartbeats } from './heartbeats.ts'
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
+  /** `at`: the time in ms of the workflow task, as Temporal has it. */
+  begin(turn: TurnInput, iteration: number, at: number): Promise<BeginOutcome>
   reason(turn: TurnInput, iteration: number, retries?: RetryPlace): Promise<ReasonOutcome>
   runTool(turn: TurnInput, iteration: number, position: number, questions?: QuestionPlace): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
@@ -58,11 +62,33 @@ export type ScheduleActivities = {
 
 type Activities = TurnActivities & ScheduleActivities & RetentionActivities
 
-export const createActivities = (deps: Deps, heartbeats: Heartbeats): Activities => ({
+/** `queueOf` names the task queue on which a process alone takes activities. */
+export const createActivities = (
+  deps: Deps,
+  heartbeats: Heartbeats,
+  queueOf: (process: number) => string,
+): Activities => ({
+  begin: (turn, iteration, at) =>
+    run(deps, async () => {
+      const { cancellationSignal: signal } = Context.current()
+      const begun = await deps.attempts.begin(place(turn), iteration, { fence: at, signal })
+      if (begun.outcome === 'ended') await cancelWorkflow(deps, turn)
+      if (begun.outcome !== 'unfinished') return begun
+      return { outcome: 'unfinished', ...(begun.process && { taskQueue: queueOf(begun.process) }) }
+    }),
   reason: (turn, iteration, retries) =>
-    run(deps, async () =>
-      toOutcome(await heartbeats.during((attempt) => reason(deps, place(turn), iteration, attempt)), retries),
-    ),
+    run(deps, async () => {
+      const take = async (attempt: Attempt) => {
+        const adopted = await deps.attempts.adopt(place(turn), iteration, attempt)
+        if (adopted !== undefined) return adopted
+        // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
+        if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
+        return reason(deps, place(turn), iteration, attempt)
+      }
+      const reasoned = await heartbeats.during(take)
+      if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
+      return toOutcome(reasoned, retries)
+    }),
   runTool: (turn, iteration, position, questions) =>
     run(deps, () => {
       const options = { mayAsk: questions === 'in_workflow' }
@@ -97,12 +123,19 @@ const place = ({ organizationId, sessionId, turnId }: TurnInput): TurnPlace => (
   turnId: fromId(turnId),
 })
 
+/** Asks for the cancellation of a turn's workflow: a notice that the turn has ended may have come before the workflow. */
+const cancelWorkflow = (deps: Deps, turn: TurnInput): Promise<void> =>
+  deps.workflows.cancelTurn(place(turn).turnId).catch((error: Error) => {
+    warnRarely(deps.log, { turn: turn.turnId, err: error.message }, 'workflow of an ended turn not cancelled')
+  })
+
 const executionPlace = ({ organizationId, executionId }: ExecutionInput): ExecutionPlace => ({
   organizationId: fromId(organizationId),
   executionId,
 })
 
 function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {
+  if (reasoned.outcome === 'elsewhere') throw new Error('an activity leaves no step to another process')
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }

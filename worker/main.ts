@@ -3,13 +3,21 @@ import { warnRarely } from '../lib/warn-rarely.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
+/** Warning about the worker that only goes on with steps, and is to have no workflows. */
+const MEANT = 'No workflows registered, not polling for workflow tasks'
+
+/** Code in front of some warnings of the library, and the task that it is about: the rest is the same for all. */
+const RUN = /^(\[TMPRL\d+\]) \S+(?= )/
+
 export const workerRole: Role = async ({ deps, temporal }, config, log) => {
   // `run` handles the signals, so that the worker stops after the API.
   Runtime.install({
     shutdownSignals: [],
     // Without this, the native half of the library would write to the console.
     telemetryOptions: { logging: { forward: {} } },
-    logger: new DefaultLogger('WARN', (entry) => warnRarely(log, { err: undefined, ...entry.meta }, entry.message)),
+    logger: new DefaultLogger('WARN', ({ message, meta }) => {
+      if (message !== MEANT) warnRarely(log, { err: undefined, ...meta }, message.replace(RUN, '$1'))
+    }),
   })
   temporal.expectWorker()
   temporal.scheduleRetention(deps.retention)

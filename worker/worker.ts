@@ -3,11 +3,14 @@ import type { Deps } from '../domain/deps.ts'
 import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../domain/schedules/sweep.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/sync.ts'
 import { sweepDeletedSessions } from '../domain/session-deletion/delete-session.ts'
+import { MAX_RUNNING_ATTEMPTS } from '../domain/turns/run/running-attempts.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
-import { failOrphans } from '../domain/turns/sweep/orphans.ts'
+import { failOrphans, startLostEarlyTurns } from '../domain/turns/sweep/orphans.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
+import { version } from '../platform/version.ts'
+import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
@@ -18,6 +21,8 @@ export type WorkerOptions = {
   taskQueue: string
   /** Path of a prebuilt bundle of the workflows. Without it they are bundled at start, which takes some seconds. */
   workflowBundle?: string | undefined
+  /** Build id of the workflows. Default: that of this release, see `BEGINS_STEPS`. */
+  buildId?: string
   /** False: nothing sends heartbeats while the event loop is blocked. Saves half a second where many workers start. */
   heartbeatThread?: boolean
   /** Called with the connection on which the worker polls, undefined when it stops. Turns start eagerly on it. */
@@ -71,7 +76,7 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     try {
       connection = await NativeConnection.connect({ address: options.address })
       heartbeats = startHeartbeats(connection, options, deps.log)
-      await runWorker(deps, options, connection, heartbeats, signal)
+      await runWorkers(deps, options, connection, heartbeats, signal)
     } catch (error) {
       warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
       await sleep(RECONNECT_MS, signal)
@@ -82,42 +87,91 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
   }
 }
 
-async function runWorker(
+/**
+ * Runs the process's two workers until stopped: one for everything, and one that goes on with the steps which have begun
+ * in this process.
+ */
+async function runWorkers(
   deps: Deps,
   options: WorkerOptions,
   connection: NativeConnection,
   heartbeats: Heartbeats,
   signal: AbortSignal,
 ) {
-  const worker = await Worker.create({
-    connection,
-    namespace: options.namespace,
-    taskQueue: options.taskQueue,
-    activities: createActivities(deps, heartbeats),
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    // Heartbeats are due every 4 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
-    maxHeartbeatThrottleInterval: '1500 milliseconds',
-    // Time after which another worker takes over a turn whose own worker has died.
-    stickyQueueScheduleToStartTimeout: '1 second',
-    workflowTaskPollerBehavior: POLLERS,
-    activityTaskPollerBehavior: POLLERS,
-    maxConcurrentActivityTaskExecutions: 200,
-    maxConcurrentLocalActivityExecutions: 200,
-    workflowBundle: options.workflowBundle === undefined ? await bundled() : { codePath: options.workflowBundle },
-  })
-  const shutdown = () => worker.shutdown()
+  const queueOf = (process: number) => `${options.taskQueue}/${process.toString(36)}`
+  const activities = createActivities(deps, heartbeats, queueOf)
+  const workers = await Promise.all([
+    createWorker(options, connection, activities),
+    Worker.create({
+      ...COMMON,
+      connection,
+      namespace: options.namespace,
+      taskQueue: queueOf(deps.attempts.process),
+      activities: { reason: activities.reason },
+      // They come together when many turns have begun together, and have little time to get here.
+      activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 10 },
+      maxConcurrentActivityTaskExecutions: MAX_RUNNING_ATTEMPTS,
+    }),
+  ])
+  const shutdown = () => {
+    deps.attempts.close()
+    for (const worker of workers) worker.shutdown()
+  }
   signal.addEventListener('abort', shutdown, { once: true })
   try {
-    const running = worker.run()
-    if (signal.aborted) worker.shutdown()
+    const running = workers.map((worker) => worker.run())
     options.onConnection?.(connection)
+    deps.attempts.useWorker(true)
+    if (signal.aborted) shutdown()
     deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
-    await running
+    await endTogether(workers, running)
   } finally {
+    deps.attempts.useWorker(false)
     options.onConnection?.(undefined)
     signal.removeEventListener('abort', shutdown)
   }
 }
+
+/** Waits until all have ended, and shuts the others down when one fails. Rejects with its error. */
+async function endTogether(workers: Worker[], running: Promise<void>[]): Promise<void> {
+  const shutdown = () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
+  }
+  for (const one of running) one.catch(shutdown)
+  const ended = await Promise.allSettled(running)
+  const failed = ended.find((end) => end.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+/** Settings of both workers. */
+const COMMON = {
+  shutdownGraceTime: SHUTDOWN_GRACE,
+  // Heartbeats are due every 4 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
+  maxHeartbeatThrottleInterval: '1500 milliseconds',
+  activityTaskPollerBehavior: POLLERS,
+} as const
+
+const createWorker = async (
+  { namespace, taskQueue, workflowBundle, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
+  connection: NativeConnection,
+  activities: ReturnType<typeof createActivities>,
+): Promise<Worker> =>
+  Worker.create({
+    ...COMMON,
+    connection,
+    namespace,
+    taskQueue,
+    activities,
+    buildId,
+    // Time after which another worker takes over a turn whose own worker has died.
+    stickyQueueScheduleToStartTimeout: '1 second',
+    workflowTaskPollerBehavior: POLLERS,
+    maxConcurrentActivityTaskExecutions: 200,
+    // A workflow task keeps its slot while its local activities run. Without a free slot no turn starts eagerly.
+    maxConcurrentWorkflowTaskExecutions: 400,
+    maxConcurrentLocalActivityExecutions: 400,
+    workflowBundle: workflowBundle === undefined ? await bundled() : { codePath: workflowBundle },
+  })
 
 /** Repeats `work`, each time `everyMs` after it has ended. A failure is logged; the next run makes up for it. */
 async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<unknown>) {
@@ -134,12 +188,14 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 /** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
+  const compared = new Map<string, number>()
   const sweptExecutions = new Map<string, number>()
   const late = new Map<string, number>()
   let cursor: string | null = null
   let executionCursor: string | null = null
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
+    repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),

@@ -34,6 +34,20 @@ export type ReasonOutcome =
   | { outcome: 'retry'; failures: number; afterMs: number }
 
 /**
+ * What has come of beginning a reason step. `unfinished`: its activity has to go on, for some seconds on `taskQueue` if
+ * that is given, which is that of the process where the step has begun.
+ */
+export type BeginOutcome =
+  | Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }>
+  | { outcome: 'unfinished'; taskQueue?: string }
+
+/**
+ * Beginning of the build ids of workers whose workflows begin reason steps as local activities. Histories of others
+ * go on as they began.
+ */
+export const BEGINS_STEPS = 'begins-steps/'
+
+/**
  * Where the time until the model is asked again passes. In the workflow it shows in Temporal; the workflows of an earlier
  * release leave it to the activity's retries.
  */

@@ -13,8 +13,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import { act } from './act.ts'
-import { cancelTurn, failTurn, reason } from './activities.ts'
-import type { ReasonOutcome, TurnErrorCode, TurnInput, TurnOutcome } from './messages.ts'
+import { begin, cancelTurn, failTurn, GO_ON_THERE, reason } from './activities.ts'
+import {
+  BEGINS_STEPS,
+  type BeginOutcome,
+  type ReasonOutcome,
+  type TurnErrorCode,
+  type TurnInput,
+  type TurnOutcome,
+} from './messages.ts'
 import { createNews } from './news.ts'
 
 /** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
@@ -26,9 +33,12 @@ const ENDED_TURN_WAITS = 'ended-turn-waits'
 /** Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record. */
 const CANCEL_REQUEST_MS = 30_000
 
+/** Events of a history up to its first workflow task, if that is not lost: started, task scheduled, task started. */
+const FIRST_TASK_EVENTS = 3
+
 /**
  * Runs one turn of a session. The workflow makes decisions and its activities do the work; only ids and outcomes
- * pass between them. A plain turn is one activity: the reason step begins the turn, and the one that answers ends it.
+ * pass between them. A plain turn is one reason step, which begins the turn and ends it.
  * `iteration` is the step at which a long turn continues in a new run. A failed turn fails its workflow, so that
  * Temporal can count and show it. The workflow of a turn that was ended from outside ends as cancelled.
  */
@@ -88,13 +98,49 @@ async function askModel(
 ): Promise<Exclude<ReasonOutcome, { outcome: 'retry' }>> {
   for (;;) {
     setCurrentDetails(summary)
-    const reasoned = await reason.executeWithOptions({ summary }, [input, iteration, 'in_workflow'])
+    const reasoned = await takeStep(input, iteration, summary)
     if (reasoned.outcome !== 'retry') return reasoned
     const at = new Date(Date.now() + reasoned.afterMs).toISOString()
     setCurrentDetails(`${summary} · attempt ${reasoned.failures} failed; the model is asked again at ${at}`)
     await sleep(reasoned.afterMs)
   }
 }
+
+/**
+ * Takes a reason step: begins it as a part of the workflow task, which is all that a short one needs, and goes on with
+ * the activity.
+ */
+async function takeStep(input: TurnInput, iteration: number, summary: string): Promise<ReasonOutcome> {
+  const step: Parameters<typeof reason> = [input, iteration, 'in_workflow']
+  if (!workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) return reason.executeWithOptions({ summary }, step)
+  // When an earlier task of the first step was lost, its process most likely is, too.
+  const mayBeLost = iteration === 1 && workflowInfo().historyLength > FIRST_TASK_EVENTS
+  const scheduleToStartTimeout = mayBeLost ? '1 second' : '2 seconds'
+  const begun = await beginStep(input, iteration, summary)
+  if (begun.outcome !== 'unfinished') return begun
+  const { taskQueue } = begun
+  if (taskQueue !== undefined) {
+    try {
+      return await reason.executeWithOptions({ summary, taskQueue, scheduleToStartTimeout, ...GO_ON_THERE }, step)
+    } catch (error) {
+      if (isCancellation(error) || isFinal(error)) throw error
+    }
+  }
+  return reason.executeWithOptions({ summary }, step)
+}
+
+async function beginStep(input: TurnInput, iteration: number, summary: string): Promise<BeginOutcome> {
+  try {
+    return await begin.executeWithOptions({ summary }, [input, iteration, Date.now()])
+  } catch (error) {
+    if (isCancellation(error)) throw error
+    return { outcome: 'unfinished' }
+  }
+}
+
+/** Tells whether an activity has failed for good, as opposed to one whose process died or could not do it. */
+const isFinal = (error: unknown): boolean =>
+  error instanceof ActivityFailure && error.cause instanceof ApplicationFailure && error.cause.nonRetryable === true
 
 const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']
 

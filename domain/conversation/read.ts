@@ -1,33 +1,32 @@
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import { type CallSecret, type MessageSecrets, secretsOf } from '../call-secrets/places.ts'
 import type { Deps } from '../deps.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
-import { parseStep } from '../events/steps.ts'
-import type { ProviderData } from '../llm/model.ts'
 
-type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
+/** Event of a message, with the position of its turn in the session. */
+export type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
 /** A message with the position of its turn in the session. */
 type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; message: Message }
 
 /**
  * The latest messages of a conversation, oldest first; `rows` is null when there are none. `isWhole` tells whether they
- * reach back to the beginning. `leftOutBytes` counts the bytes of their images that were not read.
+ * reach back to the beginning, `isSettled` whether all earlier turns have ended, so that their messages never change.
+ * `leftOutBytes` counts the bytes of their images that were not read.
  */
-export type ConversationPage = { rows: Row[] | null; isWhole: boolean; leftOutBytes: number }
+export type ConversationPage = { rows: Row[] | null; isWhole: boolean; isSettled: boolean; leftOutBytes: number }
 
 /** Size limit of a page as stored, so compressed: Postgres can build every page, and a process can hold it. */
 const PAGE_BYTES = 512 * 1024
 /** Size limit of a conversation, several times what any model takes. Older messages are not even read. */
-const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024
+export const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024
 const END = 2 ** 31 - 1
 
 /** A place in a conversation. Turns follow in the order of their messages, and each is complete before the next. */
 type Place = { inputSequence: number; sequence: number }
 
 /** Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. */
-type Part = { before?: number | undefined; since?: number | undefined }
+export type Part = { before?: number | undefined; since?: number | undefined }
 
 /** SQL for the data that is read of a message, and for the number of bytes that are not. */
 type Fields = { data: Prisma.Sql; leftOutBytes: Prisma.Sql }
@@ -67,10 +66,12 @@ export const conversationSql = (
       'data', ${data}
     ) ORDER BY input_sequence, sequence) FILTER (WHERE bytes_behind < ${PAGE_BYTES}),
     'isWhole', coalesce(bool_and(bytes_behind < ${PAGE_BYTES}), true),
+    'isSettled', coalesce(bool_and(is_settled), false),
     'leftOutBytes', coalesce(sum(${leftOutBytes}) FILTER (WHERE bytes_behind < ${PAGE_BYTES}), 0)
   )
   FROM (
-    SELECT e.*, earlier.input_sequence, sum(pg_column_size(e.data)) OVER newest_first - pg_column_size(e.data) AS bytes_behind
+    SELECT e.*, earlier.input_sequence, earlier.id = own.id OR earlier.finished_at IS NOT NULL AS is_settled,
+      sum(pg_column_size(e.data)) OVER newest_first - pg_column_size(e.data) AS bytes_behind
     FROM turns own
     JOIN turns earlier ON earlier.session_id = own.session_id
       AND earlier.input_sequence BETWEEN ${since} AND own.input_sequence
@@ -95,54 +96,21 @@ export async function readConversation(
   part: Part = {},
 ): Promise<Message[]> {
   const latest = await readPage(deps, conversationSql(turnId, part, WITHOUT_IMAGES))
-  const rows = await complete(deps, { turnId, part, fields: WITHOUT_IMAGES }, latest)
+  const { rows } = await readRows(deps, { turnId, part, fields: WITHOUT_IMAGES }, latest)
   return rows.map((row) => toMessage(row, sessionId))
 }
 
-/**
- * The conversation that a model is given, as events hold it: without `secrets`. With what providers need back with their
- * answers, by the message's id.
- */
-export type Conversation = {
-  messages: Message[]
-  providerData: ReadonlyMap<string, ProviderData>
-  secrets: MessageSecrets
-}
+type Reading = { turnId: string; part: Part; fields?: Fields }
 
-/** Completes the conversation that a model is given: reads from the latest page towards the beginning. */
-export async function completeConversation(
+/** Reads on from the latest page towards the beginning. What is not whole begins with a user's message. */
+export async function readRows(
   deps: Deps,
-  sessionId: string,
-  turnId: string,
+  reading: Reading,
   latest: ConversationPage,
-): Promise<Conversation> {
-  const rows = await complete(deps, { turnId, part: {}, fields: WHOLE }, latest)
-  const messages = rows.map((row) => toMessage(row, sessionId))
-  return {
-    messages,
-    providerData: new Map(messages.flatMap(({ id }, index) => dataOf(id, rows[index]))),
-    secrets: new Map(messages.flatMap(({ id }, index) => secretsIn(id, rows[index]))),
-  }
-}
-
-/** Returns the entry of a message that has data for its provider. Only `answerEvents` writes such data. */
-const dataOf = (id: string, row: Row | undefined): [string, ProviderData][] =>
-  row?.data.provider_data === undefined ? [] : [[id, row.data.provider_data as ProviderData]]
-
-/** Returns the entry of a message from which secrets are left out. Only `withSecrets` writes their tokens. */
-function secretsIn(id: string, row: Row | undefined): [string, CallSecret[]][] {
-  if (row?.data.secret_tokens === undefined) return []
-  const iteration = parseStep(row.step)?.iteration ?? 0
-  const kind = row.type === 'tool.completed' ? 'result' : 'arguments'
-  return [[id, secretsOf(row.turnId, iteration, kind, row.data.secret_tokens as Record<string, number>)]]
-}
-
-type Reading = { turnId: string; part: Part; fields: Fields }
-
-async function complete(deps: Deps, reading: Reading, latest: ConversationPage): Promise<Row[]> {
-  const { turnId, fields } = reading
-  const { rows, isWhole } = await readOn(deps, reading, latest)
-  return isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId, fields)))
+): Promise<{ rows: Row[]; isWhole: boolean }> {
+  const { turnId, fields = WHOLE } = reading
+  const { rows, isWhole } = await readOn(deps, { ...reading, fields }, latest)
+  return { rows: isWhole ? rows : fromMessage(rows, turnId, await readPage(deps, inputSql(turnId, fields))), isWhole }
 }
 
 /**
@@ -174,7 +142,7 @@ export async function readConversations(
   }
 }
 
-async function readOn(deps: Deps, { turnId, part, fields }: Reading, latest: ConversationPage) {
+async function readOn(deps: Deps, { turnId, part, fields }: Required<Reading>, latest: ConversationPage) {
   const pages: ConversationPage[] = []
   let oldest = latest
   for (let bytes = 0; !oldest.isWhole; ) {
@@ -187,12 +155,12 @@ async function readOn(deps: Deps, { turnId, part, fields }: Reading, latest: Con
   return { rows: [oldest, ...pages].flatMap((page) => page.rows ?? []), isWhole: oldest.isWhole }
 }
 
-const toMessage = (row: Row, sessionId: string): Message =>
+export const toMessage = (row: Row, sessionId: string): Message =>
   presentMessage({ ...row, execId: null, ts: new Date(row.ts), sessionId })
 
-async function readPage(deps: Deps, page: Prisma.Sql): Promise<ConversationPage> {
+export async function readPage(deps: Deps, page: Prisma.Sql): Promise<ConversationPage> {
   const rows = await deps.db.$queryRaw<{ page: ConversationPage }[]>`SELECT ${page} AS page`
-  return rows[0]?.page ?? { rows: null, isWhole: true, leftOutBytes: 0 }
+  return rows[0]?.page ?? { rows: null, isWhole: true, isSettled: false, leftOutBytes: 0 }
 }
 
 /** Makes a conversation that lacks its beginning start with a user's message, at the latest with the turn's own. */
@@ -203,7 +171,7 @@ function fromMessage(rows: Row[], turnId: string, input: ConversationPage): Row[
 
 const inputSql = (turnId: string, { data }: Fields): Prisma.Sql =>
   Prisma.sql`(
-    SELECT json_build_object('isWhole', true, 'leftOutBytes', 0, 'rows', json_agg(json_build_object(
+    SELECT json_build_object('isWhole', true, 'isSettled', false, 'leftOutBytes', 0, 'rows', json_agg(json_build_object(
       'sequence', sequence, 'type', type, 'ts', ts, 'turnId', turn_id, 'step', step, 'inputSequence', sequence,
       'data', ${data}
     )))

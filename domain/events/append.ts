@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { type Announcement, announces } from './announcements.ts'
 import { publishEvents } from './live-stream.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
+import { type Recorded, recordAppend, type StoredAppend } from './record.ts'
 
 /**
  * Event to record. `parts` is only for live readers; later readers compute it. `secrets` is what the event leaves out,
@@ -37,21 +38,31 @@ export type Appended =
   | { outcome: 'fenced' }
   | { outcome: 'session_gone' }
 
-type Row = {
-  outcome: Appended['outcome']
-  events?: [ordinal: number, sequence: number][]
-  ts?: string
-  claims?: number
-  next_turn_id?: string | null
-}
+/** Types of events that may share a statement with those of other sessions: they end nothing and cost nothing. */
+const SHARING: ReadonlySet<EventType> = new Set<EventType>([
+  'session.started',
+  'session.activated',
+  'turn.started',
+  'act.completed',
+  'reason.started',
+  'reason.thinking.started',
+  'reason.thinking.delta',
+  'reason.thinking.completed',
+  'output.message.started',
+  'output.message.delta',
+])
+/** Length of an append that does not share its statement. */
+const MOST_SHARED_LENGTH = 64 * 1024
 
 /**
  * Records events and the state that they announce in one transaction, then publishes them to the live stream. May be
  * repeated: an event that the turn already has is not recorded again. Does not throw when the writer has lost its right
- * to write; the outcome says so.
+ * to write; the outcome says so. Under load, claims of steps and deltas are committed in groups.
  */
 export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[]): Promise<Appended> {
-  const appended = await recordEvents(deps, deps.db, writer, events)
+  const append = toStoredAppend(writer, events)
+  const recorded = await (mayShare(append, events) ? deps.events.groups(append) : recordAppend(deps.db, append))
+  const appended = toAppended(deps, writer, events, recorded)
   if (appended.outcome === 'appended') publishEvents(deps, writer.sessionId, writer.turnId, appended.events)
   return appended
 }
@@ -66,13 +77,18 @@ export async function recordEvents(
   writer: Writer,
   events: NewEvent[],
 ): Promise<Appended> {
-  const stored = toStored(events)
-  const { step, fence } = writer.attempt ?? { step: null, fence: null }
-  const rows = await db.$queryRaw<{ result: Row }[]>`
-    SELECT record_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, ${step}, ${fence}::bigint, ${stored}::jsonb)
-      AS result`
-  return toAppended(deps, writer, events, rows[0]?.result)
+  return toAppended(deps, writer, events, await recordAppend(db, toStoredAppend(writer, events)))
 }
+
+function toStoredAppend({ sessionId, turnId, attempt }: Writer, events: NewEvent[]): StoredAppend {
+  return { sessionId, turnId, step: attempt?.step ?? null, fence: attempt?.fence ?? null, events: toStored(events) }
+}
+
+/** Tells whether an append may share its statement: that of an attempt which claims its step or writes deltas. */
+const mayShare = (append: StoredAppend, events: NewEvent[]): boolean =>
+  append.step !== null &&
+  append.events.length <= MOST_SHARED_LENGTH &&
+  events.every(({ type, secrets }) => SHARING.has(type) && secrets === undefined)
 
 /** Records events of several turns of one session, in their order and in one round trip. */
 export async function recordEventsOf(
@@ -83,7 +99,7 @@ export async function recordEventsOf(
 ): Promise<Appended[]> {
   const ids = turns.map(({ turnId }) => turnId)
   const stored = turns.map(({ events }) => toStored(events))
-  const rows = await db.$queryRaw<{ result: Row }[]>`
+  const rows = await db.$queryRaw<{ result: Recorded }[]>`
     SELECT record_events(${sessionId}::uuid, turn.id, NULL, NULL, turn.events::jsonb) AS result
     FROM unnest(${ids}::uuid[], ${stored}::text[]) WITH ORDINALITY AS turn (id, events, place) ORDER BY turn.place`
   return turns.map(({ turnId, events }, index) => toAppended(deps, { sessionId, turnId }, events, rows[index]?.result))
@@ -117,7 +133,12 @@ const toAnnounces = (announcement: Announcement) => ({
   notifies_workflow: announcement.notifiesWorkflow,
 })
 
-function toAppended(deps: Deps, writer: Writer, events: NewEvent[], row: Row = { outcome: 'session_gone' }): Appended {
+function toAppended(
+  deps: Deps,
+  writer: Writer,
+  events: NewEvent[],
+  row: Recorded = { outcome: 'session_gone' },
+): Appended {
   const nextTurnId = row.next_turn_id ?? null
   if (row.outcome === 'turn_ended') return { outcome: 'turn_ended', nextTurnId }
   if (row.outcome !== 'appended') return { outcome: row.outcome }
@@ -126,7 +147,7 @@ function toAppended(deps: Deps, writer: Writer, events: NewEvent[], row: Row = {
   return { outcome: 'appended', events: recorded, at, claims: row.claims ?? 0, nextTurnId }
 }
 
-function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Row, ts: Date): WireEvent[] {
+function presentRecorded(deps: Deps, writer: Writer, events: NewEvent[], row: Recorded, ts: Date): WireEvent[] {
   return (row.events ?? []).flatMap(([ordinal, sequence]) => {
     const event = events[ordinal - 1]
     if (event === undefined) return []

@@ -1,10 +1,8 @@
-import type { Redis } from 'ioredis'
-import type { Logger } from 'pino'
 import { isTurnEnd } from '../../contract/events.ts'
-import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
-import { type LiveEntry, RELAY_STREAMS, readRelayFields, relayKey } from './live-entry.ts'
+import { type LiveEntry, MAX_LINE_LENGTH, MAX_OWN_LINE_LENGTH, readRelayFields } from './live-entry.ts'
+import { type RelayOptions, startRelay } from './relay.ts'
 
 /** Subscription of one reader to the events of one session. */
 export type Subscription = {
@@ -23,23 +21,26 @@ export type EventBroker = {
    * compares with the record.
    */
   subscribe(sessionId: string, cursor: () => number): Subscription
+  /** Reports whether a session has a subscriber in this process. */
+  isFollowed(sessionId: string): boolean
   /**
    * Calls `onEnd` when a live entry reports the turn's end; entries may get lost. Returns a function that ends the
    * watch.
    */
   watchTurn(turnId: string, onEnd: () => void): () => void
+  /**
+   * Publishes entries of one turn, in order: to subscribers and watches of this process with the event loop's next
+   * iteration, and to other processes.
+   */
+  publish(entries: LiveEntry[]): void
   close(): Promise<void>
 }
 
 type TurnWatches = Map<string, Set<() => void>>
 type Subscriber = { cursor: () => number; deliver(entry: LiveEntry): void; invalidate(): void }
 
-type BrokerOptions = {
-  /** Redis connection of the broker alone: it blocks in XREAD. */
-  reader: Redis
+type BrokerOptions = RelayOptions & {
   db: PrismaClient
-  log: Logger
-  prefix: string
   /** Interval between comparisons of subscribers with the record, in ms: with Redis available, and without. */
   checkMs: number
   checkWithoutRedisMs: number
@@ -48,23 +49,24 @@ type BrokerOptions = {
 /** Limits of a subscriber's inbox. A subscriber that falls further behind reads the record instead. */
 const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
-const BLOCK_MS = 2000
-/** Number of entries read at once from each relay stream; entries may be large. */
-const READ_COUNT = 100
-const CONNECTING_MS = 50
-const RETRY_MS = 200
+/** Limit of the long lines in an inbox together. Of further ones it has the entry only: the record has the line. */
+const MAX_LONG_LINES_BYTES = MAX_OWN_LINE_LENGTH
 
 /**
- * Creates the event broker, which has one blocking Redis connection for all streams of a process. Redis only saves
- * time: every `checkMs` one query compares all subscribers with the record. A lost entry, or a lost Redis, therefore
- * costs no more than a delay.
+ * Creates the event broker. It hands what its process publishes to the readers there, and has one blocking Redis
+ * connection for what others publish. Both only save time: every `checkMs` one query compares all subscribers with the
+ * record. A lost entry, or a lost Redis, therefore costs no more than a delay.
  */
 export function createEventBroker(options: BrokerOptions): EventBroker {
   const subscribers: Subscribers = new Map()
   const watches: TurnWatches = new Map()
-  const stopped = new AbortController()
+  const readers = { subscribers, watches }
   const check = createCheck(options, subscribers)
-  const reading = readRelay(options, { subscribers, watches }, check, stopped.signal)
+  const relay = startRelay(options, {
+    onEntry: (fields) => dispatch(readers, fields),
+    // Not awaited: Postgres may be slow when Redis is back.
+    onGap: () => void check(),
+  })
   let checkedAt = performance.now()
   let checking = false
   const timer = setInterval(() => {
@@ -80,12 +82,15 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
 
   return {
     subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
+    isFollowed: (sessionId) => subscribers.has(sessionId),
     watchTurn: (turnId, onEnd) => watchTurn(watches, turnId, onEnd),
-    close: async () => {
-      stopped.abort()
+    publish: createPublish((publications) => {
+      for (const entries of publications) deliver(readers, entries)
+      relay.send(publications)
+    }),
+    close: () => {
       clearInterval(timer)
-      options.reader.disconnect()
-      await reading
+      return relay.close()
     },
   }
 }
@@ -115,8 +120,8 @@ function subscribe(subscribers: Subscribers, sessionId: string, cursor: () => nu
   return subscription
 }
 
-type Held = { entries: LiveEntry[]; bytes: number; missed: boolean }
-const nothing = (): Held => ({ entries: [], bytes: 0, missed: false })
+type Held = { entries: LiveEntry[]; bytes: number; longBytes: number; missed: boolean }
+const nothing = (): Held => ({ entries: [], bytes: 0, longBytes: 0, missed: false })
 
 /** Creates an inbox of entries that wait for their subscriber. All of them are dropped when there are too many. */
 function createInbox() {
@@ -134,12 +139,19 @@ function createInbox() {
       held = nothing()
       return { entries, missed }
     },
-    /** Adds an entry. Returns false when there were too many, and the inbox is empty now. */
+    /**
+     * Adds an entry, without its line when that is long and others are too. Returns false when there were too many, and
+     * the inbox is empty now.
+     */
     add(entry: LiveEntry): boolean {
-      held.bytes += entry.line.length
+      const { length } = entry.line
+      const isLong = length > MAX_LINE_LENGTH && length <= MAX_OWN_LINE_LENGTH
+      const fits = !isLong || held.longBytes + length <= MAX_LONG_LINES_BYTES
+      if (!isLong) held.bytes += length
+      else if (fits) held.longBytes += length
       const isFull = held.entries.length >= MAX_INBOX_ENTRIES || held.bytes > MAX_INBOX_BYTES
       if (isFull) invalidate()
-      else held.entries.push(entry)
+      else held.entries.push(fits ? entry : { ...entry, line: '' })
       wake()
       return !isFull
     },
@@ -201,62 +213,33 @@ function createCheck({ db, log }: BrokerOptions, subscribers: Subscribers): () =
   }
 }
 
-type RawEntries = [key: string, entries: [id: string, fields: string[]][]][] | null
-
-async function readRelay(
-  { reader, prefix, log }: BrokerOptions,
-  readers: Readers,
-  check: () => Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(prefix, index))
-  let positions: string[] | undefined
-  while (!signal.aborted) {
-    if (reader.status !== 'ready') {
-      await sleep(CONNECTING_MS, signal)
-      continue
-    }
-    try {
-      if (positions === undefined) {
-        positions = await lastPositions(reader, keys)
-        // Not awaited: Postgres may be slow when Redis is back.
-        void check()
-      }
-      for (const [key, entries] of (await readStreams(reader, keys, positions)) ?? []) {
-        for (const [, fields] of entries) dispatch(readers, fields)
-        positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
-      }
-    } catch (error) {
-      if (signal.aborted) return
-      // Entries published meanwhile may be lost: start at the end and compare with the record.
-      positions = undefined
-      await sleep(RETRY_MS, signal)
-      warnRarely(log, { err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
-    }
-  }
-}
-
-const readStreams = async (reader: Redis, keys: string[], positions: string[]): Promise<RawEntries> =>
-  (await reader.call('XREAD', 'COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...keys, ...positions)) as RawEntries
-
-async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
-  return Promise.all(
-    keys.map(async (key) => {
-      const [entry] = (await reader.xrevrange(key, '+', '-', 'COUNT', 1)) as [string, string[]][]
-      return entry?.[0] ?? '0-0'
-    }),
-  )
-}
-
 type Readers = { subscribers: Subscribers; watches: TurnWatches }
 
 function dispatch({ subscribers, watches }: Readers, fields: string[]): void {
   const [sessionId = '', turnId = ''] = fields
-  const peers = subscribers.get(sessionId)
-  const watchers = watches.get(turnId)
-  if (peers === undefined && watchers === undefined) return
-  for (const entry of readRelayFields(fields)) {
-    for (const peer of peers ?? []) peer.deliver(entry)
-    if (isTurnEnd(entry.type)) for (const onEnd of watchers ?? []) onEnd()
+  if (subscribers.has(sessionId) || watches.has(turnId)) deliver({ subscribers, watches }, readRelayFields(fields))
+}
+
+function deliver({ subscribers, watches }: Readers, entries: Iterable<LiveEntry>): void {
+  for (const entry of entries) {
+    for (const peer of subscribers.get(entry.sessionId) ?? []) peer.deliver(entry)
+    if (isTurnEnd(entry.type)) for (const onEnd of watches.get(entry.turnId) ?? []) onEnd()
+  }
+}
+
+/**
+ * Collects what is published in one iteration of the event loop. So a reader wakes up, and Redis is written to, once for
+ * all of it, and an attempt that ends its turn is over before its own watch could tell it.
+ */
+function createPublish(flush: (publications: LiveEntry[][]) => void): EventBroker['publish'] {
+  let publications: LiveEntry[][] = []
+  const flushAll = () => {
+    const all = publications
+    publications = []
+    flush(all)
+  }
+  return (entries) => {
+    if (publications.length === 0) setImmediate(flushAll)
+    publications.push(entries)
   }
 }

@@ -1,29 +1,20 @@
 import type { WireEvent } from '../../contract/events.ts'
 import type { Deps } from '../deps.ts'
-import { relayIndex, relayKey } from './live-entry.ts'
+import { type LiveEntry, MAX_LINE_LENGTH, MAX_OWN_LINE_LENGTH } from './live-entry.ts'
 
 /**
- * Number of entries kept in each relay stream. It can be small, because a subscriber that falls further behind reads
- * Postgres.
- */
-const KEPT_ENTRIES = 1000
-/**
- * Maximum length of a published line. Longer events are published without their line: Redis holds hints, not the
- * record.
- */
-export const MAX_LINE_LENGTH = 64 * 1024
-
-/**
- * Publishes recorded events to the live stream. Never waits and never fails: what does not arrive is read from Postgres
- * after the broker's next check.
+ * Publishes recorded events to the readers of this process and, by the live stream, of all others. Never waits and never
+ * fails: what does not arrive is read from Postgres after the broker's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
-  const fields = [sessionId, turnId]
-  for (const event of events) {
-    fields.push(`${event.sequence}`, event.type, event.id, relayLine(event))
-  }
-  xadd(deps, fields)
+  const { broker } = deps.events
+  const maxLength = broker.isFollowed(sessionId) ? MAX_OWN_LINE_LENGTH : MAX_LINE_LENGTH
+  const entries = events.map((event): LiveEntry => {
+    const { sequence, type, id } = event
+    return { sessionId, turnId, sequence, type, id, line: toLine(event, maxLength) }
+  })
+  broker.publish(entries)
 }
 
 /**
@@ -32,29 +23,27 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
  */
 export function publishDeletion(deps: Deps, sessionId: string): void {
   const noTurn = '00000000-0000-0000-0000-000000000000'
-  xadd(deps, [sessionId, noTurn, `${Number.MAX_SAFE_INTEGER}`, 'session.deleted', '', ''])
+  const end = { sequence: Number.MAX_SAFE_INTEGER, type: 'session.deleted', id: '', line: '' }
+  deps.events.broker.publish([{ sessionId, turnId: noTurn, ...end }])
 }
 
-function xadd(deps: Deps, fields: string[]): void {
-  const [sessionId = ''] = fields
-  deps.redis.client
-    .xadd(relayKey(deps.redis.prefix, relayIndex(sessionId)), 'MAXLEN', '~', KEPT_ENTRIES, '*', ...fields)
-    .catch((error: Error) => deps.log.debug({ err: error.message }, 'events not published'))
-}
-
-function relayLine(event: WireEvent): string {
-  if (isLongGeneration(event)) return ''
+/** Returns the line that clients will get, unless it is longer than its readers here, or elsewhere, are given. */
+function toLine(event: WireEvent, maxLength: number): string {
+  if (isLongGeneration(event, maxLength) || isLongDelta(event)) return ''
   const line = JSON.stringify(event)
-  return line.length <= MAX_LINE_LENGTH ? line : ''
+  return line.length <= maxLength ? line : ''
 }
 
-/** Reports whether a conversation is too long for the live stream, without serializing all of it first. */
-function isLongGeneration(event: WireEvent): boolean {
+/** Reports whether the text so far is too long for a stream: serializing all of it for each delta would add up. */
+const isLongDelta = ({ data }: WireEvent): boolean => 'accumulated' in data && data.accumulated.length > MAX_LINE_LENGTH
+
+/** Reports whether a conversation is too long for a stream, without serializing all of it first. */
+function isLongGeneration(event: WireEvent, maxLength: number): boolean {
   if (!('messages' in event.data)) return false
   let length = 0
   for (const message of event.data.messages) {
     for (const part of message.content) if (part.type === 'text') length += part.text.length
-    if (length > MAX_LINE_LENGTH) return true
+    if (length > maxLength) return true
   }
   return false
 }

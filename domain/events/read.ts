@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { type EventRows, type Row, readEventRows } from './event-queries.ts'
 import type { EventFilter } from './filter.ts'
-import { MAX_LINE_LENGTH } from './live-stream.ts'
+import { MAX_LINE_LENGTH } from './live-entry.ts'
 import { createMessageTexts, type MessageTexts } from './message-texts.ts'
 import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 

@@ -67,13 +67,19 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
  * to decide.
  */
 async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
-  const inserted = await insertMessage(deps.db, message, 'unless_waiting')
-  if (inserted === undefined) return undefined
-  const events = presentInserted(deps, inserted)
-  publishEvents(deps, message.sessionId, message.turnId, events)
-  // In a busy session, the end of the turn before starts this one.
-  if (inserted.isNext) startTurnSoon(deps, { ...message, agentId: inserted.agentId })
-  return toAccepted(message, events)
+  const place = deps.attempts.reserve()
+  try {
+    const inserted = await insertMessage(deps.db, { ...message, claim: place?.fence }, 'unless_waiting')
+    if (inserted === undefined) return undefined
+    const events = presentInserted(deps, inserted)
+    publishEvents(deps, message.sessionId, message.turnId, events)
+    // In a busy session, the end of the turn before starts this one.
+    const when = place === undefined ? undefined : 'claimed'
+    if (inserted.isNext) startTurnSoon(deps, { ...message, agentId: inserted.agentId }, when)
+    return toAccepted(message, events)
+  } finally {
+    place?.release()
+  }
 }
 
 type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
@@ -110,7 +116,7 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
   const { cancelled, events, agentId, next } = done
   tellCancelled(deps, cancelled)
   const { organizationId, sessionId } = message
-  if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next })
+  if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
   return toAccepted(message, events)
 }
 

@@ -3,6 +3,7 @@ import { type InputContentPart, textOf } from '../../contract/messages.ts'
 import { truncate } from '../../lib/truncate.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { StoredEvent } from '../events/present.ts'
+import { reasonStep } from '../events/steps.ts'
 import { toId } from '../ids.ts'
 
 /** Maximum number of unfinished turns of a session. */
@@ -11,11 +12,15 @@ export const MAX_QUEUED_TURNS = 1000
 /** Ids of a message; the turn's uuid is the message's too. */
 export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 
-/** Message to insert. `controls` is JSON. */
+/**
+ * Message to insert. `controls` is JSON. `claim` is the fence of the attempt that begins the turn at once if it is next;
+ * the first step is its own then.
+ */
 export type NewMessage = MessagePlace & {
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
+  claim?: number | undefined
 }
 
 /** Events that a message was recorded with, its own first. `isNext`: no other turn of the session is unfinished. */
@@ -38,7 +43,7 @@ type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
  */
 export async function insertMessage(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, content, controls, data }: NewMessage,
+  { organizationId, sessionId, turnId, content, controls, data, claim = 0 }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
   const activated = { turn_id: toId('turn', turnId), input_message_id: toId('message', turnId) }
@@ -62,6 +67,9 @@ export async function insertMessage(
     ), turn AS (
       INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
       SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb FROM session
+    ), claim AS (
+      INSERT INTO turn_steps (turn_id, step, fence, claims)
+      SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1 FROM session WHERE is_next AND ${claim}::bigint < 0
     ), event AS (
       INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
       SELECT id, last_sequence + new.place, new.type, ts, ${turnId}::uuid, new.data

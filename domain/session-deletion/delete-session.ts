@@ -24,6 +24,7 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
   const where = { organizationId: actor.organizationId, sessionId: id }
   const deleted = await withLockedSession(deps, where, deleteLocked)
   if (deleted === undefined) throw notFound('Session')
+  deps.conversations.delete(deleted.id)
   publishDeletion(deps, deleted.id)
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {

@@ -10,10 +10,10 @@ export async function nextTurn(db: Prisma.TransactionClient, sessionId: string):
   return next?.id ?? null
 }
 
-/** Starts the next turn in the queue, if any, after `ended`. */
-export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null): void {
+/** Starts the next turn in the queue, if any, after `ended`. `early` is for the one who has ended it. */
+export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null, when?: 'early'): void {
   const { organizationId, sessionId, agentId } = ended
-  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId })
+  if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId }, when)
 }
 
 /** Starts the next turn after one that an earlier attempt ended, as that attempt may have died before doing so. */

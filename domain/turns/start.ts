@@ -1,15 +1,37 @@
+import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
+import type { EarlyAttempt } from './run/running-attempts.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
-/** Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. */
-export function startTurnSoon(deps: Deps, turn: StartedTurn): void {
-  deps.workflows.startTurn(turn).catch((error: Error) => {
-    warnRarely(
-      deps.log,
-      { turn: toId('turn', turn.turnId), err: error.message },
-      'turn not started; the sweeper will start it',
-    )
-  })
+const AGAIN_MS = 1000
+
+/**
+ * Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. With `early`,
+ * for the one who has just made the turn its session's next, the model is asked meanwhile, if this process can; with
+ * `claimed` the turn's first step already is that of an early attempt here.
+ */
+export function startTurnSoon(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): void {
+  void start(deps, turn, when && deps.attempts.beginEarly(turn, when === 'claimed'))
+}
+
+async function start(deps: Deps, turn: StartedTurn, early: EarlyAttempt | undefined): Promise<void> {
+  // So that whichever process gets the workflow's first task finds the claim.
+  await early?.claimed
+  for (;;) {
+    try {
+      await deps.workflows.startTurn(turn)
+      deps.attempts.noteStart(true)
+      return early?.acknowledge()
+    } catch (error) {
+      deps.attempts.noteStart(false)
+      const told = { turn: toId('turn', turn.turnId), err: (error as Error).message }
+      warnRarely(deps.log, told, 'turn not started; the sweeper will start it')
+    }
+    if (early === undefined || early.over.aborted) return
+    // The end of the attempt waits for the start.
+    await sleep(AGAIN_MS, early.over)
+    if (early.over.aborted) return
+  }
 }

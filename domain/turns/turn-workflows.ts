@@ -12,6 +12,6 @@ export type TurnControl = {
   resumeTurn(turnId: string): Promise<void>
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
   cancelTurn(turnId: string): Promise<void>
-  /** Resolves with false only when Temporal has reported that the turn has no workflow, or one that has ended. */
-  isTurnRunning(turnId: string): Promise<boolean>
+  /** State of the workflow. `unknown`: Temporal has never had it, or no longer has it. */
+  readTurnState(turnId: string): Promise<'running' | 'closed' | 'unknown'>
 }

@@ -3,19 +3,26 @@ import { createSchemaThreads } from '../../domain/capabilities/arguments/threads
 import { builtinCapabilities } from '../../domain/capabilities/builtin/registry.ts'
 import { createBashProcesses } from '../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
+import { createConversationCache } from '../../domain/conversation/conversation-cache.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import { createImageLoads } from '../../domain/conversation/load-image.ts'
 import { createKeeper } from '../../domain/databases/keeper/create-keeper.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/event-broker.ts'
 import { createEventIds } from '../../domain/events/event-id.ts'
+import { createGroupCommit } from '../../domain/events/group-commit.ts'
+import { recordStatements } from '../../domain/events/record.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
+import { reasonStep } from '../../domain/events/steps.ts'
 import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
 import { createMcpClient } from '../../domain/mcp/create-client.ts'
 import { createDiscoveries } from '../../domain/mcp-servers/discoveries.ts'
 import { createArchiveSlots, createArchiveThreads } from '../../domain/skills/archive/threads.ts'
+import { raiseFence } from '../../domain/turns/run/attempt.ts'
+import { reason } from '../../domain/turns/run/reason.ts'
+import { createRunningAttempts } from '../../domain/turns/run/running-attempts.ts'
 import { createDocumentThreads } from '../../domain/yaml/threads.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
@@ -55,7 +62,7 @@ export async function buildPlatform(
   })
   const redis = { client: connectRedis(config.REDIS_URL, log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
-  const events = buildEvents(config, db, log, keys.eventIds)
+  const events = buildEvents(config, { db, redis, log }, keys.eventIds)
   const threads = {
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
@@ -77,9 +84,14 @@ export async function buildPlatform(
     auth: createAuth(config, keys.tokens, log),
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
+    attempts: createRunningAttempts({
+      run: (turn, iteration, attempt) => reason(deps, turn, iteration, attempt),
+      raise: (turn, iteration, fences) => raiseFence(deps, turn, reasonStep(iteration), fences),
+    }),
     clock: temporal.clock,
     models,
     capabilities: builtinCapabilities,
+    conversations: createConversationCache(),
     images: createImageCache(),
     imageLoads: createImageLoads(),
     imageChunks,
@@ -115,16 +127,21 @@ export async function buildPlatform(
   }
 }
 
-function buildEvents(config: Config, db: PrismaClient, log: Logger, idKey: Uint8Array): Deps['events'] {
+function buildEvents(
+  config: Config,
+  { db, redis, log }: Pick<Deps, 'db' | 'redis' | 'log'>,
+  idKey: Uint8Array,
+): Deps['events'] {
   const broker = createEventBroker({
+    ...redis,
     reader: connectBlockingRedis(config.REDIS_URL, log),
     db,
     log,
-    prefix: config.REDIS_PREFIX,
     checkMs: CHECK_MS,
     checkWithoutRedisMs: CHECK_WITHOUT_REDIS_MS,
   })
-  return { ids: createEventIds(idKey), broker, lines: createSessionLines(), lastContext: {} }
+  const groups = createGroupCommit(recordStatements(db, unavailability))
+  return { ids: createEventIds(idKey), broker, lines: createSessionLines(), groups, lastContext: {} }
 }
 
 type Keys = { secrets: KeyRing; tokens: Uint8Array; eventIds: Uint8Array }

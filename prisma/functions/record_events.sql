@@ -4,7 +4,9 @@
 -- Parameters
 --   p_session_id, p_turn_id  the turn and its session
 --   p_step, p_fence          the attempt of a step that writes (see turn_steps); null for writers that need no fence:
---                            the API under the session's lock, and appends that any process may repeat
+--                            the API under the session's lock, and appends that any process may repeat. A fence below
+--                            zero is that of an attempt that began before the turn's workflow: it only gets a step that
+--                            nobody else has claimed
 --   p_events                 [{type, step?, exec_id?, data, secrets?, announces?}], in the order in which they happened
 --
 -- `secrets` is what a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is encrypted, in base64.
@@ -90,7 +92,7 @@ BEGIN
       RETURN jsonb_build_object('outcome', 'not_next');
     END IF;
     SELECT fence, claims INTO v_fence, v_claims FROM turn_steps WHERE turn_id = p_turn_id AND step = p_step;
-    IF v_fence > p_fence THEN
+    IF v_fence > p_fence OR (v_fence <> p_fence AND p_fence < 0) THEN
       RETURN jsonb_build_object('outcome', 'fenced');
     END IF;
     IF v_fence IS DISTINCT FROM p_fence THEN

@@ -3,7 +3,8 @@ import type { Redis } from 'ioredis'
 import type { EventType } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { NewEvent, Writer } from '../../domain/events/append.ts'
-import { relayIndex, relayKey } from '../../domain/events/live-entry.ts'
+import { createEventBroker, type EventBroker } from '../../domain/events/event-broker.ts'
+import { type LiveEntry, relayIndex, relayKey } from '../../domain/events/live-entry.ts'
 import { newUuid } from '../../domain/ids.ts'
 import { append, createAnswer, createOpenTurn, postUnanswered, toolEvents } from '../support/by-hand.ts'
 import { countOf } from '../support/counts.ts'
@@ -21,6 +22,7 @@ const AT_ONCE = countOf('interleavingsAtOnce')
 /** Longest line published in full. Longer ones are published without their text. */
 const RELAY_LINE = 64 * 1024
 const HEARTBEAT_MS = 250
+const HOUR_MS = 3_600_000
 /**
  * Number of rounds. Each has an outage of every kind, then a quiet time in which only the record check finds a lost
  * tail.
@@ -62,37 +64,52 @@ let service: TestService
 let urls: [string, string]
 /** Dependencies used to append, each with its own connections. */
 let writers: [Deps, Deps]
+let failing: EventBroker
 beforeAll(async () => {
   const environment = { SSE_HEARTBEAT_INTERVAL_SECS: `${HEARTBEAT_MS / 1000}` }
   site = await startRedisSite({ worker: false, environment, sse: { heartbeatMs: HEARTBEAT_MS } })
   service = site.service
   urls = [service.url, (await startApiProcess(service)).url]
   writers = [service.platform.deps, (await service.startPeer()).platform.deps]
+  failing = startFailingBroker(service.platform.deps)
 })
-afterAll(() => site.close())
+afterAll(async () => {
+  await failing.close()
+  await site.close()
+})
 
 const upTo = (random: Random, most: number): number => Math.floor(random() * (most + 1))
 const pick = <T>(random: Random, items: readonly [T, ...T[]]): T => items[upTo(random, items.length - 1)] ?? items[0]
 const isOneIn = (random: Random, many: number): boolean => random() * many < 1
 
-/** Marks each line published to the live stream, to show by which way an event arrived. */
-const marked = (fields: Parameters<Redis['xadd']>) =>
-  fields.map((field) =>
-    typeof field === 'string' && field.startsWith('{"id":') ? `${field.slice(0, -1)},"relayed":true}` : field,
-  ) as Parameters<Redis['xadd']>
+/** Marks each published line, to show by which way an event arrived. */
+const marked = (entries: LiveEntry[]): LiveEntry[] =>
+  entries.map((entry) => (entry.line === '' ? entry : { ...entry, line: `${entry.line.slice(0, -1)},"relayed":true}` }))
 
 /** Returns dependencies whose appends are published as `fate` says. */
 function withRelay(deps: Deps, fate: Relay): Deps {
-  const xadd = async (...given: Parameters<Redis['xadd']>) => {
-    const args = marked(given)
-    if (fate === 'dropped') return null
-    if (fate === 'failed') throw new Error('the relay failed as asked')
+  const { broker } = deps.events
+  const publish = async (given: LiveEntry[]) => {
+    const entries = marked(given)
+    if (fate === 'dropped') return
+    if (fate === 'failed') return failing.publish(entries)
     if (fate === 'late') await sleep(30)
-    if (fate === 'twice') await deps.redis.client.xadd(...args)
-    return deps.redis.client.xadd(...args)
+    if (fate === 'twice') broker.publish(entries)
+    broker.publish(entries)
   }
-  const client: Redis = Object.create(deps.redis.client, { xadd: { value: xadd } })
-  return { ...deps, redis: { ...deps.redis, client } }
+  return { ...deps, events: { ...deps.events, broker: { ...broker, publish } } }
+}
+
+/** Starts a broker without readers whose entries Redis does not take. */
+function startFailingBroker({ db, log, redis }: Deps): EventBroker {
+  const xadd = async () => {
+    throw new Error('the relay failed as asked')
+  }
+  const client: Redis = Object.create(redis.client, { xadd: { value: xadd } })
+  const reader = redis.client.duplicate({ commandTimeout: undefined })
+  reader.on('error', () => {})
+  const checks = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
+  return createEventBroker({ client, reader, db, log, prefix: redis.prefix, ...checks })
 }
 
 const drawFate = (random: Random): Relay =>

@@ -44,8 +44,13 @@ async function startTurn({ url }: TestService, step: object, until: string, text
   return { id, turnId: posts[0].id.replace('message_', 'turn_') }
 }
 
+/** Waits until Temporal has the workflow: a turn may begin before. */
 const withWorkflow = (service: TestService, turnId: string, work: (handle: WorkflowHandle) => Promise<unknown>) =>
-  withClient(service, (client: Client) => work(client.workflow.getHandle(turnId)))
+  withClient(service, async (client: Client) => {
+    const handle = client.workflow.getHandle(turnId)
+    await waitFor(() => handle.describe().catch(() => undefined), 'the workflow')
+    return work(handle)
+  })
 const terminate = (service: TestService, { turnId }: Started) =>
   withWorkflow(service, turnId, (handle) => handle.terminate('a test'))
 
@@ -184,7 +189,7 @@ describe('a turn that is only slow is not ended', () => {
       proxy.mend()
       const { db, workflows } = noTemporal.platform.deps
       const { id } = await db.turn.findFirstOrThrow({ select: { id: true } })
-      await waitFor(() => workflows.isTurnRunning(id).catch(() => false), 'Temporal to answer again')
+      await waitFor(() => workflows.readTurnState(id).catch(() => undefined), 'Temporal to answer again')
       await expectNoneEnded()
     } finally {
       await Promise.all(services.map((service) => service.stop()))

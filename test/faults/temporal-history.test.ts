@@ -62,13 +62,14 @@ const definition = (name: string, more: object) => ({
 
 /**
  * Limits on the events and characters: of the turn with a failure, with tools, cancelled, and failed. A cancelled one may
- * wait for the request to cancel it, which takes four events.
+ * wait for the request to cancel it, which takes four events. Each failure of a model is that of an activity, and has the
+ * marker of the step's beginning as well.
  */
 const LIMITS = [
   { events: 24, characters: 20_000 },
   { events: 60, characters: 60_000 },
   { events: 20, characters: 20_000 },
-  { events: 60, characters: 40_000 },
+  { events: 66, characters: 40_000 },
 ]
 
 const post = () =>

@@ -12,7 +12,7 @@ import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
-import { runnerPid } from '../support/temporal.ts'
+import { type RunPlace, runnerPid } from '../support/temporal.ts'
 import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
 /** Slow enough in all tests that no worker finishes it before it is found missing or told to stop. */
@@ -45,8 +45,8 @@ async function startTurn(site: Site, step: object): Promise<Started> {
   return { site, id, turnId: body.id.replace('message_', 'turn_'), stream }
 }
 
-const runnerOf = ({ site, turnId }: Started): Promise<ServiceProcess> =>
-  waitFor(() => site.pool.findRunner(turnId), 'a worker to run the step')
+const runnerOf = ({ site, turnId }: Started, place?: RunPlace): Promise<ServiceProcess> =>
+  waitFor(() => site.pool.findRunner(turnId, place), 'a worker to run the step')
 
 const starts = (stream: OpenStream): Json[] =>
   stream.events().filter((event) => event.type === 'output.message.started')
@@ -67,16 +67,19 @@ function report(what: string, ms: number): void {
 }
 
 describe('a turn whose worker is killed', () => {
-  it.concurrent('continues soon on another worker and records everything but the answer once', async () => {
-    const turn = await startTurn(await startSite(2), { text: TEXT, tokens_per_second: 5 })
-    const { site, stream } = turn
-    await stream.until(() => stream.events().filter((event) => event.type === 'output.message.delta').length >= 3)
-    await site.pool.kill(await runnerOf(turn))
-    const killedAt = Date.now()
-    await untilStartedAgain(stream)
-    report('killed in mid-stream', Date.now() - killedAt)
-    expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
-  })
+  it.concurrent.each(['workflow_task', 'activity'] as const)(
+    'in the %s continues soon on another and records everything but the answer once',
+    async (place) => {
+      const turn = await startTurn(await startSite(2), { text: TEXT, tokens_per_second: 5 })
+      const { site, stream } = turn
+      await stream.until(() => stream.events().filter((event) => event.type === 'output.message.delta').length >= 3)
+      await site.pool.kill(await runnerOf(turn, place))
+      const killedAt = Date.now()
+      await untilStartedAgain(stream)
+      report(`killed in mid-stream, in the ${place}`, Date.now() - killedAt)
+      expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
+    },
+  )
 
   it.concurrent('is not recorded again if the worker was killed just after its end', async () => {
     const turn = await startTurn(await startSite(1), { text: TEXT, delay_ms: 500 })

@@ -68,7 +68,9 @@ describe('cancelling at the same moment as', () => {
   it('the turn ends: either it has its answer or it is cancelled, and the session goes on', async () => {
     const outcomes = { cancelled: 0, no_op: 0 }
     for (let round = 0; round < countOf('cancelRaces'); round++) {
-      const id = await createSession(api, { default_model_id: await modelId(api, 'llmsim-echo') })
+      // A turn of the echo is over almost as soon as its message is accepted; one of the other is not.
+      const model = round % 4 === 0 ? 'llmsim-latency' : 'llmsim-echo'
+      const id = await createSession(api, { default_model_id: await modelId(api, model) })
       const stream = await openStream(api, `/v1/sessions/${id}/sse`)
       const turnId = turnIdOf(await post(api, id))
       // The rounds cover the time from before the turn's first event to its last events.

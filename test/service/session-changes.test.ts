@@ -191,12 +191,12 @@ describe('a list', () => {
     await db.session.createMany({
       data: hours.map((createdAt) => ({ id: newUuid(), organizationId, harnessId: newUuid(), createdAt })),
     })
-    const [, places] = await db.$transaction([
-      db.$executeRaw`SET LOCAL TIME ZONE 'Europe/Berlin'`,
-      db.$queryRaw<{ count: number }[]>`
+    const places = await db.$transaction(async (tx) => {
+      await tx.$executeRaw`SET LOCAL TIME ZONE 'Europe/Berlin'`
+      return tx.$queryRaw<{ count: number }[]>`
         SELECT count(before)::int AS count FROM generate_series(0, 80) AS skip CROSS JOIN LATERAL session_place(
-          ${organizationId}::uuid, '00000000-0000-0000-0000-000000000000', '{}', skip)`,
-    ])
+          ${organizationId}::uuid, '00000000-0000-0000-0000-000000000000', '{}', skip)`
+    })
     expect(places).toEqual([{ count: 72 }])
   })
 

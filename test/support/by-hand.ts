@@ -28,11 +28,12 @@ export const withWorkflows = (deps: Deps, workflows: Partial<Deps['workflows']>)
   workflows: { ...deps.workflows, ...workflows },
 })
 
-/** Posts a message without starting its workflow. */
-export const postUnanswered = (deps: Deps, sessionId: string, text: string) =>
-  createMessage(withWorkflows(deps, { startTurn: async () => {} }), ANYBODY, toUuid(sessionId), {
-    message: { content: [{ type: 'text', text }] },
-  })
+/** Posts a message without beginning its turn, or starting its workflow. */
+export function postUnanswered(deps: Deps, sessionId: string, text: string) {
+  const attempts = { ...deps.attempts, reserve: () => undefined, beginEarly: () => undefined }
+  const idle = { ...withWorkflows(deps, { startTurn: async () => {} }), attempts }
+  return createMessage(idle, ANYBODY, toUuid(sessionId), { message: { content: [{ type: 'text', text }] } })
+}
 
 /** Appends events with the turn's id in their data, as most types require. Throws unless they were appended. */
 export async function append(deps: Deps, writer: Writer, events: NewEvent[]): Promise<WireEvent[]> {

@@ -17,7 +17,8 @@ export type TestService = {
   api: RunningApi
   /** Starts a second API with its own connections on the same record. */
   startPeer(): Promise<{ url: string; api: RunningApi; platform: Platform }>
-  startWorker(): Promise<RunningWorker>
+  /** Starts a worker in this process, of another release if `buildId` is given. */
+  startWorker(buildId?: string): Promise<RunningWorker>
   /** Environment for a child process that joins this service. */
   environment: Record<string, string>
   /** Check of everything logged in this process. */
@@ -90,7 +91,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     return { platform, api, url: `http://127.0.0.1:${api.port}` }
   }
   const main = await build()
-  const runWorker = async () => {
+  const runWorker = async (buildId?: string) => {
     // Loaded only when needed, because it brings its own native runtime.
     const { startWorker } = await import('../../worker/worker.ts')
     await openRuntime()
@@ -102,6 +103,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       workflowBundle: config.WORKFLOW_BUNDLE,
       heartbeatThread: options.heartbeatThread ?? false,
+      ...(buildId !== undefined && { buildId }),
       onConnection: main.platform.temporal.useWorkerConnection,
     })
     stops.push(worker.stop)

@@ -1,4 +1,4 @@
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client'
+import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 
 /** Service whose Temporal a test queries. Without a configuration it is the Temporal server of the test run. */
 export type TemporalPlace = { config?: { TEMPORAL_ADDRESS: string; TEMPORAL_NAMESPACE: string } }
@@ -13,20 +13,30 @@ export async function withClient<T>({ config }: TemporalPlace, work: (client: Cl
   }
 }
 
-/** Returns the process that runs a turn's pending step. A worker's identity is `<pid>@<host>`. */
-export const runnerPid = (service: TemporalPlace, turnId: string): Promise<number | undefined> =>
+/** Where a step runs: in a workflow task at first, later as an activity. */
+export type RunPlace = 'workflow_task' | 'activity'
+
+/** Returns the process that runs a turn's step, in `place` if that is given. A worker's identity is `<pid>@<host>`. */
+export const runnerPid = (service: TemporalPlace, turnId: string, place?: RunPlace): Promise<number | undefined> =>
   withClient(service, async (client) => {
-    const description = await client.workflow
-      .getHandle(turnId)
-      .describe()
-      .catch((error) => {
-        // A message is answered before its workflow is started.
-        if (error instanceof WorkflowNotFoundError) return undefined
-        throw error
-      })
+    const workflow = client.workflow.getHandle(turnId)
+    const description = await workflow.describe().catch((error) => {
+      // A message is answered before its workflow is started.
+      if (error instanceof WorkflowNotFoundError) return undefined
+      throw error
+    })
     const pending = description?.raw.pendingActivities?.find((activity) => activity.lastWorkerIdentity)
-    return pending?.lastWorkerIdentity ? Number.parseInt(pending.lastWorkerIdentity, 10) : undefined
+    const ofActivity = pending?.lastWorkerIdentity
+    const ofTask = description?.raw.pendingWorkflowTask?.startedTime ? await lastTaskIdentity(workflow) : undefined
+    const identity = place === 'workflow_task' ? ofTask : place === 'activity' ? ofActivity : (ofActivity ?? ofTask)
+    return identity ? Number.parseInt(identity, 10) : undefined
   })
+
+async function lastTaskIdentity(workflow: WorkflowHandle): Promise<string | null | undefined> {
+  const { events } = await workflow.fetchHistory()
+  const tasks = events?.flatMap(({ workflowTaskStartedEventAttributes: task }) => task ?? [])
+  return tasks?.at(-1)?.identity
+}
 
 /** Returns the number of workflow runs for a turn, running or ended. */
 export const workflowsOf = (service: TemporalPlace, turnId: string): Promise<number> =>

@@ -1,14 +1,14 @@
 import { waitFor } from './http.ts'
 import { type ServiceProcess, startLabWorkerProcess } from './process.ts'
 import type { TestService } from './service.ts'
-import { runnerPid } from './temporal.ts'
+import { type RunPlace, runnerPid } from './temporal.ts'
 
 /** Pool of worker processes with the lab's tools, from which a test kills some. */
 export type WorkerPool = {
   /** Starts workers until the pool is full. */
   fill(): Promise<void>
   /** Returns the worker that currently runs a step of the turn, if it is known. */
-  findRunner(turnId: string): Promise<ServiceProcess | undefined>
+  findRunner(turnId: string, place?: RunPlace): Promise<ServiceProcess | undefined>
   /** Waits until a worker runs a step of the turn, then kills that worker. */
   killRunner(turnId: string): Promise<void>
   killAll(): Promise<void>
@@ -22,8 +22,8 @@ export function createWorkerPool(service: TestService, size: number): WorkerPool
     workers.delete(worker)
     await worker.kill()
   }
-  const findRunner = async (turnId: string) => {
-    const pid = await runnerPid(service, turnId)
+  const findRunner = async (turnId: string, place?: RunPlace) => {
+    const pid = await runnerPid(service, turnId, place)
     return [...workers].find((worker) => worker.pid === pid)
   }
   return {

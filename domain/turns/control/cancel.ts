@@ -63,7 +63,7 @@ async function cancelAndGoOn(
   })
   if (done === undefined) return undefined
   tellCancelled(deps, done.cancelled)
-  if (done.next) startTurnSoon(deps, done.next)
+  if (done.next) startTurnSoon(deps, done.next, 'early')
   return done.cancelled.length
 }
 

@@ -44,9 +44,8 @@ export async function failTurn(
       { type: 'session.idled', data: { turn_id, iterations: context.iterations, usage: context.usage } },
     ])
   })
-  if (appended?.outcome === 'appended' || appended?.outcome === 'turn_ended') {
-    startNext(deps, context, appended.nextTurnId)
-  }
+  if (appended?.outcome === 'appended') startNext(deps, context, appended.nextTurnId, 'early')
+  if (appended?.outcome === 'turn_ended') startNext(deps, context, appended.nextTurnId)
   return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
 }
 

@@ -30,11 +30,20 @@ export type Answer = {
 const BATCH_MS = 100
 
 /**
- * Runs the model call and writes its text and thinking in batches as they arrive. Rejects with `ModelError` for the
- * provider's failures, with the signal's reason when aborted, and with the error of a failed `write`.
+ * Runs the model call and writes its text and thinking in batches as they arrive, once it has been recorded that the
+ * step `started`. Rejects with `ModelError` for the provider's failures, with the signal's reason when aborted, and with
+ * the error of a failed `write` or start.
  */
-export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) => Promise<void>): Promise<Answer> {
+export async function streamAnswer(
+  call: ModelCall,
+  started: Promise<unknown>,
+  append: (events: NewEvent[]) => Promise<void>,
+): Promise<Answer> {
   const broken = new AbortController()
+  const write = async (events: NewEvent[]) => {
+    await started
+    await append(events)
+  }
   const turn_id = toId('turn', call.context.turnId)
   const thinkingDelta = ({ delta, accumulated }: Delta): NewEvent[] => [
     // Recorded once per step: the repeat that a later attempt sends is skipped.
@@ -47,6 +56,7 @@ export async function streamAnswer(call: ModelCall, write: (events: NewEvent[]) 
     { type: 'output.message.delta', data: { delta }, parts: { accumulated } },
   ]
   const stop = (error: unknown) => broken.abort(error)
+  started.catch(stop)
   const thinking = createDeltaWriter(BATCH_MS, (delta) => write(thinkingDelta(delta)), stop)
   const text = createDeltaWriter(BATCH_MS, (delta) => write(textDelta(delta)), stop)
   const answer = emptyAnswer()
@@ -185,14 +195,20 @@ function createLimits(idleMs: number) {
   const giveUp = (message: string, retryable: boolean) => () => over.abort(new ModelError(message, { retryable }))
   const silent = giveUp(`The model said nothing for ${Math.round(idleMs / 1000)} s.`, true)
   const endless = giveUp(`The model did not finish its answer within ${MAX_CALL_MS / 60_000} minutes.`, false)
-  let idle = setTimeout(silent, idleMs)
+  let heardAt = performance.now()
+  // One timer for the whole answer: most parts come long before it is due.
+  const checkSilence = () => {
+    const leftMs = heardAt + idleMs - performance.now()
+    if (leftMs > 0) idle = setTimeout(checkSilence, leftMs)
+    else silent()
+  }
+  let idle = setTimeout(checkSilence, idleMs)
   const whole = setTimeout(endless, MAX_CALL_MS)
   let characters = 0
   return {
     signal: over.signal,
     heard: (part: ModelPart) => {
-      clearTimeout(idle)
-      idle = setTimeout(silent, idleMs)
+      heardAt = performance.now()
       characters += sizeOf(part)
       if (characters > MAX_ANSWER_CHARACTERS)
         throw new ModelError('The answer of the model is too long.', { retryable: false })

@@ -1,13 +1,8 @@
+import { rejectOnAbort } from '../../../lib/reject-on-abort.ts'
 import type { Deps } from '../../deps.ts'
 import { type Appended, appendEvents, type NewEvent } from '../../events/append.ts'
 import type { TurnPlace } from '../turn-place.ts'
-
-/** One attempt at a step of a turn. */
-export type Attempt = {
-  /** Orders the attempts of a step: the server time in ms at which Temporal scheduled this one. */
-  fence: number
-  signal: AbortSignal
-}
+import type { Attempt } from './running-attempts.ts'
 
 type Granted = Extract<Appended, { outcome: 'appended' }>
 type LostRight = Exclude<Appended['outcome'], 'appended'>
@@ -34,9 +29,43 @@ export async function appendAs(
   events: NewEvent[],
 ): Promise<Granted> {
   const { sessionId, turnId } = turn
-  const appended = await appendEvents(deps, { sessionId, turnId, attempt: { step, fence: attempt.fence } }, events)
+  const { fence } = attempt
+  const appended = await appendEvents(deps, { sessionId, turnId, attempt: { step, fence } }, events)
+  if (appended.outcome === 'fenced') {
+    // An activity may have taken the attempt over meanwhile.
+    await attempt.raising
+    if (attempt.fence !== fence) return appendAs(deps, turn, step, attempt, events)
+  }
   if (appended.outcome !== 'appended') throw new RightLost(appended.outcome)
   return appended
+}
+
+/**
+ * Raises the fence of a step from that of an attempt here. Returns false when another attempt has taken the step, which
+ * the one here may not take back: it would go on in the middle of the other's text.
+ */
+export async function raiseFence(
+  deps: Deps,
+  { sessionId, turnId }: TurnPlace,
+  step: string,
+  { from, to }: { from: number; to: number },
+): Promise<boolean> {
+  const [row] = await deps.db.$queryRaw<{ isRaised: boolean; isClaimed: boolean }[]>`
+    WITH session AS (
+      SELECT id FROM sessions WHERE id = ${sessionId}::uuid FOR NO KEY UPDATE
+    ), raised AS (
+      UPDATE turn_steps SET fence = ${to}::bigint FROM session
+      WHERE turn_id = ${turnId}::uuid AND step = ${step} AND fence = ${from}::bigint
+      RETURNING turn_id
+    )
+    SELECT EXISTS (SELECT FROM raised) AS "isRaised",
+      EXISTS (SELECT FROM turn_steps WHERE turn_id = ${turnId}::uuid AND step = ${step}) AS "isClaimed"`
+  return row === undefined || row.isRaised || !row.isClaimed
+}
+
+/** Waits until Temporal knows of an attempt's turn. Rejects with the signal's reason when the attempt is aborted. */
+export async function untilKnown({ early, signal }: Attempt): Promise<void> {
+  if (early !== undefined && !early.isKnown) await rejectOnAbort(signal, early.known)
 }
 
 /**
@@ -53,7 +82,7 @@ export async function whileTurnRuns<T>(
   const ended = new AbortController()
   const unwatch = deps.events.broker.watchTurn(turn.turnId, () => ended.abort(new RightLost('turn_ended')))
   try {
-    return await work({ ...attempt, signal: AbortSignal.any([attempt.signal, ended.signal]) })
+    return await work(withSignal(attempt, AbortSignal.any([attempt.signal, ended.signal])))
   } catch (error) {
     if (!(error instanceof RightLost)) throw error
     // Temporal discards the result of a superseded attempt. If it does not, because a clock went back and this is the
@@ -64,6 +93,10 @@ export async function whileTurnRuns<T>(
     unwatch()
   }
 }
+
+/** Returns the attempt with another signal. Its fence may still rise. */
+const withSignal = (attempt: Attempt, signal: AbortSignal): Attempt =>
+  Object.create(attempt, { signal: { value: signal, enumerable: true } })
 
 /** Limit on attempts that end without reporting anything, as when their worker dies. Then the step is given up. */
 const MAX_CLAIMS = 20

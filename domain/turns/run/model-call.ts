@@ -3,7 +3,7 @@ import type { Deps } from '../../deps.ts'
 import type { CatalogueModel } from '../../llm/catalogue.ts'
 import type { Model } from '../../llm/model.ts'
 import type { Profile } from '../../llm/profiles/schema.ts'
-import type { Attempt } from './attempt.ts'
+import type { Attempt } from './running-attempts.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** One attempt at one model call of a turn. */

@@ -1,6 +1,5 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { TurnErrorCode } from '../../../workflows/messages.ts'
 import { type MaskedCall, maskCall } from '../../call-secrets/mask.ts'
 import { freshen, isAnyStale } from '../../capabilities/freshen.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
@@ -13,12 +12,12 @@ import { costOf } from '../../llm/cost.ts'
 import { ModelError, type ModelToolCall } from '../../llm/model.ts'
 import { findProfile } from '../../llm/profiles/find.ts'
 import { openModel } from '../../llm-providers/open-model.ts'
-import { type ActPlan, actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
+import { actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
 import { startNext, startNextOf } from '../queue.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
-import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { appendAs, hasTooManyClaims, RightLost, untilKnown, whileTurnRuns } from './attempt.ts'
 import type { ModelCall } from './model-call.ts'
 import {
   answerEvents,
@@ -29,19 +28,10 @@ import {
   retryingEvent,
 } from './reason-events.ts'
 import { longPause, retryDelayMs } from './retry-delay.ts'
+import type { Attempt, Reasoned } from './running-attempts.ts'
 import { readSystemPrompt } from './system-prompt.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
 import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
-
-export type Reasoned =
-  | { outcome: 'answered' }
-  /** The model called tools; `model` is its name. */
-  | ({ outcome: 'act'; model: string } & ActPlan)
-  /** The turn is over; nothing more may be written. */
-  | { outcome: 'ended' }
-  | { outcome: 'failed'; code: TurnErrorCode }
-  /** The model failed for the n-th time in a row and is to be asked again. */
-  | { outcome: 'retry'; failures: number; afterMs: number }
 
 const MAX_MODEL_CALLS = 5
 /** Context of a model without a profile: what any current one has. */
@@ -60,6 +50,8 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   if (context === 'ended' || context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
   if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+  const { fence } = context.attempts
+  if (attempt.yields && fence < 0 && fence !== -deps.attempts.process) return { outcome: 'elsewhere', process: -fence }
   const { model } = context
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
   const profile = findProfile(model.provider.type, model.name)
@@ -103,26 +95,42 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
 async function callModel(call: ModelCall): Promise<Reasoned> {
   const { deps, context, iteration } = call
   const before = iteration === 1 ? turnStartedEvents(context) : await previousAct(call)
-  const claimed = await append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
-  if (hasTooManyClaims(claimed.claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
+  const starting = append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
+  if (!call.attempt.early?.holdsStep) {
+    const { claims } = await starting
+    call.attempt.early?.claimed()
+    if (hasTooManyClaims(claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
+  }
   try {
-    const streamed = await streamAnswer(call, async (events) => {
+    const streamed = await streamAnswer(call, starting, async (events) => {
       await append(call, own(call, events))
     })
+    const started = await starting
     const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, toolCall))
     const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
-    const answered = own(call, [...answer.rest, generationEvent(call, answer), ...answerEvents(call, answer)])
+    const rest = await untilItMayEnd(call, answer.rest)
+    const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
     const { nextTurnId } = await append(call, [
       ...answered,
-      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? claimed.at }, iteration, answer),
+      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? started.at }, iteration, answer),
     ])
-    startNext(deps, context, nextTurnId)
+    startNext(deps, context, nextTurnId, 'early')
     return { outcome: 'answered' }
   } catch (error) {
-    if (error instanceof ModelError) return recordFailure(call, error)
-    throw error
+    if (!(error instanceof ModelError)) throw error
+    await starting
+    await untilKnown(call.attempt)
+    return recordFailure(call, error)
   }
+}
+
+/** Waits until the step may end, and returns the events that are left to be recorded then: text is not kept waiting. */
+async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEvent[]> {
+  if (call.attempt.early?.isKnown !== false) return rest
+  if (rest.length > 0) await append(call, own(call, rest))
+  await untilKnown(call.attempt)
+  return []
 }
 
 /** Takes the secrets out of a call. A client's tool has none; a model may call one that its agent no longer has. */
@@ -178,12 +186,12 @@ async function recordFailure(call: ModelCall, error: ModelError): Promise<Reason
 
 /** Records events and the state of the step in one transaction. Throws `RightLost` when the attempt may not write. */
 async function countFailure(
-  { deps, context, step, attempt: { fence } }: ModelCall,
+  { deps, context, step, attempt }: ModelCall,
   events: NewEvent[],
   state: Prisma.TurnStepUpdateInput,
 ): Promise<void> {
   const appended = await withLockedSession(deps, context, async (session) => {
-    const appended = await session.append(context.turnId, events, { step, fence })
+    const appended = await session.append(context.turnId, events, { step, fence: attempt.fence })
     if (appended.outcome === 'appended') {
       await session.db.turnStep.update({ where: { turnId_step: { turnId: context.turnId, step } }, data: state })
     }

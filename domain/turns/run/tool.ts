@@ -25,8 +25,9 @@ import { openSessionStorage } from '../../storage/open-session-storage.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { type Asking, askClient, type Round, readAsking, roundsSql } from '../questions.ts'
 import type { TurnPlace } from '../turn-place.ts'
-import { type Attempt, appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { boundImages } from './result-images.ts'
+import type { Attempt } from './running-attempts.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */

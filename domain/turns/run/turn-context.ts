@@ -8,12 +8,8 @@ import { type ResolvedCapability, resolveCapabilities } from '../../capabilities
 import { withinToolLimit } from '../../capabilities/tool-limit.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
 import { readCapabilities } from '../../capability-registry/read.ts'
-import {
-  type Conversation,
-  type ConversationPage,
-  completeConversation,
-  conversationSql,
-} from '../../conversation/read.ts'
+import type { ConversationPage } from '../../conversation/read.ts'
+import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
 import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import type { CatalogueModel } from '../../llm/catalogue.ts'
@@ -49,10 +45,10 @@ export type TurnContext = TurnPlace & {
   /** Number of model calls that the session made before this turn. */
   earlierCalls: number
   /**
-   * State left by earlier attempts of the step: how many answers failed, the waits between them in ms, the last error,
-   * and the success recorded in `reason.completed`, null while there is none.
+   * State left by earlier attempts of the step: the fence of the latest, 0 without one, how many answers failed, the
+   * waits between them in ms, the last error, and the success recorded in `reason.completed`, null while there is none.
    */
-  attempts: { failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
+  attempts: { fence: number; failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
 }
 
 type Row = Configuration & {
@@ -71,6 +67,7 @@ type Row = Configuration & {
   agentModelId: string | null
   storedModels: Stored
   earlierCalls: number
+  fence: number | null
   failures: number | null
   waitedMs: number | null
   error: string | null
@@ -107,21 +104,28 @@ export async function configure(
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */
 export const loadTurn = (deps: Deps, turn: TurnPlace, step: string): Promise<TurnContext | null> =>
-  load(deps, turn, step, conversationSql(turn.turnId))
+  load(deps, turn, step, beginReading(deps, turn))
 
 /**
  * Loads the data of a step that calls no model: without the conversation, so that it works however long that is. Null
  * when the turn's session is gone.
  */
 export const loadTurnAlone = (deps: Deps, turn: TurnPlace, step: string): Promise<TurnContext | null> =>
-  load(deps, turn, step, Prisma.sql`NULL`)
+  load(deps, turn, step)
 
-async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Prisma.Sql): Promise<TurnContext | null> {
-  const [row] = await readTurn(deps, turn, step, conversation)
-  if (row === undefined) return null
-  const { messages, providerData, secrets } = row.conversation
-    ? await completeConversation(deps, turn.sessionId, turn.turnId, row.conversation)
-    : NO_CONVERSATION
+async function load(
+  deps: Deps,
+  turn: TurnPlace,
+  step: string,
+  reading?: ConversationReading,
+): Promise<TurnContext | null> {
+  const [row] = await readTurn(deps, turn, step, reading?.sql ?? Prisma.sql`NULL`)
+  if (row === undefined) {
+    deps.conversations.delete(turn.sessionId)
+    return null
+  }
+  const { messages, providerData, secrets } =
+    reading && row.conversation ? await reading.complete(row.conversation) : NO_CONVERSATION
   const controls = InputControls.safeParse(row.controls).data
   return {
     ...turn,
@@ -148,6 +152,7 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     attempts: {
+      fence: row.fence ?? 0,
       failures: row.failures ?? 0,
       waitedMs: row.waitedMs ?? 0,
       succeeded: row.succeeded,
@@ -155,8 +160,6 @@ async function load(deps: Deps, turn: TurnPlace, step: string, conversation: Pri
     },
   }
 }
-
-const NO_CONVERSATION: Conversation = { messages: [], providerData: new Map(), secrets: new Map() }
 
 function inputText(messages: Message[], turnId: string): string {
   const input = messages.find((message) => message.id === toId('message', turnId))
@@ -185,7 +188,7 @@ const readTurn = (
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
-    p.failures, p.waited_ms AS "waitedMs", p.error,
+    p.fence::float8, p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation

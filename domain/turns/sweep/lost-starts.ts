@@ -28,6 +28,11 @@ export async function startLostTurns(
         WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
           AND earlier.input_sequence < t.input_sequence
       )
+      AND coalesce((
+        SELECT finished_at FROM turns before
+        WHERE before.session_id = t.session_id AND before.input_sequence < t.input_sequence
+        ORDER BY before.input_sequence DESC LIMIT 1
+      ) < now() - make_interval(secs => ${graceMs / 1000}), true)
     ORDER BY t.created_at LIMIT ${limit}`
   for (const turn of heads) {
     swept.set(turn.turnId, now)

@@ -1,6 +1,9 @@
+import { atOnce } from '../../../lib/at-once.ts'
 import type { Deps } from '../../deps.ts'
+import { reasonStep } from '../../events/steps.ts'
 import { toId } from '../../ids.ts'
 import { failTurn } from '../control/fail-turn.ts'
+import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
 const PAGE = 100
@@ -13,9 +16,10 @@ type Reconciliation = { graceMs: number }
 const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
- * Fails turns that have begun and whose workflow is gone, because it was terminated or Temporal lost it. Checks one
- * page of turns after `cursor` and returns the next cursor, null at the end. A workflow closes only after its turn's
- * end is in the record, so one that is closed while the turn is unfinished will not come back.
+ * Fails turns that have begun and whose workflow has closed, because it was terminated, and starts those of which
+ * Temporal knows nothing. Checks one page of turns after `cursor` and returns the next cursor, null at the end. A
+ * workflow closes only after its turn's end is in the record, so one that is closed while the turn is unfinished will
+ * not come back.
  */
 export async function failOrphans(
   deps: Deps,
@@ -29,19 +33,51 @@ export async function failOrphans(
     WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${graceMs / 1000})
       AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid)
     ORDER BY t.id LIMIT ${PAGE}`
-  for (let at = 0; at < turns.length; at += AT_ONCE) {
-    await Promise.all(turns.slice(at, at + AT_ONCE).map((turn) => failOrphan(deps, turn)))
-  }
+  await compareAll(deps, turns)
   return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
 }
 
-/** Fails a turn if its workflow is gone. An error is logged, so that the other turns are still checked. */
-async function failOrphan(deps: Deps, turn: Begun): Promise<void> {
+const EARLY_GRACE_MS = 3000
+const EARLY_REPEAT_MS = 10_000
+
+/**
+ * Does the same with turns that have begun early and that no activity has taken over by now. Most of them wait for a
+ * workflow that their process could not start, or could not before it died. `compared` keeps the time at which each turn
+ * was compared.
+ */
+export async function startLostEarlyTurns(deps: Deps, compared: Map<string, number>): Promise<void> {
+  const now = Date.now()
+  for (const [id, at] of compared) if (now - at > EARLY_REPEAT_MS) compared.delete(id)
+  const turns = await deps.db.$queryRaw<Begun[]>`
+    SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", t.iterations,
+      s.agent_id AS "agentId"
+    FROM turns t JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${reasonStep(1)} AND p.fence < 0
+    JOIN sessions s ON s.id = t.session_id
+    WHERE t.finished_at IS NULL AND t.status = 'active' AND t.iterations = 1
+      AND t.started_at < now() - make_interval(secs => ${EARLY_GRACE_MS / 1000})
+      AND t.id <> ALL (${[...compared.keys()]}::uuid[])
+      AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'reason.completed' AND step = p.step)
+    ORDER BY t.started_at LIMIT ${PAGE}`
+  for (const { turnId } of turns) compared.set(turnId, now)
+  await compareAll(deps, turns)
+}
+
+const compareAll = (deps: Deps, turns: Begun[]): Promise<void> =>
+  atOnce(turns, AT_ONCE, (turn) => compareWithTemporal(deps, turn))
+
+/** Fails a turn if its workflow has closed, or starts it. An error is logged, so that the other turns are still checked. */
+async function compareWithTemporal(deps: Deps, turn: Begun): Promise<void> {
   const id = toId('turn', turn.turnId)
   try {
-    if (await deps.workflows.isTurnRunning(turn.turnId)) return
-    deps.log.warn({ turn: id }, 'workflow of an unfinished turn is gone; failing the turn')
-    await failTurn(deps, turn, Math.max(1, turn.iterations), 'internal_error')
+    const state = await deps.workflows.readTurnState(turn.turnId)
+    if (state === 'running') return
+    if (state === 'unknown') {
+      deps.log.warn({ turn: id }, 'Temporal has no workflow of an unfinished turn; starting it')
+      return startTurnSoon(deps, turn)
+    }
+    // Most have ended since they were read.
+    const outcome = await failTurn(deps, turn, Math.max(1, turn.iterations), 'internal_error')
+    if (outcome === 'failed') deps.log.warn({ turn: id }, 'turn failed, because its workflow had closed before its end')
   } catch (error) {
     deps.log.warn(
       { turn: id, err: (error as Error).message },

@@ -1,16 +1,16 @@
 import { Redis } from 'ioredis'
 import { createEventBroker } from '../../../domain/events/event-broker.ts'
-import { relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
+import { type LiveEntry, readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
 import { newUuid } from '../../../domain/ids.ts'
 import { createLog } from '../../../platform/log.ts'
-import { connectBlockingRedis } from '../../../platform/redis.ts'
+import { connectBlockingRedis, connectRedis } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
 const HOUR_MS = 3_600_000
 
 /** Options of a broker. `answer` delays the record's answers until it resolves. */
-type BrokerOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void> }
+type BrokerOptions = { checkMs?: number; checkWithoutRedisMs?: number; answer?: Promise<void>; prefix?: string }
 
 /** Check intervals so long that the broker checks the record only when Redis (re)connects. */
 const NO_CHECKS = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
@@ -20,7 +20,7 @@ const NO_CHECKS = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
  */
 function startBroker(
   recorded: Map<string, number>,
-  { checkMs = 20, checkWithoutRedisMs = 10, answer }: BrokerOptions = {},
+  { checkMs = 20, checkWithoutRedisMs = 10, answer, prefix = `broker-${newUuid()}` }: BrokerOptions = {},
 ) {
   const looks: string[][] = []
   const db = {
@@ -32,10 +32,31 @@ function startBroker(
   } as unknown as PrismaClient
   const log = createLog('silent', 'broker')
   const reader = connectBlockingRedis(process.env.REDIS_URL ?? '', log)
-  const prefix = `broker-${newUuid()}`
-  const broker = createEventBroker({ reader, db, log, prefix, checkMs, checkWithoutRedisMs })
-  return { broker, reader, looks, prefix }
+  const client = connectRedis(process.env.REDIS_URL ?? '', log)
+  clients.push(client)
+  const broker = createEventBroker({ client, reader, db, log, prefix, checkMs, checkWithoutRedisMs })
+  return { broker, client, reader, looks, prefix }
 }
+
+const clients: Redis[] = []
+afterAll(() => {
+  for (const client of clients) client.disconnect()
+})
+
+/** Returns entries of one turn of the session, in the order of their types. */
+function entriesOf(sessionId: string, ...types: string[]): LiveEntry[] {
+  const turnId = newUuid()
+  return types.map((type, index) => ({
+    sessionId,
+    turnId,
+    sequence: index + 1,
+    type,
+    id: `event_${index}`,
+    line: '{}',
+  }))
+}
+
+const immediate = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('the broker', () => {
   it('wakes only subscribers that are behind the record', async () => {
@@ -136,6 +157,89 @@ describe('the broker', () => {
     await inbox.wait(signal)
     expect(inbox.take()).toEqual({ entries: [], missed: true })
     await Promise.all([broker.close(), other.quit()])
+  })
+
+  it('gives long lines to readers of its own process only, and half a megabyte of them at a time', async () => {
+    const own = startBroker(new Map(), NO_CHECKS)
+    const session = newUuid()
+    const inbox = own.broker.subscribe(session, () => 0)
+    await waitFor(async () => own.client.status === 'ready', 'Redis')
+    expect([own.broker.isFollowed(session), own.broker.isFollowed(newUuid())]).toEqual([true, false])
+    const long = 'x'.repeat(300 * 1024)
+    const entries = entriesOf(session, 'llm.generation', 'llm.generation', 'turn.completed')
+    const lines = (given: LiveEntry[]) => given.map(({ line }) => line.length)
+    const filled = entries.map((entry, index) => ({ ...entry, line: index < 2 ? long : '{}' }))
+    for (let round = 0; round < 2; round++) {
+      own.broker.publish(filled)
+      await immediate()
+      const { entries: given, missed } = inbox.take()
+      expect([lines(given), missed]).toEqual([[long.length, 0, 2], false])
+    }
+    const key = relayKey(own.prefix, relayIndex(session))
+    await waitFor(async () => (await own.client.xlen(key)) === 2, 'Redis')
+    const [sent] = (await own.client.xrange(key, '-', '+')) as [string, string[]][]
+    expect(lines([...readRelayFields(sent?.[1] ?? [])])).toEqual([0, 0, 2])
+    await own.broker.close()
+  })
+
+  it('gives what its own process publishes to its subscribers at once, without Redis', async () => {
+    const { broker, client, reader } = startBroker(new Map(), NO_CHECKS)
+    client.disconnect()
+    reader.disconnect()
+    const [session, other] = [newUuid(), newUuid()]
+    const inbox = broker.subscribe(session, () => 0)
+    const first = entriesOf(session, 'turn.started', 'reason.started')
+    const second = entriesOf(session, 'turn.completed')
+    broker.publish(first)
+    broker.publish(entriesOf(other, 'turn.started'))
+    broker.publish(second)
+    await immediate()
+    expect(inbox.take()).toEqual({ entries: [...first, ...second], missed: false })
+    await broker.close()
+  })
+
+  it('reports the end of a turn only when the attempt that published it has gone on', async () => {
+    const { broker } = startBroker(new Map(), NO_CHECKS)
+    const [end] = entriesOf(newUuid(), 'turn.completed')
+    let ends = 0
+    const unwatch = broker.watchTurn(end?.turnId ?? '', () => ends++)
+    broker.publish(end ? [end] : [])
+    expect(ends).toBe(0)
+    await immediate()
+    expect(ends).toBe(1)
+    unwatch()
+    await broker.close()
+  })
+
+  it('gives entries once to the process that publishes them, and in their order to every other', async () => {
+    const own = startBroker(new Map(), NO_CHECKS)
+    const other = startBroker(new Map(), { ...NO_CHECKS, prefix: own.prefix })
+    const [session, warm] = [newUuid(), newUuid()]
+    const warmed = [own, other].map(({ broker }) => broker.subscribe(warm, () => 0))
+    for (const [index, { broker }] of [own, other].entries()) {
+      // Until each reads what the other publishes.
+      await waitFor(async () => {
+        broker.publish(entriesOf(warm, 'turn.started'))
+        return (warmed[1 - index]?.take().entries.length ?? 0) > 0
+      }, 'entries to come over Redis')
+    }
+    const entries = entriesOf(session, ...Array(50).fill('output.message.delta'), 'turn.completed')
+    const inboxes = [own, other].map(({ broker }) => broker.subscribe(session, () => 0))
+    const ended: number[] = []
+    const turnId = entries[0]?.turnId ?? ''
+    for (const [index, { broker }] of [own, other].entries()) broker.watchTurn(turnId, () => ended.push(index))
+    for (const entry of entries) own.broker.publish([entry])
+    const received: LiveEntry[] = []
+    await waitFor(async () => received.push(...(inboxes[1]?.take().entries ?? [])) === entries.length, 'all entries')
+    expect(received).toEqual(entries)
+    // What the other one publishes comes to the first after all of its own.
+    const [after] = entriesOf(session, 'session.idled')
+    other.broker.publish(after ? [after] : [])
+    const held: LiveEntry[] = []
+    await waitFor(async () => held.push(...(inboxes[0]?.take().entries ?? [])) > entries.length, 'the last entry')
+    expect(held).toEqual([...entries, after])
+    expect(ended.sort()).toEqual([0, 1])
+    await Promise.all([own.broker.close(), other.broker.close()])
   })
 
   it('forgets a subscriber that has closed, but not the others', async () => {

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis'
 import type { WireEvent } from '../../../contract/events.ts'
 import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
@@ -19,8 +18,7 @@ let quiet: Deps
 beforeAll(async () => {
   service = await startService({ worker: false })
   deps = service.platform.deps
-  const client: Redis = Object.create(deps.redis.client, { xadd: { value: async () => null } })
-  quiet = { ...deps, redis: { ...deps.redis, client } }
+  quiet = { ...deps, events: { ...deps.events, broker: { ...deps.events.broker, publish: () => {} } } }
 })
 afterAll(() => service.stop())
 

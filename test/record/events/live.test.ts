@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { WireEvent } from '../../../contract/events.ts'
 import { expandGenerations } from '../../../domain/conversation/expand-generations.ts'
 import type { Deps } from '../../../domain/deps.ts'
-import type { Writer } from '../../../domain/events/append.ts'
+import type { NewEvent, Writer } from '../../../domain/events/append.ts'
 import { createEventBroker, type EventBroker } from '../../../domain/events/event-broker.ts'
 import { follow } from '../../../domain/events/follow.ts'
 import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live-entry.ts'
@@ -23,6 +23,8 @@ const SESSIONS = 30
 
 let site: RedisSite
 let deps: Deps
+/** Dependencies that publish as another process does, so that the events come over Redis. */
+let elsewhere: Deps
 /**
  * The only broker of the streams. Its checks of the record find nothing, so new events arrive over Redis or not at all.
  */
@@ -33,9 +35,10 @@ beforeAll(async () => {
   deps = site.service.platform.deps
   const reader = connectBlockingRedis(site.service.environment.REDIS_URL ?? '', deps.log)
   const db = { $queryRaw: async (_: unknown, ids: string[]) => ids.map((id) => ({ id, last: 0 })) }
-  const options = { reader, log: deps.log, prefix: deps.redis.prefix, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
+  const options = { ...deps.redis, reader, log: deps.log, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
   broker = createEventBroker({ ...options, db: db as unknown as PrismaClient })
   ofService = deps.events.broker
+  elsewhere = { ...deps, events: { ...deps.events } }
   deps.events.broker = broker
   await untilRelayed(await createOpenTurn(deps), broker)
 })
@@ -52,7 +55,7 @@ type Turn = { id: string; writer: Writer }
 async function untilRelayed({ writer }: Turn, by: EventBroker): Promise<void> {
   const inbox = by.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   await waitFor(async () => {
-    await append(deps, writer, [createAnswer().start()])
+    await append(elsewhere, writer, [createAnswer().start()])
     return inbox.take().entries.length > 0
   }, 'events to come over Redis')
   inbox.close()
@@ -64,7 +67,7 @@ const open = ({ id }: Turn): Promise<OpenStream> => openStream(site.service.url,
 async function openLive(turn: Turn): Promise<OpenStream> {
   const stream = await open(turn)
   await stream.until((frame) => frame.data?.sequence === 1)
-  const [event] = await append(deps, turn.writer, [createAnswer().start()])
+  const [event] = await append(elsewhere, turn.writer, [createAnswer().start()])
   await stream.until((frame) => frame.id === event?.id)
   return stream
 }
@@ -75,7 +78,7 @@ async function openLive(turn: Turn): Promise<OpenStream> {
 async function burst({ writer }: Turn, name: string): Promise<WireEvent | undefined> {
   const inbox = broker.subscribe(writer.sessionId, () => Number.POSITIVE_INFINITY)
   const calls = Array.from({ length: BURST }, (_, index) => toolEvents(`${name}_${index}`, RESULT))
-  const events = await append(deps, writer, calls.flat())
+  const events = await append(elsewhere, writer, calls.flat())
   await waitFor(async () => inbox.take().missed, 'the burst to come over Redis')
   inbox.close()
   return events.at(-1)
@@ -127,13 +130,32 @@ describe('a published event', () => {
     left.abort()
     await batches.return('aborted')
   })
+
+  it('is given to readers in the same process though it has a long conversation, without a query', async () => {
+    const { id, writer } = await createOpenTurn(deps)
+    const record = withRecordThatStops()
+    const left = new AbortController()
+    const batches = follow(record.deps, writer.sessionId, 0, { expand: expandGenerations }, left.signal)
+    await batches.next()
+    record.stop()
+    const { body } = await call(site.service.url, 'GET', `/v1/sessions/${id}/messages`)
+    const messages = Array.from({ length: 1000 }, () => body.data[0])
+    const asking: NewEvent = { type: 'llm.generation', step: 'reason:1', data: { tools: [] }, parts: { messages } }
+    const [event] = await append(deps, writer, [asking])
+    const line = JSON.stringify(event)
+    expect(line.length).toBeGreaterThan(100_000)
+    const given = batches.next().then(({ value }) => value)
+    expect(await Promise.race([given, record.asked])).toMatchObject([{ line }])
+    left.abort()
+    await batches.return('aborted')
+  })
 })
 
 describe('the live stream', () => {
   it('has no text of a line that is too long', async () => {
     const { writer } = await createOpenTurn(deps)
     const answer = createAnswer()
-    const events = await append(deps, writer, [answer.start(), answer.delta('long '.repeat(20_000))])
+    const events = await append(elsewhere, writer, [answer.start(), answer.delta('long '.repeat(20_000))])
     const newest = async () => {
       const key = relayKey(deps.redis.prefix, relayIndex(writer.sessionId))
       const [[, fields] = ['', []]] = await deps.redis.client.xrevrange(key, '+', '-', 'COUNT', 1)
@@ -165,7 +187,7 @@ describe('more events at once than an inbox holds', () => {
     const turn = await createOpenTurn(deps)
     // More than the operating system buffers for a connection.
     for (let index = 0; index < 40; index++)
-      await append(deps, turn.writer, toolEvents(`large_${index}`, 'x'.repeat(500_000)))
+      await append(elsewhere, turn.writer, toolEvents(`large_${index}`, 'x'.repeat(500_000)))
     const stream = await open(turn)
     stream.pause()
     let last: WireEvent | undefined

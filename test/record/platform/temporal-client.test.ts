@@ -222,9 +222,9 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
 
   it('runs from its start to its end', async () => {
     const turn = await startTurn()
-    expect(await temporal.isTurnRunning(turn.turnId)).toBe(true)
+    expect(await temporal.readTurnState(turn.turnId)).toBe('running')
     await handleOf('default', turn).terminate()
-    expect(await temporal.isTurnRunning(turn.turnId)).toBe(false)
+    expect(await temporal.readTurnState(turn.turnId)).toBe('closed')
   })
 
   it('gets a resume as a signal without content, and a cancel as a request', async () => {
@@ -236,17 +236,21 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
     expect(signal).toMatchObject([{ signalName: RESUME_SIGNAL }])
     expect(signal[0]?.input?.payloads ?? []).toEqual([])
     expect(events.filter((event) => event.workflowExecutionCancelRequestedEventAttributes)).toHaveLength(1)
-    expect(await temporal.isTurnRunning(turn.turnId)).toBe(true)
+    expect(await temporal.readTurnState(turn.turnId)).toBe('running')
     await handleOf('default', turn).terminate()
   })
 
   it('may have ended, or never have been started', async () => {
     const ended = await startTurn()
     await handleOf('default', ended).terminate()
-    for (const { turnId } of [ended, newTurn()]) {
+    const states = [
+      [ended, 'closed'],
+      [newTurn(), 'unknown'],
+    ] as const
+    for (const [{ turnId }, state] of states) {
       await temporal.resumeTurn(turnId)
       await temporal.cancelTurn(turnId)
-      expect(await temporal.isTurnRunning(turnId)).toBe(false)
+      expect(await temporal.readTurnState(turnId)).toBe(state)
     }
   })
 })
@@ -255,7 +259,7 @@ describe('Temporal away', () => {
   it('is distinguished from a turn that does not exist', async () => {
     const temporal = open('default', '127.0.0.1:1')
     const { turnId } = newTurn()
-    const asked = [temporal.isTurnRunning(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
+    const asked = [temporal.readTurnState(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
     for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   })
 
@@ -269,7 +273,7 @@ describe('Temporal away', () => {
   it('includes a namespace that does not exist', async () => {
     const temporal = open(`missing-${randomUUID()}`)
     const { turnId } = newTurn()
-    const asked = [temporal.isTurnRunning(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
+    const asked = [temporal.readTurnState(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
     for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   })
 })

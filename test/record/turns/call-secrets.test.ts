@@ -37,7 +37,7 @@ beforeAll(async () => {
     startTurn: async () => {},
     resumeTurn: async () => {},
     cancelTurn: async () => {},
-    isTurnRunning: async () => true,
+    readTurnState: async () => 'running',
   })
   fake = await startFakeOpenai(() => answers.shift() ?? { text: ['done'] })
   const provider = { name: 'Fake', provider_type: 'openai_completions', base_url: fake.baseUrl, api_key: 'sk-x' }

@@ -20,7 +20,7 @@ beforeAll(async () => {
     startTurn: async () => {},
     resumeTurn: async () => {},
     cancelTurn: async () => {},
-    isTurnRunning: async () => true,
+    readTurnState: async () => 'running' as const,
   }
   deps = withWorkflows(service.platform.deps, workflows)
 })

@@ -8,6 +8,8 @@ export type Scenario = {
   name: string
   play(url: string, service: TestService): Promise<string>
   environment?: Record<string, string>
+  /** False: the scenario starts its workers. */
+  worker?: boolean
   retention?: Pick<Retention, 'deltasMs'>
 }
 
@@ -29,6 +31,8 @@ const LONG_TURN_STEPS = 6
 
 export const scenarios: Scenario[] = [
   { name: 'plain-turn', play: (url) => playAlone(url, [done]) },
+  { name: 'handed-over-turn', play: (url) => playAlone(url, [{ ...done, delay_ms: 4000 }]) },
+  { name: 'upgraded-turn', worker: false, play: (url, service) => playUpgraded(url, service) },
   { name: 'failed-turn', play: (url) => playAlone(url, [{ error: { status: 401, message: 'no' } }]) },
   {
     name: 'retried-model-call',
@@ -96,6 +100,18 @@ async function playCancelled(url: string, steps: object[], agent: object = {}): 
   const { sessionId, turnId } = await start(url, steps, agent)
   await untilEvent(url, sessionId, agent === lab ? 'tool.started' : 'output.message.delta')
   await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/cancel`, {}))
+  return turnId
+}
+
+/** A worker that knows no local activity for steps takes the first one, and a worker of this release the second. */
+export async function playUpgraded(url: string, service: TestService): Promise<string> {
+  const earlier = await service.startWorker('an earlier release')
+  const { sessionId, turnId } = await start(url, [calls('ask_user'), done], asking)
+  const asked = await untilEvent(url, sessionId, 'tool.call_requested')
+  await earlier.stop()
+  await service.startWorker()
+  const tool_results = asked.data.tool_calls.map(({ id }: Json) => ({ tool_call_id: id, result: 'yes' }))
+  await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/tool-results`, { tool_results }))
   return turnId
 }
 

@@ -1,0 +1,80 @@
+import { createSessionLines } from './session-lines.ts'
+
+/** Ways to record appends. */
+export type Statements<Append, Result> = {
+  alone(append: Append): Promise<Result>
+  /**
+   * Records appends of several sessions in one transaction. Returns their results in their order, undefined for each
+   * that was left out because its session is locked.
+   */
+  together(appends: Append[]): Promise<(Result | undefined)[]>
+  /** Tells whether `together`, which failed with this error, has certainly recorded nothing. */
+  hasRolledBack(error: unknown): boolean
+}
+
+/** Records an append, after those of its session that were given before. */
+export type GroupCommit<Append, Result> = (append: Append) => Promise<Result>
+
+type Waiting<Append, Result> = {
+  append: Append
+  resolve(result: Result | Promise<Result>): void
+  reject(error: unknown): void
+}
+
+/** Appends under way by themselves, from which on further ones form groups. */
+const MOST_ALONE = 3
+const MOST_GROUPS = 2
+const MOST_IN_GROUP = 16
+/** Appends that may wait for a group. Further ones are recorded by themselves. */
+const MOST_WAITING = 1000
+
+/**
+ * Records appends by themselves and at once while few are under way. Further ones form groups: what waits when a group
+ * is done is recorded in one statement, which shares the commit and the round trip. An append that was left out, or
+ * whose group has failed, is recorded by itself. Nothing is recorded twice: when a group may have been committed, its
+ * appends reject with the error.
+ */
+export function createGroupCommit<Append extends { sessionId: string }, Result>({
+  alone,
+  together,
+  hasRolledBack,
+}: Statements<Append, Result>): GroupCommit<Append, Result> {
+  const inLine = createSessionLines()
+  const queue: Waiting<Append, Result>[] = []
+  let countAlone = 0
+  let countGroups = 0
+
+  const recordAlone = async (append: Append): Promise<Result> => {
+    countAlone++
+    try {
+      return await alone(append)
+    } finally {
+      countAlone--
+    }
+  }
+  const recordGroup = async (group: Waiting<Append, Result>[]): Promise<void> => {
+    countGroups++
+    try {
+      const results = await together(group.map(({ append }) => append))
+      for (const [index, { append, resolve }] of group.entries()) resolve(results[index] ?? recordAlone(append))
+    } catch (error) {
+      const mayRepeat = hasRolledBack(error)
+      for (const { append, resolve, reject } of group) mayRepeat ? resolve(recordAlone(append)) : reject(error)
+    } finally {
+      countGroups--
+      recordNext()
+    }
+  }
+  const recordNext = () => {
+    while (queue.length > 0 && countGroups < MOST_GROUPS) void recordGroup(queue.splice(0, MOST_IN_GROUP))
+  }
+  const record = (append: Append): Promise<Result> => {
+    const isCalm = queue.length === 0 && countAlone < MOST_ALONE
+    if (isCalm || queue.length >= MOST_WAITING) return recordAlone(append)
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    queue.push({ append, resolve, reject })
+    recordNext()
+    return promise
+  }
+  return (append) => inLine(append.sessionId, () => record(append))
+}

@@ -1,0 +1,58 @@
+import type { Deps } from '../../../domain/deps.ts'
+import { reason } from '../../../domain/turns/run/reason.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
+import { call, createScriptedSession, listEvents, waitUntilIdle } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
+import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes } from '../../support/record.ts'
+import { startService, type TestService } from '../../support/service.ts'
+import { post, waitForEvent } from '../../support/turns.ts'
+
+const TEXT = 'one two three four'
+const never = new AbortController().signal
+
+let service: TestService
+let deps: Deps
+beforeAll(async () => {
+  service = await startService({ worker: false })
+  deps = service.platform.deps
+  // Only the test runs steps.
+  deps.workflows.startTurn = async () => {}
+})
+afterAll(() => service.stop())
+
+async function createTurn(wordsPerSecond: number): Promise<{ id: string; turn: TurnPlace }> {
+  const id = await createScriptedSession(service.url, [{ text: TEXT, tokens_per_second: wordsPerSecond }])
+  const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
+  const { body: message } = await post(service.url, id)
+  const place = { organizationId: toUuid(body.organization_id), sessionId: toUuid(id), turnId: toUuid(message.id) }
+  return { id, turn: place }
+}
+
+const begin = (turn: TurnPlace) => deps.attempts.begin(turn, 1, { fence: 1, signal: never })
+const types = async (id: string) => compactTypes(await listEvents(service.url, id))
+
+describe('an activity that comes to an attempt of its process', () => {
+  it('goes on with it under its own fence, however many appends are under way', async () => {
+    const { id, turn } = await createTurn(1.2)
+    expect(await begin(turn)).toEqual({ outcome: 'unfinished', process: deps.attempts.process })
+    expect(await deps.attempts.adopt(turn, 1, { fence: 7, signal: never })).toEqual({ outcome: 'answered' })
+    expect(await types(id)).toEqual(firstTurnTypes())
+    const [step] = await deps.db.turnStep.findMany({ where: { turnId: turn.turnId } })
+    expect(step).toMatchObject({ fence: 7n, claims: 1 })
+  })
+
+  it('does not go on with one whose step another process has taken', async () => {
+    const { id, turn } = await createTurn(0.7)
+    await begin(turn)
+    const dies = new AbortController()
+    const other = reason(deps, turn, 1, { fence: 2, signal: dies.signal }).catch(() => 'died')
+    await waitForEvent(service.url, id, 'output.message.started', 2)
+    dies.abort(new Error('killed'))
+    expect(await other).toBe('died')
+    expect(await deps.attempts.adopt(turn, 1, { fence: 3, signal: never })).toBeUndefined()
+    expect(await reason(deps, turn, 1, { fence: 3, signal: never })).toEqual({ outcome: 'answered' })
+    const events = await waitUntilIdle(service.url, id)
+    expectSoundRecord(events)
+    expect(answerOf(events)).toBe(TEXT)
+  })
+})
