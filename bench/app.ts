@@ -1,19 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { RunningServices } from '../dev/services/index.ts'
+import { guardAgainstLeak } from '../dev/services/process.ts'
 
-export type RunningApp = { stop(): Promise<void> }
+export type RunningApp = { pid: number; stop(): Promise<void> }
 
+/** Checkout of the service, and the program to run of it. */
+type Program = { folder?: string; entryPoint?: 'main.ts' | 'api/main.ts' | 'worker/main.ts' }
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const READY_MS = 60_000
 
-/** Starts the service as `npm start` does: API and worker in one process. */
+/** Starts the service as `npm start` does, API and worker in one process, or one of the two. A worker may not be ready. */
 export async function spawnApp(
   services: RunningServices,
   port: number,
   environment: Record<string, string> = {},
+  { folder = ROOT, entryPoint = 'main.ts' }: Program = {},
 ): Promise<RunningApp> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'main.ts'], {
-    cwd: fileURLToPath(new URL('..', import.meta.url)),
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint], {
+    cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       ...process.env,
@@ -25,17 +31,21 @@ export async function spawnApp(
       ...environment,
     },
   })
-  await ready(child, port).catch((error) => {
-    child.kill('SIGKILL')
-    throw error
-  })
-  return {
-    stop: () =>
-      new Promise((resolve) => {
-        child.once('exit', () => resolve())
-        child.kill('SIGTERM')
-      }),
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  if (child.pid === undefined) throw new Error(`${entryPoint} could not be started`)
+  const guard = guardAgainstLeak(child.pid, 'SIGKILL')
+  void exited.then(() => guard.release())
+  if (entryPoint !== 'worker/main.ts') {
+    await ready(child, port).catch((error) => {
+      child.kill('SIGKILL')
+      throw error
+    })
   }
+  const stop = async () => {
+    child.kill('SIGTERM')
+    await exited
+  }
+  return { pid: child.pid, stop }
 }
 
 async function ready(child: ChildProcess, port: number): Promise<void> {

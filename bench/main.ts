@@ -2,21 +2,21 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { freePorts, startServices } from '../dev/services/index.ts'
-import { spawnApp } from './app.ts'
 import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
 import { benchDatabases } from './databases.ts'
 import { benchFiles } from './files.ts'
 import { benchGrep } from './files-grep.ts'
+import { benchGrowth } from './growth.ts'
 import { benchHostile } from './hostile.ts'
 import { benchImages } from './images.ts'
 import { benchLists } from './lists.ts'
 import { benchSchedules } from './schedules.ts'
 import { benchSse } from './sse.ts'
-import { benchTurns } from './turns.ts'
+import { benchApart, benchTurns } from './turns.ts'
 
 /**
- * `npm run bench [-- turns | sse | lists | auth | append | hostile | images | files |
+ * `npm run bench [-- turns | apart | growth | sse | lists | auth | append | hostile | images | files |
  * databases | schedules]`: starts its own services and the service, measures, prints, and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
@@ -46,10 +46,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'files')
     return [await benchFiles(services, port), await benchGrep(services, otherPort)].every(Boolean)
   if (subject === 'lists') return benchLists(services, [port, otherPort])
-  const app = await spawnApp(services, port)
-  try {
-    return await benchTurns(`http://127.0.0.1:${port}`, services.temporalAddress)
-  } finally {
-    await app.stop()
-  }
+  if (subject === 'growth') return benchGrowth({ services, dataDir })
+  if (subject === 'apart') return benchApart({ services, dataDir })
+  return benchTurns({ services, dataDir })
 }

@@ -68,7 +68,7 @@ async function relay(): Promise<void> {
 
 function forward(fields: string[]): void {
   const peers = streams.get(fields[0] ?? '') ?? []
-  for (let at = 2; at < fields.length; at += 4) {
+  for (let at = 2; at + 3 < fields.length; at += 4) {
     const frame = `event: ${fields[at + 1]}\nid: ${fields[at + 2]}\ndata: ${fields[at + 3]}\nretry: 100\n\n`
     for (const socket of peers) socket.write(frame)
   }

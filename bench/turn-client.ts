@@ -1,69 +1,105 @@
 import { Agent, request } from 'node:http'
 import type { Turn } from './statistics.ts'
 
-/** Number of turns after which a lane changes its session, before the history costs more than a turn does. */
-const TURNS_PER_SESSION = 10
+/** Time limit of a turn, and of a session's opening. */
+const DEADLINE_MS = 120_000
 
-type Lane = { sessionId: string; turns: number; on: (type: string, at: number) => void; close(): void }
+type OnEvent = (type: string, data: string, at: number) => void
+/** Open stream of a session. `turns` holds what its turns brought: the data of the deltas, and of their beginnings. */
+export type OpenSession = { id: string; turns: StreamedTurn[]; onEvent: OnEvent; close(): void }
+type StreamedTurn = { begun: number; deltas: string[] }
 
-/** Creates one client per lane. It posts a message and reads the session's stream, as a user's browser does. */
-export function createTurnClient(baseUrl: string) {
-  const lanes = new Map<number, Lane>()
-
-  const turn = async (number: number): Promise<Turn> => {
-    let lane = lanes.get(number)
-    if (lane === undefined || lane.turns >= TURNS_PER_SESSION) {
-      lane?.close()
-      lane = await openLane(baseUrl)
-      lanes.set(number, lane)
-    }
-    lane.turns++
-    return timeTurn(baseUrl, lane)
-  }
-  const close = () => {
-    for (const lane of lanes.values()) lane.close()
-  }
-  return { turn, close }
+export type TurnClient = {
+  /** Runs a turn in a session of the lane, which has the next turn in the next of its sessions. */
+  turn(lane: number): Promise<Turn>
+  sessions: OpenSession[]
+  close(): void
 }
 
-function timeTurn(baseUrl: string, lane: Lane): Promise<Turn> {
-  return new Promise((resolve, reject) => {
-    const startedAt = performance.now()
-    let firstMs = Number.NaN
-    lane.on = (type, at) => {
-      if (type === 'output.message.delta' && Number.isNaN(firstMs)) firstMs = at - startedAt
-      if (type === 'session.idled') resolve({ firstMs, wholeMs: at - startedAt })
+/** Opens streams of that many new sessions, in equal shares for the lanes. */
+export async function openClient(baseUrl: string, lanes: number, sessionsPerLane: number): Promise<TurnClient> {
+  const sessions: OpenSession[] = []
+  while (sessions.length < lanes * sessionsPerLane) sessions.push(await createSession(baseUrl))
+  return {
+    sessions,
+    turn: async (lane) => {
+      const own = sessions.filter((_, index) => index % lanes === lane)
+      const session = own.reduce((least, one) => (one.turns.length < least.turns.length ? one : least))
+      return runTurn(baseUrl, session)
+    },
+    close: () => {
+      for (const session of sessions) session.close()
+    },
+  }
+}
+
+/** Posts a message and waits until the session's stream says that the turn is over, as a user's browser does. */
+export async function runTurn(baseUrl: string, session: OpenSession): Promise<Turn> {
+  const turn: StreamedTurn = { begun: 0, deltas: [] }
+  session.turns.push(turn)
+  const startedAt = performance.now()
+  let firstMs = Number.NaN
+  const ended = new Promise<number>((resolve) => {
+    session.onEvent = (type, data, at) => {
+      if (type === 'output.message.delta' && turn.deltas.push(data) === 1) firstMs = at - startedAt
+      if (type === 'output.message.started') turn.begun++
+      if (type === 'session.idled') resolve(at - startedAt)
     }
-    const body = { message: { content: [{ type: 'text', text: 'Hello' }] } }
-    post(`${baseUrl}/v1/sessions/${lane.sessionId}/messages`, body).catch(reject)
   })
+  const body = { message: { content: [{ type: 'text', text: 'Hello' }] } }
+  const posted = post(`${baseUrl}/v1/sessions/${session.id}/messages`, body)
+  const [wholeMs] = await inTime(Promise.all([ended, posted]), `a turn of ${session.id}`)
+  return { firstMs, wholeMs }
 }
 
-async function openLane(baseUrl: string): Promise<Lane> {
+export async function createSession(baseUrl: string): Promise<OpenSession> {
   const { id } = await post(`${baseUrl}/v1/sessions`, {})
-  const lane: Lane = { sessionId: id, turns: 0, on: () => {}, close: () => {} }
-  await new Promise<void>((resolve, reject) => {
-    const stream = request(`${baseUrl}/v1/sessions/${id}/sse`, (answer) => {
-      let rest = ''
+  return openSession(baseUrl, id)
+}
+
+/** Opens the stream of a session after the event `since`, or from the beginning. */
+export async function openSession(baseUrl: string, id: string, since?: string): Promise<OpenSession> {
+  const session: OpenSession = { id, turns: [], onEvent: () => {}, close: () => {} }
+  const query = since === undefined ? '' : `?since_id=${since}`
+  const opened = new Promise<void>((resolve, reject) => {
+    const stream = request(`${baseUrl}/v1/sessions/${id}/sse${query}`, (answer) => {
       answer.setEncoding('utf8')
-      answer.on('data', (chunk: string) => {
-        const at = performance.now()
-        const lines = (rest + chunk).split('\n')
-        rest = lines.pop() ?? ''
-        for (const line of lines) {
-          if (line === 'event: connected') resolve()
-          if (line.startsWith('event: ')) lane.on(line.slice(7), at)
-        }
-      })
+      answer.on('error', () => {})
+      const read = readFrames((type, data, at) => (type === 'connected' ? resolve() : session.onEvent(type, data, at)))
+      answer.on('data', read)
     })
     stream.on('error', reject)
-    lane.close = () => stream.destroy()
+    session.close = () => stream.destroy()
     stream.end()
   })
-  return lane
+  await inTime(opened, `opening ${id}`)
+  return session
 }
 
-const agent = new Agent({ keepAlive: true })
+function readFrames(onEvent: OnEvent): (chunk: string) => void {
+  let rest = ''
+  let type = ''
+  return (chunk) => {
+    const at = performance.now()
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      if (line.startsWith('event: ')) type = line.slice(7)
+      if (line.startsWith('data: ')) onEvent(type, line.slice(6), at)
+    }
+  }
+}
+
+async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} took more than ${DEADLINE_MS} ms`)), DEADLINE_MS)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+/** Uses its connections in turn, so that none is closed for being unused, as with a proxy or with many clients. */
+const agent = new Agent({ keepAlive: true, scheduling: 'fifo' })
 
 function post(url: string, body: unknown): Promise<{ id: string }> {
   return new Promise((resolve, reject) => {

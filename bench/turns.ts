@@ -1,61 +1,89 @@
-import { startChild } from './child.ts'
-import { goal, print } from './report.ts'
-import { type Result, runLanes } from './statistics.ts'
-import { createTurnClient } from './turn-client.ts'
+import { freePorts } from '../dev/services/index.ts'
+import { type Child, startChild } from './child.ts'
+import { floorSubject, type Subject, siteSubject } from './load.ts'
+import { print } from './report.ts'
+import { ALONE, BURST, runRounds, SIXTEEN, SIXTY_FOUR } from './rounds.ts'
+import { type Ground, type Shape, startSite, startSiteBefore } from './site.ts'
+import { startTemporalBefore } from './temporal-before.ts'
+import {
+  BEFORE,
+  FLOOR,
+  FLOOR_BEFORE,
+  LOCAL_FLOOR,
+  printTable,
+  reportGoals,
+  reportGoalsBefore,
+  reportLosses,
+  SERVICE,
+} from './turns-report.ts'
 
-const ROUNDS: [count: number, inFlight: number][] = [
-  [200, 1],
-  [600, 16],
-  [1000, 64],
-]
-const WARM_UP = 150
+const STEADY = [ALONE, SIXTEEN, SIXTY_FOUR]
+const LOADS = [...STEADY, BURST]
+const WITHOUT_BEFORE = 'BENCH_BEFORE names no checkout of an earlier version, so there is no comparison with it.'
 
 /**
- * Times turns of the service (llmsim-default, POST to first delta and to session.idled) and bare workflows on the same
- * Temporal. Alternates between the two, so that both see the same machine. Prints both and the goals.
+ * Times turns of the service, of an earlier version of it if BENCH_BEFORE is its folder, and of bare workflows, and
+ * measures the CPU that they take. Prints a table and the goals; see docs/benchmarks.md.
  */
-export async function benchTurns(baseUrl: string, temporalAddress: string): Promise<boolean> {
-  const floor = await startChild('./floor.ts', { args: [temporalAddress] })
-  const client = createTurnClient(baseUrl)
-  try {
-    await runLanes(WARM_UP, 16, client.turn)
-    await floor.ask([WARM_UP, 16])
-    const rows: { inFlight: number; service: Result; bare: Result }[] = []
-    for (const [count, inFlight] of ROUNDS) {
-      const bare = await floor.ask<Result>([count, inFlight])
-      rows.push({ inFlight, bare, service: await runLanes(count, inFlight, client.turn) })
+export const benchTurns = (ground: Ground): Promise<boolean> =>
+  withSites(ground, 'together', async (service, before) => {
+    const onStop: (() => Promise<void>)[] = []
+    const started = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+      const running = await starting
+      onStop.unshift(() => running.stop())
+      return running
     }
-    return report(rows)
+    try {
+      const temporalBefore = await started(startTemporalBefore(ground.dataDir))
+      const floorBefore = await started(startFloor(temporalBefore.url))
+      const floor = await started(startFloor(ground.services.temporalAddress))
+      const temporal = service.temporal
+      const floors = [
+        floorSubject(FLOOR_BEFORE, floorBefore, 'floor', [temporalBefore.pid]),
+        floorSubject(FLOOR, floor, 'floor', temporal),
+        floorSubject(LOCAL_FLOOR, floor, 'localFloor', temporal),
+      ]
+      const results = await runRounds([
+        ...floors.map((subject) => ({ subject, loads: STEADY })),
+        ...[before, service.subject].filter((one) => one !== undefined).map((subject) => ({ subject, loads: LOADS })),
+      ])
+      printTable(results, [...floors.map(({ name }) => name), BEFORE, SERVICE], LOADS)
+      const isMet = reportGoals(results)
+      return [isMet, before === undefined ? true : reportGoalsBefore(results)].every(Boolean)
+    } finally {
+      for (const stop of onStop) await stop()
+    }
+  })
+
+/** Measures the same load with API and worker in two processes, as in production, beside the version before. */
+export const benchApart = (ground: Ground): Promise<boolean> =>
+  withSites(ground, 'apart', async (service, before) => {
+    const subjects = [before, service.subject].filter((one) => one !== undefined)
+    const results = await runRounds(subjects.map((subject) => ({ subject, loads: LOADS })))
+    printTable(results, [BEFORE, SERVICE], LOADS)
+    return reportLosses(results, SERVICE)
+  })
+
+type Own = { subject: Subject; temporal: number[] }
+
+async function withSites(
+  ground: Ground,
+  shape: Shape,
+  work: (service: Own, before: Subject | undefined) => Promise<boolean>,
+): Promise<boolean> {
+  const [providerPort = 0] = await freePorts(1)
+  const provider = await startChild('./provider.ts', { args: [`${providerPort}`] })
+  const site = await startSite(ground, shape, providerPort)
+  const siteBefore = await startSiteBefore(ground.dataDir, shape, providerPort)
+  if (siteBefore === undefined) print(WITHOUT_BEFORE)
+  try {
+    const own = { subject: siteSubject(SERVICE, site, provider), temporal: site.processes.Temporal ?? [] }
+    return await work(own, siteBefore && siteSubject(BEFORE, siteBefore, provider))
   } finally {
-    client.close()
-    await floor.stop()
+    await siteBefore?.stop()
+    await site.stop()
+    await provider.stop()
   }
 }
 
-function report(rows: { inFlight: number; service: Result; bare: Result }[]): boolean {
-  const ms = (value: number) => value.toFixed(1).padStart(8)
-  const line = (name: string, r: Result) =>
-    `${name.padEnd(24)}${ms(r.firstP50)}${ms(r.firstP99)}${ms(r.wholeP50)}${ms(r.wholeP99)}${ms(r.perSecond)}`
-  print(`${'in flight'.padEnd(24)}   first     p99   whole     p99 turns/s   (p50 in ms)`)
-  for (const { inFlight, bare, service } of rows) {
-    print(line(`${inFlight} bare workflow`, bare))
-    print(line(`${inFlight} service`, service))
-  }
-  return rows
-    .flatMap(({ inFlight, bare, service }) => {
-      const ratio = service.perSecond / bare.perSecond
-      const first = service.firstP50 - bare.firstP50
-      return inFlight === 1
-        ? [
-            goal(first <= 15, `first delta at most 15 ms above the bare workflow: ${first.toFixed(1)} ms`),
-            goal(service.firstP50 <= 50, `first delta at most 50 ms: ${service.firstP50.toFixed(1)} ms`),
-          ]
-        : [
-            goal(
-              ratio >= 0.8,
-              `turns/s with ${inFlight} in flight at least 0.8 of the bare workflow: ${ratio.toFixed(2)}`,
-            ),
-          ]
-    })
-    .every(Boolean)
-}
+const startFloor = (address: string): Promise<Child> => startChild('./floor.ts', { args: [address] })
