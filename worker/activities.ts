@@ -34,14 +34,20 @@ import type {
   ToolOutcome,
   TurnErrorCode,
   TurnInput,
+  UnfinishedStep,
 } from '../workflows/messages.ts'
 import type { Heartbeats } from './heartbeats.ts'
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
-  /** `at`: the time in ms of the workflow task, as Temporal has it. */
-  begin(turn: TurnInput, iteration: number, at: number): Promise<BeginOutcome>
-  reason(turn: TurnInput, iteration: number, retries?: RetryPlace): Promise<ReasonOutcome>
+  begin(turn: TurnInput, iteration: number): Promise<BeginOutcome>
+  /** Ends as `unfinished` only if it `yields`: to a living process in which the step has begun. */
+  reason(
+    turn: TurnInput,
+    iteration: number,
+    retries?: RetryPlace,
+    yields?: boolean,
+  ): Promise<ReasonOutcome | UnfinishedStep>
   runTool(turn: TurnInput, iteration: number, position: number, questions?: QuestionPlace): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
@@ -68,17 +74,16 @@ export const createActivities = (
   heartbeats: Heartbeats,
   queueOf: (process: number) => string,
 ): Activities => ({
-  begin: (turn, iteration, at) =>
+  begin: (turn, iteration) =>
     run(deps, async () => {
-      const { cancellationSignal: signal } = Context.current()
-      const begun = await deps.attempts.begin(place(turn), iteration, { fence: at, signal })
+      const begun = await deps.attempts.begin(place(turn), iteration, Context.current().cancellationSignal)
       if (begun.outcome === 'ended') await cancelWorkflow(deps, turn)
-      if (begun.outcome !== 'unfinished') return begun
-      return { outcome: 'unfinished', ...(begun.process && { taskQueue: queueOf(begun.process) }) }
+      return begun.outcome === 'unfinished' ? unfinished(queueOf, begun) : begun
     }),
-  reason: (turn, iteration, retries) =>
+  reason: (turn, iteration, retries, yields = false) =>
     run(deps, async () => {
-      const take = async (attempt: Attempt) => {
+      const take = async (beating: Attempt) => {
+        const attempt = { ...beating, yields }
         const adopted = await deps.attempts.adopt(place(turn), iteration, attempt)
         if (adopted !== undefined) return adopted
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
@@ -87,7 +92,7 @@ export const createActivities = (
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
-      return toOutcome(reasoned, retries)
+      return reasoned.outcome === 'elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
   runTool: (turn, iteration, position, questions) =>
     run(deps, () => {
@@ -134,8 +139,12 @@ const executionPlace = ({ organizationId, executionId }: ExecutionInput): Execut
   executionId,
 })
 
-function toOutcome(reasoned: Reasoned, retries: RetryPlace): ReasonOutcome {
-  if (reasoned.outcome === 'elsewhere') throw new Error('an activity leaves no step to another process')
+const unfinished = (queueOf: (process: number) => string, { process }: { process?: number }): UnfinishedStep => ({
+  outcome: 'unfinished',
+  ...(process !== undefined && { taskQueue: queueOf(process) }),
+})
+
+function toOutcome(reasoned: Exclude<Reasoned, { outcome: 'elsewhere' }>, retries: RetryPlace): ReasonOutcome {
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }

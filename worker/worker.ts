@@ -14,6 +14,7 @@ import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
+import { holdLease } from './lease.ts'
 
 export type WorkerOptions = {
   address: string
@@ -113,22 +114,27 @@ async function runWorkers(
       maxConcurrentActivityTaskExecutions: MAX_RUNNING_ATTEMPTS,
     }),
   ])
+  const stopping = new AbortController()
   const shutdown = () => {
+    stopping.abort()
     deps.attempts.close()
     for (const worker of workers) worker.shutdown()
   }
   signal.addEventListener('abort', shutdown, { once: true })
+  let lease: Promise<void> | undefined
   try {
     const running = workers.map((worker) => worker.run())
     options.onConnection?.(connection)
-    deps.attempts.useWorker(true)
+    lease = holdLease(deps, connection, stopping.signal)
     if (signal.aborted) shutdown()
     deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
     await endTogether(workers, running)
   } finally {
+    stopping.abort()
     deps.attempts.useWorker(false)
     options.onConnection?.(undefined)
     signal.removeEventListener('abort', shutdown)
+    await lease
   }
 }
 

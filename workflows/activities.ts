@@ -32,8 +32,11 @@ const CALL: ActivityOptions = {
 /** Beginning of a reason step. Its activity makes up for whatever fails here. It fits into one workflow task. */
 const BEGIN: LocalActivityOptions = { startToCloseTimeout: '10 seconds', retry: { maximumAttempts: 1 } }
 
-/** How a step that has begun in a process goes on there. What fails there goes on like any other. */
-export const GO_ON_THERE = { retry: { maximumAttempts: 1 } } satisfies ActivityOptions
+/** How a step that has begun in a process goes on there: soon, and what fails there goes on like any other. */
+export const GO_ON_THERE = {
+  scheduleToStartTimeout: '2 seconds',
+  retry: { maximumAttempts: 1 },
+} satisfies ActivityOptions
 
 export const { begin } = proxyLocalActivities<TurnActivities>(BEGIN)
 export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } =

@@ -33,13 +33,11 @@ export type ReasonOutcome =
   | { outcome: 'act'; model: string; runs: PlannedTool[]; asks: boolean }
   | { outcome: 'retry'; failures: number; afterMs: number }
 
-/**
- * What has come of beginning a reason step. `unfinished`: its activity has to go on, for some seconds on `taskQueue` if
- * that is given, which is that of the process where the step has begun.
- */
-export type BeginOutcome =
-  | Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }>
-  | { outcome: 'unfinished'; taskQueue?: string }
+/** A reason step that its activity has to go on with: on `taskQueue` if the step has begun in that queue's process. */
+export type UnfinishedStep = { outcome: 'unfinished'; taskQueue?: string }
+
+/** What has come of beginning a reason step. */
+export type BeginOutcome = Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }> | UnfinishedStep
 
 /**
  * Beginning of the build ids of workers whose workflows begin reason steps as local activities. Histories of others

@@ -21,6 +21,7 @@ import {
   type TurnErrorCode,
   type TurnInput,
   type TurnOutcome,
+  type UnfinishedStep,
 } from './messages.ts'
 import { createNews } from './news.ts'
 
@@ -33,8 +34,8 @@ const ENDED_TURN_WAITS = 'ended-turn-waits'
 /** Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record. */
 const CANCEL_REQUEST_MS = 30_000
 
-/** Events of a history up to its first workflow task, if that is not lost: started, task scheduled, task started. */
-const FIRST_TASK_EVENTS = 3
+/** Number of times that a step is sought in the process where it has begun, while that lives. One takes 2 s and more. */
+const MOST_SEEKINGS = 30
 
 /**
  * Runs one turn of a session. The workflow makes decisions and its activities do the work; only ids and outcomes
@@ -108,30 +109,41 @@ async function askModel(
 
 /**
  * Takes a reason step: begins it as a part of the workflow task, which is all that a short one needs, and goes on with
- * the activity.
+ * the activity. That has to reach the process in which the step has begun, or any other one if that process has died.
  */
 async function takeStep(input: TurnInput, iteration: number, summary: string): Promise<ReasonOutcome> {
-  const step: Parameters<typeof reason> = [input, iteration, 'in_workflow']
-  if (!workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) return reason.executeWithOptions({ summary }, step)
-  // When an earlier task of the first step was lost, its process most likely is, too.
-  const mayBeLost = iteration === 1 && workflowInfo().historyLength > FIRST_TASK_EVENTS
-  const scheduleToStartTimeout = mayBeLost ? '1 second' : '2 seconds'
-  const begun = await beginStep(input, iteration, summary)
-  if (begun.outcome !== 'unfinished') return begun
-  const { taskQueue } = begun
-  if (taskQueue !== undefined) {
-    try {
-      return await reason.executeWithOptions({ summary, taskQueue, scheduleToStartTimeout, ...GO_ON_THERE }, step)
-    } catch (error) {
-      if (isCancellation(error) || isFinal(error)) throw error
-    }
+  const step = [input, iteration, 'in_workflow'] as const
+  let taken: ReasonOutcome | UnfinishedStep
+  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await beginStep(input, iteration, summary)
+  else taken = await reason.executeWithOptions({ summary }, [...step])
+  for (let seekings = 1; taken.outcome === 'unfinished'; seekings++) {
+    const there = await goOnThere(taken, [...step], summary)
+    if (typeof there === 'object') return there
+    const yields = there === 'not_found' && seekings < MOST_SEEKINGS
+    taken = await reason.executeWithOptions({ summary }, [...step, yields])
   }
-  return reason.executeWithOptions({ summary }, step)
+  return taken
+}
+
+/** Goes on with a step in the process where it has begun, unless that does not come for it or dies. */
+async function goOnThere(
+  { taskQueue }: UnfinishedStep,
+  step: Parameters<typeof reason>,
+  summary: string,
+): Promise<ReasonOutcome | 'not_found' | 'died'> {
+  if (taskQueue === undefined) return 'not_found'
+  try {
+    const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...GO_ON_THERE }, step)
+    return reasoned.outcome === 'unfinished' ? 'died' : reasoned
+  } catch (error) {
+    if (isCancellation(error) || isFinal(error)) throw error
+    return isNeverTaken(error) ? 'not_found' : 'died'
+  }
 }
 
 async function beginStep(input: TurnInput, iteration: number, summary: string): Promise<BeginOutcome> {
   try {
-    return await begin.executeWithOptions({ summary }, [input, iteration, Date.now()])
+    return await begin.executeWithOptions({ summary }, [input, iteration])
   } catch (error) {
     if (isCancellation(error)) throw error
     return { outcome: 'unfinished' }
@@ -141,6 +153,12 @@ async function beginStep(input: TurnInput, iteration: number, summary: string): 
 /** Tells whether an activity has failed for good, as opposed to one whose process died or could not do it. */
 const isFinal = (error: unknown): boolean =>
   error instanceof ActivityFailure && error.cause instanceof ApplicationFailure && error.cause.nonRetryable === true
+
+/** Tells whether nobody has come for an activity. */
+const isNeverTaken = (error: unknown): boolean =>
+  error instanceof ActivityFailure &&
+  error.cause instanceof TimeoutFailure &&
+  error.cause.timeoutType === 'SCHEDULE_TO_START'
 
 const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']
 

@@ -207,7 +207,7 @@ describe('a turn that has begun before its workflow', () => {
       const turn = { organizationId: organization?.id ?? '', sessionId: fromId(id), turnId: fromId(message.id) }
       const dies = new AbortController()
       const early = { holdsStep: false, claimed: () => {}, isKnown: false, known: new Promise<void>(() => {}) }
-      const dead = reason(deps, turn, 1, { fence: -4711, signal: dies.signal, yields: true, early }).catch(() => {})
+      const dead = reason(deps, turn, 1, { fence: -4711, signal: dies.signal, early }).catch(() => {})
       await waitForEvent(service.url, id, 'output.message.delta')
       dies.abort(new Error('killed'))
       await dead
@@ -224,6 +224,25 @@ describe('a turn that has begun before its workflow', () => {
       expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
       expect(askedFor(text)).toBe(2)
       await worker.kill()
+    })
+  })
+
+  it.concurrent('stays in its process however busy that is, if it lives', async () => {
+    await withService({ environment, worker: false }, async (service) => {
+      const [busy, other] = (await Promise.all([1, 2].map(() => startApiProcess(service, 'main.ts', environment)))) as [
+        Process,
+        Process,
+      ]
+      const texts = Array.from({ length: 200 }, () => question(7000))
+      const ids: string[] = []
+      for (const _text of texts) ids.push(await createSession(other.url))
+      await Promise.all(ids.map((id, index) => post(busy.url, id, texts[index])))
+      const { db } = service.platform.deps
+      const where = { sessionId: { in: ids.map(fromId) }, finishedAt: null }
+      await waitFor(async () => (await db.turn.count({ where })) === 0, 'all turns to end')
+      const asked = texts.filter((text) => askedFor(text) !== 1)
+      expect(asked.map((text) => [text, askedFor(text)])).toEqual([])
+      await Promise.all([busy.kill(), other.kill()])
     })
   })
 

@@ -50,8 +50,8 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   if (context === 'ended' || context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
   if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
-  const { fence } = context.attempts
-  if (attempt.yields && fence < 0 && fence !== -deps.attempts.process) return { outcome: 'elsewhere', process: -fence }
+  const holder = holderOf(deps, context, attempt)
+  if (holder !== undefined) return { outcome: 'elsewhere', ...holder }
   const { model } = context
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
   const profile = findProfile(model.provider.type, model.name)
@@ -65,6 +65,18 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
     return callModel({ deps, context, model, profile, ask, systemPrompt, given, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
+}
+
+/** Returns to whom the attempt leaves the step: a process, or an activity anywhere. Undefined when it takes the step. */
+function holderOf(
+  { attempts: { process } }: Deps,
+  { attempts: { fence, holderLives } }: TurnContext,
+  attempt: Attempt,
+): { process?: number } | undefined {
+  if (fence === undefined || attempt.early?.holdsStep) return undefined
+  const isActivity = attempt.fence > 0
+  if (holderLives && fence !== -process && (attempt.yields || !isActivity)) return { process: -fence }
+  return isActivity ? undefined : {}
 }
 
 /** Returns the turn with capabilities that are up to date, as far as they can be soon. Null when its session is gone. */

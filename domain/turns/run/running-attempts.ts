@@ -6,16 +6,15 @@ import type { TurnPlace } from '../turn-place.ts'
 /** One attempt at a step of a turn. */
 export type Attempt = {
   /**
-   * Orders the attempts of a step: the server time in ms at which Temporal scheduled this one, or began the workflow task
-   * of which it is a part. It rises when an activity takes the attempt over. Below zero for an early attempt, as minus
-   * the number of its process (`RunningAttempts`): it comes before all that Temporal schedules, and only takes a step
-   * that nobody has claimed.
+   * Orders the attempts of a step: the server time in ms at which Temporal scheduled the activity. Below zero for an
+   * attempt that has begun without one, as minus the number of its process (`RunningAttempts`): it only takes a step that
+   * nobody has claimed, and the step is its process's while that lives. It rises when an activity takes the attempt over.
    */
   readonly fence: number
   /** Settles when the fence has been raised, while that is under way. */
   readonly raising?: Promise<unknown> | undefined
   signal: AbortSignal
-  /** True for an attempt that leaves the step to another process if that began it early. */
+  /** True for an activity that leaves the step to the living process in which it has begun without one. */
   yields?: boolean
   /** Set for an attempt that begins before Temporal knows of the turn. The step ends only after that. */
   early?: {
@@ -38,8 +37,8 @@ export type Reasoned =
   | { outcome: 'failed'; code: TurnErrorCode }
   /** The model failed for the n-th time in a row and is to be asked again. */
   | { outcome: 'retry'; failures: number; afterMs: number }
-  /** Another process has begun the step early; see `Attempt.yields`. */
-  | { outcome: 'elsewhere'; process: number }
+  /** The step is another attempt's: that of `process`, if such a one has begun it and lives. */
+  | { outcome: 'elsewhere'; process?: number }
 
 /**
  * Attempts at reason steps that run in this process, so that those who wait for them can come and go: the workflow's
@@ -63,7 +62,7 @@ export type RunningAttempts = {
    * Joins the attempt at a step that runs here, or begins one, and waits a moment for its outcome. Rejects only when the
    * signal aborts.
    */
-  begin(turn: TurnPlace, iteration: number, by: BeginOptions): Promise<Begun>
+  begin(turn: TurnPlace, iteration: number, signal: AbortSignal): Promise<Begun>
   /**
    * Leads the attempt at a step that runs here to its end, under a newer fence. Undefined when there is none, or when
    * another process has taken the step meanwhile.
@@ -78,8 +77,6 @@ export type RunningAttempts = {
   /** True between `close` and the next worker. */
   isClosed(): boolean
 }
-
-export type BeginOptions = { fence: number; signal: AbortSignal }
 
 /**
  * What has come of beginning a step. `unfinished`: the activity is to go on, in `process` if that is given. All failures
@@ -161,10 +158,15 @@ export function createRunningAttempts({
   }
 
   const mayBeginEarly = () => polls && canStart && !isClosed && attempts.size + reserved < maxRunning
-  const add = (key: string, fence: number, begin: (attempt: Attempt) => Promise<Reasoned>): Running | undefined => {
+  const add = (key: string, begin: (attempt: Attempt) => Promise<Reasoned>): Running | undefined => {
     if (isClosed || attempts.size >= maxRunning) return undefined
     const abort = new AbortController()
-    const running: Running = { fence, abort, waiting: 0, outcome: Promise.resolve().then(() => begin(attempt)) }
+    const running: Running = {
+      fence: -process,
+      abort,
+      waiting: 0,
+      outcome: Promise.resolve().then(() => begin(attempt)),
+    }
     const attempt: Attempt = {
       get fence() {
         return running.fence
@@ -226,7 +228,7 @@ export function createRunningAttempts({
       const over = new AbortController()
       const early = { holdsStep, claimed: claimed.resolve, isKnown: false, known: known.promise }
       if (holdsStep) claimed.resolve()
-      const running = add(key, -process, (attempt) => run(turn, 1, Object.assign(attempt, { early, yields: true })))
+      const running = add(key, (attempt) => run(turn, 1, Object.assign(attempt, { early })))
       if (running === undefined) return undefined
       const end = () => {
         claimed.resolve()
@@ -241,10 +243,9 @@ export function createRunningAttempts({
       running.acknowledge = acknowledge
       return { claimed: claimed.promise, acknowledge, over: over.signal }
     },
-    begin: async (turn, iteration, { fence, signal }) => {
+    begin: async (turn, iteration, signal) => {
       const key = keyOf(turn, iteration)
-      const begin = (attempt: Attempt) => run(turn, iteration, Object.assign(attempt, { yields: true }))
-      const running = attempts.get(key) ?? add(key, fence, begin)
+      const running = attempts.get(key) ?? add(key, (attempt) => run(turn, iteration, attempt))
       if (running === undefined) return { outcome: 'unfinished' }
       running.acknowledge?.()
       const reasoned = await attend(key, running, () => settledWithin(running.outcome, handOverMs, signal))
@@ -257,7 +258,7 @@ export function createRunningAttempts({
         return { outcome: 'unfinished', process }
       }
       forget(key, running)
-      return reasoned.outcome === 'elsewhere' ? { outcome: 'unfinished', process: reasoned.process } : reasoned
+      return reasoned.outcome === 'elsewhere' ? { ...reasoned, outcome: 'unfinished' } : reasoned
     },
     adopt: async (turn, iteration, by) => {
       const key = keyOf(turn, iteration)
@@ -279,7 +280,7 @@ export function createRunningAttempts({
           }
           const reasoned = await running.outcome
           forget(key, running)
-          return reasoned
+          return reasoned.outcome === 'elsewhere' ? undefined : reasoned
         } finally {
           by.signal.removeEventListener('abort', cancel)
         }

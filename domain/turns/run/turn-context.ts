@@ -16,6 +16,7 @@ import type { CatalogueModel } from '../../llm/catalogue.ts'
 import { chooseModel, type Stored, storedSql } from '../../llm/choose.ts'
 import type { ProviderData } from '../../llm/model.ts'
 import type { TurnPlace } from '../turn-place.ts'
+import { livesSql } from './process-lease.ts'
 
 /** The data that a step of a turn works with. */
 export type TurnContext = TurnPlace & {
@@ -45,10 +46,18 @@ export type TurnContext = TurnPlace & {
   /** Number of model calls that the session made before this turn. */
   earlierCalls: number
   /**
-   * State left by earlier attempts of the step: the fence of the latest, 0 without one, how many answers failed, the
-   * waits between them in ms, the last error, and the success recorded in `reason.completed`, null while there is none.
+   * State left by earlier attempts of the step: the fence of the latest if there was one, whether the process lives in
+   * which that runs without an activity, how many answers failed, the waits between them in ms, the last error, and the
+   * success recorded in `reason.completed`, null while there is none.
    */
-  attempts: { fence: number; failures: number; waitedMs: number; succeeded: boolean | null; error: string | null }
+  attempts: {
+    fence: number | undefined
+    holderLives: boolean
+    failures: number
+    waitedMs: number
+    succeeded: boolean | null
+    error: string | null
+  }
 }
 
 type Row = Configuration & {
@@ -68,6 +77,7 @@ type Row = Configuration & {
   storedModels: Stored
   earlierCalls: number
   fence: number | null
+  holderLives: boolean
   failures: number | null
   waitedMs: number | null
   error: string | null
@@ -152,7 +162,8 @@ async function load(
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     attempts: {
-      fence: row.fence ?? 0,
+      fence: row.fence ?? undefined,
+      holderLives: row.holderLives,
       failures: row.failures ?? 0,
       waitedMs: row.waitedMs ?? 0,
       succeeded: row.succeeded,
@@ -188,7 +199,7 @@ const readTurn = (
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
-    p.fence::float8, p.failures, p.waited_ms AS "waitedMs", p.error,
+    p.fence::float8, ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation

@@ -1,3 +1,11 @@
+-- CreateTable
+CREATE TABLE "processes" (
+    "number" BIGINT NOT NULL,
+    "seen_at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "processes_pkey" PRIMARY KEY ("number")
+);
+
 -- Copied from prisma/functions/record_events.sql, which has the manual.
 CREATE OR REPLACE FUNCTION record_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$

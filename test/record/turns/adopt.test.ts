@@ -1,4 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
+import { releaseLease, renewLease } from '../../../domain/turns/run/process-lease.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { call, createScriptedSession, listEvents, waitUntilIdle } from '../../support/http.ts'
@@ -28,7 +29,7 @@ async function createTurn(wordsPerSecond: number): Promise<{ id: string; turn: T
   return { id, turn: place }
 }
 
-const begin = (turn: TurnPlace) => deps.attempts.begin(turn, 1, { fence: 1, signal: never })
+const begin = (turn: TurnPlace) => deps.attempts.begin(turn, 1, never)
 const types = async (id: string) => compactTypes(await listEvents(service.url, id))
 
 describe('an activity that comes to an attempt of its process', () => {
@@ -54,5 +55,49 @@ describe('an activity that comes to an attempt of its process', () => {
     const events = await waitUntilIdle(service.url, id)
     expectSoundRecord(events)
     expect(answerOf(events)).toBe(TEXT)
+  })
+})
+
+describe('a step that has begun in another process', () => {
+  const OTHER = 4711
+  const ELSEWHERE = { outcome: 'elsewhere', process: OTHER }
+
+  const seen = (secsAgo: number) => deps.db.$executeRaw`
+    INSERT INTO processes (number, seen_at) VALUES (${OTHER}, now() - make_interval(secs => ${secsAgo}))
+    ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at`
+
+  async function createClaimed(fence: number): Promise<TurnPlace> {
+    const { turn } = await createTurn(1000)
+    await deps.db.turnStep.create({ data: { turnId: turn.turnId, step: 'reason:1', fence, claims: 1 } })
+    return turn
+  }
+
+  it.each([
+    ['is left to it by all but an activity that has sought it long enough', 0, [ELSEWHERE, ELSEWHERE]],
+    ['is for an activity when the process has died', 4, [{ outcome: 'elsewhere' }, { outcome: 'answered' }]],
+  ])('%s', async (_what, secsAgo, [ofTask, ofActivity]) => {
+    const turn = await createClaimed(-OTHER)
+    await seen(secsAgo)
+    const { process } = deps.attempts
+    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual(ofTask)
+    expect(await reason(deps, turn, 1, { fence: 7, signal: never, yields: true })).toEqual(ofActivity)
+    expect(await reason(deps, turn, 1, { fence: 8, signal: never })).toEqual({ outcome: 'answered' })
+  })
+
+  it('is left to activities by workflow tasks once one of them has taken it', async () => {
+    const turn = await createClaimed(7)
+    const { process } = deps.attempts
+    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'elsewhere' })
+    expect(await reason(deps, turn, 1, { fence: 8, signal: never, yields: true })).toEqual({ outcome: 'answered' })
+  })
+
+  it('is left to an activity by its own process, once the attempt there is over', async () => {
+    const { process } = deps.attempts
+    const turn = await createClaimed(-process)
+    await renewLease(deps)
+    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'elsewhere' })
+    expect(await reason(deps, turn, 1, { fence: 8, signal: never, yields: true })).toEqual({ outcome: 'answered' })
+    await releaseLease(deps)
+    expect(await deps.db.process.count({ where: { number: process } })).toBe(0)
   })
 })

@@ -30,8 +30,7 @@ function createSite(maxRunning = 3) {
     unattendedMs: UNATTENDED_MS,
   })
   attempts.useWorker(true)
-  const begin = (turn = TURN, fence = 5, signal = never, iteration = 1) =>
-    attempts.begin(turn, iteration, { fence, signal })
+  const begin = (turn = TURN, signal = never, iteration = 1) => attempts.begin(turn, iteration, signal)
   const adopt = (fence: number, signal = never) => attempts.adopt(TURN, 1, { fence, signal })
   return { attempts, runs, raised, options, begin, adopt }
 }
@@ -81,22 +80,30 @@ describe('a step that is begun', () => {
     expect(await adopt(9)).toBeUndefined()
   })
 
-  it('goes on in the process that began it early', async () => {
-    const { begin, runs } = createSite()
+  it.each([
+    ['the process in which it has begun', { process: 77 }],
+    ['an activity, when that process has died', {}],
+  ])('is left to %s', async (_whom, holder) => {
+    const { begin, runs, adopt } = createSite()
     const begun = begin()
     await settle()
-    last(runs).end.resolve({ outcome: 'elsewhere', process: 77 })
-    expect(await begun).toEqual({ outcome: 'unfinished', process: 77 })
+    last(runs).end.resolve({ outcome: 'elsewhere', ...holder })
+    expect(await begun).toEqual({ outcome: 'unfinished', ...holder })
+    const again = begin()
+    const adopted = adopt(9)
+    await settle()
+    last(runs).end.resolve({ outcome: 'elsewhere', ...holder })
+    expect([await again, await adopted]).toEqual([{ outcome: 'unfinished', ...holder }, undefined])
   })
 
   it('goes on with the activity when it takes longer, under the activity’s fence', async () => {
     const { attempts, begin, runs, raised, adopt } = createSite()
     expect(await begin()).toEqual({ outcome: 'unfinished', process: attempts.process })
-    expect(last(runs).attempt.fence).toBe(5)
+    expect(last(runs).attempt.fence).toBe(-attempts.process)
     const adopted = adopt(9)
     await last(runs).attempt.raising
     expect(last(runs).attempt.fence).toBe(9)
-    expect(raised).toEqual([{ from: 5, to: 9 }])
+    expect(raised).toEqual([{ from: -attempts.process, to: 9 }])
     await pause(2 * UNATTENDED_MS)
     last(runs).end.resolve(ANSWERED)
     expect(await adopted).toEqual(ANSWERED)
@@ -104,11 +111,11 @@ describe('a step that is begun', () => {
   })
 
   it('is not gone on with when another attempt has taken it', async () => {
-    const { begin, runs, options, adopt } = createSite()
+    const { attempts, begin, runs, options, adopt } = createSite()
     await begin()
     options.isOwn = false
     expect(await adopt(9)).toBeUndefined()
-    expect(last(runs).attempt.fence).toBe(5)
+    expect(last(runs).attempt.fence).toBe(-attempts.process)
     expect(last(runs).attempt.signal.reason).toEqual(new Error('another attempt has taken the step'))
   })
 
@@ -135,7 +142,7 @@ describe('a step that is begun', () => {
   it('is no longer waited for when the local activity is cancelled', async () => {
     const { begin, runs } = createSite()
     const cancelled = new AbortController()
-    const begun = begin(TURN, 5, cancelled.signal)
+    const begun = begin(TURN, cancelled.signal)
     cancelled.abort(new Error('evicted'))
     await expect(begun).rejects.toThrow('evicted')
     expect(last(runs).attempt.signal.aborted).toBe(false)
@@ -163,12 +170,12 @@ describe('a step that is begun', () => {
 })
 
 describe('an early attempt', () => {
-  it('is joined, and comes before all that Temporal schedules', async () => {
+  it('is joined', async () => {
     const { attempts, begin, runs } = createSite()
     const early = attempts.beginEarly(TURN)
     await settle()
     const { attempt, end } = last(runs)
-    expect(attempt).toMatchObject({ fence: -attempts.process, yields: true, early: { isKnown: false } })
+    expect(attempt).toMatchObject({ fence: -attempts.process, early: { isKnown: false } })
     expect(attempts.process).toBeGreaterThan(0)
     early?.acknowledge()
     expect(attempt.early?.isKnown).toBe(true)
