@@ -19,6 +19,8 @@ const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
 /** Longest silence on a connection. By then every statement has ended, with an answer or by its own limit. */
 const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
+/** Time for which an unused connection stays open: a new one has to plan each statement again. Below `SILENT_MS`. */
+const IDLE_MS = 30_000
 const MAX_NAMED_STATEMENTS = 200
 
 export type Postgres = {
@@ -42,6 +44,7 @@ export function connectPostgres(
     connectionString: config.DATABASE_URL,
     max: config.DATABASE_POOL_SIZE,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
