@@ -84,7 +84,8 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
   addJoinPage(router, options.apiPrefix)
-  addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix }))
+  const isOpen = deps.auth.mode === 'none'
+  addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix, isOpen }))
 
   // A caller can put anything into X-Forwarded-For; only the entries added by our own proxies can be trusted.
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })

@@ -87,12 +87,14 @@ export const agentEndpoints = group(
   { tag: 'agents', path: '/v1/agents', access: 'member' },
   {
     list: {
+      operationId: 'listAgents',
       method: 'GET',
       summary: 'Lists the active agents of the organization, newest first',
       query: z.object({ search: textUpTo(200).optional() }),
       responses: { 200: listOf(Agent) },
     },
     create: {
+      operationId: 'createAgent',
       method: 'POST',
       summary: 'Creates an agent, or updates the one whose id is given',
       body: CreateAgentRequest,
@@ -102,6 +104,7 @@ export const agentEndpoints = group(
       errors: [429],
     },
     import: {
+      operationId: 'importAgent',
       method: 'POST',
       at: '/import',
       summary: 'Creates an agent from a document',
@@ -116,6 +119,7 @@ export const agentEndpoints = group(
       errors: [429],
     },
     preview: {
+      operationId: 'previewAgent',
       method: 'POST',
       at: '/preview',
       summary: 'Shows what a model would be given, without storing anything',
@@ -125,6 +129,7 @@ export const agentEndpoints = group(
       errors: [429],
     },
     get: {
+      operationId: 'getAgent',
       method: 'GET',
       at: '/{agent_id}',
       summary: 'Gets an agent, archived ones too',
@@ -132,6 +137,7 @@ export const agentEndpoints = group(
       responses: { 200: Agent },
     },
     put: {
+      operationId: 'putAgent',
       method: 'PUT',
       at: '/{agent_id}',
       summary: 'Creates the agent, or replaces it',
@@ -144,6 +150,7 @@ export const agentEndpoints = group(
       errors: [429],
     },
     patch: {
+      operationId: 'updateAgent',
       method: 'PATCH',
       at: '/{agent_id}',
       summary: 'Changes the fields that are given',
@@ -155,6 +162,7 @@ export const agentEndpoints = group(
       errors: [429],
     },
     archive: {
+      operationId: 'archiveAgent',
       method: 'DELETE',
       at: '/{agent_id}',
       summary: 'Archives the agent: it leaves the list, and its sessions go on',
@@ -162,6 +170,7 @@ export const agentEndpoints = group(
       responses: { 204: null },
     },
     copy: {
+      operationId: 'copyAgent',
       method: 'POST',
       at: '/{agent_id}/copy',
       summary: 'Creates an active agent with the same fields and "(copy)" after its name',
@@ -170,6 +179,7 @@ export const agentEndpoints = group(
       responses: { 201: Agent },
     },
     export: {
+      operationId: 'exportAgent',
       method: 'GET',
       at: '/{agent_id}/export',
       summary: 'The agent as Markdown with YAML front matter, which an import makes the same agent of',

@@ -136,12 +136,14 @@ export const authEndpoints = group(
   { tag: 'auth', path: '/v1/auth', access: 'public' },
   {
     config: {
+      operationId: 'getAuthConfig',
       method: 'GET',
       at: '/config',
       summary: 'Says how one can sign in',
       responses: { 200: AuthConfig },
     },
     login: {
+      operationId: 'login',
       method: 'POST',
       at: '/login',
       summary: 'Signs in with e-mail and password',
@@ -152,6 +154,7 @@ export const authEndpoints = group(
       errors: [401, 429],
     },
     register: {
+      operationId: 'register',
       method: 'POST',
       at: '/register',
       summary: 'Creates a user, who is signed in then and a member of the default organization',
@@ -164,6 +167,7 @@ export const authEndpoints = group(
       errors: [403, 409, 429],
     },
     refresh: {
+      operationId: 'refreshTokens',
       method: 'POST',
       at: '/refresh',
       summary: 'Exchanges a refresh token for new tokens',
@@ -177,6 +181,7 @@ export const authEndpoints = group(
       errors: [401, 403, 429],
     },
     logout: {
+      operationId: 'logout',
       method: 'POST',
       at: '/logout',
       access: 'login',
@@ -186,6 +191,7 @@ export const authEndpoints = group(
       responses: { 204: null },
     },
     me: {
+      operationId: 'getCurrentUser',
       method: 'GET',
       at: '/me',
       access: 'user',
@@ -193,6 +199,7 @@ export const authEndpoints = group(
       responses: { 200: CurrentUser },
     },
     startOauth: {
+      operationId: 'startOauth',
       method: 'GET',
       at: '/oauth/{provider}',
       summary: "Sends a browser to an identity provider's sign-in",
@@ -206,6 +213,7 @@ export const authEndpoints = group(
       errors: [429, 502],
     },
     finishOauth: {
+      operationId: 'finishOauth',
       method: 'GET',
       at: '/callback/{provider}',
       summary: 'Where an identity provider sends the browser back: sets the cookies and redirects',
@@ -219,13 +227,15 @@ export const authEndpoints = group(
       errors: [401, 403, 409, 429, 502],
     },
     listApiKeys: {
+      operationId: 'listApiKeys',
       method: 'GET',
       at: '/api-keys',
       access: 'member',
       summary: "Lists the caller's API keys in the current organization",
-      responses: { 200: listOf(ApiKey).meta({ id: 'ListResponse_ApiKey' }) },
+      responses: { 200: listOf(ApiKey) },
     },
     createApiKey: {
+      operationId: 'createApiKey',
       method: 'POST',
       at: '/api-keys',
       access: 'member',
@@ -238,6 +248,7 @@ export const authEndpoints = group(
       responses: { 201: CreatedApiKey },
     },
     revokeApiKey: {
+      operationId: 'revokeApiKey',
       method: 'DELETE',
       at: '/api-keys/{key_id}',
       access: 'member',

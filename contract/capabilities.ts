@@ -27,11 +27,13 @@ export const capabilityEndpoints = group(
   { tag: 'capabilities', path: '/v1/capabilities', access: 'member' },
   {
     list: {
+      operationId: 'listCapabilities',
       method: 'GET',
       summary: 'Lists the capabilities that agents and sessions may name',
       responses: { 200: listOf(CapabilityInfo) },
     },
     get: {
+      operationId: 'getCapability',
       method: 'GET',
       at: '/{capability_id}',
       summary: 'Gets a capability',

@@ -21,8 +21,9 @@ export const CostUsd = z
 
 export const DateTime = z.iso.datetime()
 
-/** Returns the schema of a list's answer. */
-export const listOf = <T extends z.ZodType>(item: T) => z.object({ data: z.array(item) })
+/** Returns the schema of a list's answer, which is named after its items. */
+export const listOf = <T extends z.ZodType>(item: T) =>
+  z.object({ data: z.array(item) }).meta({ id: `ListResponse_${item.meta()?.id}` })
 
 /** Returns the schema of a display name of 1 to `maxCharacters` characters. */
 export const nameUpTo = (maxCharacters: number) =>
@@ -37,8 +38,12 @@ const bytes = new TextEncoder()
 const isUpTo = (text: string, maxBytes: number): boolean =>
   text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes
 
+/** Returns the schema of a text of at most `maxBytes` of UTF-8, which the document shows as that many characters. */
 export const textUpTo = (maxBytes: number) =>
-  z.string().refine((text) => isUpTo(text, maxBytes), { error: `must be at most ${maxBytes} bytes of UTF-8` })
+  z
+    .string()
+    .refine((text) => isUpTo(text, maxBytes), { error: `must be at most ${maxBytes} bytes of UTF-8` })
+    .meta({ maxLength: maxBytes })
 
 // A string that is too long is refused before it is written as JSON, which takes far longer.
 const isJsonUpTo = (value: unknown, maxBytes: number): boolean =>

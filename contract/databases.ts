@@ -57,12 +57,14 @@ export const databaseEndpoints = group(
   { tag: 'databases', path: '/v1/sessions/{session_id}/databases', access: 'member' },
   {
     list: {
+      operationId: 'listDatabases',
       method: 'GET',
       summary: 'Lists databases, newest first',
       params: ofSession,
       responses: { 200: listOf(Database) },
     },
     create: {
+      operationId: 'createDatabase',
       method: 'POST',
       summary: 'Creates an empty database',
       description: 'A session has at most 10. Those that an agent needs, it creates itself.',
@@ -72,8 +74,16 @@ export const databaseEndpoints = group(
       responses: { 201: Database },
       errors: [422, 429],
     },
-    get: { method: 'GET', at: '/{name}', summary: 'Gets a database', params: ofDatabase, responses: { 200: Database } },
+    get: {
+      operationId: 'getDatabase',
+      method: 'GET',
+      at: '/{name}',
+      summary: 'Gets a database',
+      params: ofDatabase,
+      responses: { 200: Database },
+    },
     delete: {
+      operationId: 'deleteDatabase',
       method: 'DELETE',
       at: '/{name}',
       summary: 'Deletes a database',
@@ -82,6 +92,7 @@ export const databaseEndpoints = group(
       errors: [429],
     },
     schema: {
+      operationId: 'getDatabaseSchema',
       method: 'GET',
       at: '/{name}/schema',
       summary: 'Describes the tables and views of a database',

@@ -45,6 +45,7 @@ export const durableEndpoints = group(
   { tag: 'durable', path: '/v1/durable', access: 'operator' },
   {
     stream: {
+      operationId: 'streamDurableHealth',
       method: 'GET',
       at: '/sse',
       summary: 'Streams the health of durable execution, as Temporal tells it',

@@ -29,6 +29,8 @@ export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operato
  * OpenAPI document is generated from it. `null` is an answer without a body.
  */
 export type Endpoint = {
+  /** Name of the operation in generated clients: a verb and what it is about. Unique. */
+  operationId: string
   method: Method
   /**
    * Path with its parameters in braces: /v1/agents/{agent_id}. The last one may take any number of segments, also none:

@@ -147,19 +147,34 @@ export const EventContext = z
   .meta({ id: 'EventContext' })
 export type EventContext = z.infer<typeof EventContext>
 
-export const Event = z
-  .object({
-    id: wireId('event'),
-    type: z.enum(eventTypes as [EventType, ...EventType[]]),
-    ts: DateTime,
-    session_id: wireId('session'),
-    sequence: z.int().nullish(),
-    context: EventContext,
-    data: z.union(Object.values(eventData) as unknown as [z.ZodType, z.ZodType, ...z.ZodType[]]),
-    metadata: z.unknown().optional(),
-    tags: z.array(z.string()).nullish(),
-  })
-  .meta({ id: 'Event' })
+/** Returns the schema of the events of one type: `TurnStartedEvent` with `TurnStartedData` for turn.started. */
+function eventOf(type: EventType) {
+  const name = type
+    .split(/[._]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+  const data: z.ZodType = eventData[type]
+  return z
+    .object({
+      id: wireId('event'),
+      type: z.literal(type),
+      ts: DateTime,
+      session_id: wireId('session'),
+      sequence: z.int().nullish(),
+      context: EventContext,
+      data: data.meta({ id: `${name}Data` }),
+      metadata: z.unknown().optional(),
+      tags: z.array(z.string()).nullish(),
+    })
+    .meta({ id: `${name}Event` })
+}
+
+type OneEvent = ReturnType<typeof eventOf>
+
+export const Event = z.discriminatedUnion('type', eventTypes.map(eventOf) as [OneEvent, ...OneEvent[]]).meta({
+  id: 'Event',
+  description: 'Told apart by its type. Later versions may have more types, which clients ignore.',
+})
 
 export type WireEvent<T extends EventType = EventType> = {
   id: string
@@ -182,12 +197,14 @@ const eventType = z.string().transform((type, context): EventType => {
 export const eventFilter = {
   types: repeated(eventType, MAX_TYPES).meta({
     type: 'array',
-    items: { type: 'string' },
+    items: { type: 'string', enum: eventTypes },
+    maxItems: MAX_TYPES,
     description: 'Only these types; repeat the key.',
   }),
   exclude: repeated(eventType, MAX_TYPES).meta({
     type: 'array',
-    items: { type: 'string' },
+    items: { type: 'string', enum: eventTypes },
+    maxItems: MAX_TYPES,
     description: 'Not these types; repeat the key. Applied after types.',
   }),
 }
@@ -199,6 +216,7 @@ export const eventEndpoints = group(
   { tag: 'events', path: '/v1/sessions/{session_id}', access: 'member' },
   {
     list: {
+      operationId: 'listEvents',
       method: 'GET',
       at: '/events',
       summary: "Lists a session's events, oldest first",
@@ -218,6 +236,7 @@ export const eventEndpoints = group(
       responses: { 200: listOf(Event) },
     },
     stream: {
+      operationId: 'streamEvents',
       method: 'GET',
       at: '/sse',
       summary: "Streams a session's events: first what there is, then live",

@@ -111,6 +111,7 @@ export const fileEndpoints = group(
   { tag: 'files', path: '/v1/sessions/{session_id}/fs', access: 'member' },
   {
     listRoot: {
+      operationId: 'listRootDirectory',
       method: 'GET',
       summary: 'Lists the root directory',
       params: ofSession,
@@ -118,6 +119,7 @@ export const fileEndpoints = group(
       responses: { 200: listOf(FileInfo) },
     },
     copy: {
+      operationId: 'copyFile',
       method: 'POST',
       at: '/_/copy',
       summary: 'Copies a file',
@@ -128,6 +130,7 @@ export const fileEndpoints = group(
       errors: [422, 429],
     },
     move: {
+      operationId: 'moveFile',
       method: 'POST',
       at: '/_/move',
       summary: 'Moves a file, or a directory with everything in it',
@@ -137,6 +140,7 @@ export const fileEndpoints = group(
       errors: [409, 422, 429],
     },
     stat: {
+      operationId: 'statFile',
       method: 'POST',
       at: '/_/stat',
       summary: 'Describes a file or directory',
@@ -145,6 +149,7 @@ export const fileEndpoints = group(
       responses: { 200: FileStat },
     },
     grep: {
+      operationId: 'grepFiles',
       method: 'POST',
       at: '/_/grep',
       summary: 'Seeks lines in files',
@@ -155,6 +160,7 @@ export const fileEndpoints = group(
       errors: [429],
     },
     get: {
+      operationId: 'getFile',
       method: 'GET',
       at: '/{path*}',
       summary: 'Gets a file, or lists a directory',
@@ -164,6 +170,7 @@ export const fileEndpoints = group(
       responses: { 200: z.union([SessionFile, listOf(FileInfo)]) },
     },
     create: {
+      operationId: 'createFile',
       method: 'POST',
       at: '/{path*}',
       summary: 'Creates a file or directory',
@@ -177,6 +184,7 @@ export const fileEndpoints = group(
       errors: [422, 429],
     },
     update: {
+      operationId: 'updateFile',
       method: 'PUT',
       at: '/{path*}',
       summary: 'Replaces the content of a file, or protects it',
@@ -188,6 +196,7 @@ export const fileEndpoints = group(
       errors: [422, 429],
     },
     delete: {
+      operationId: 'deleteFile',
       method: 'DELETE',
       at: '/{path*}',
       summary: 'Deletes a file or directory',

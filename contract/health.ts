@@ -12,11 +12,13 @@ export const healthEndpoints = group(
   { tag: 'health', path: '/health', access: 'public' },
   {
     live: {
+      operationId: 'getHealth',
       method: 'GET',
       summary: 'Says that the process runs',
       responses: { 200: Health },
     },
     ready: {
+      operationId: 'getReadiness',
       method: 'GET',
       at: '/ready',
       summary:

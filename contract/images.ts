@@ -35,12 +35,14 @@ export const imageEndpoints = group(
   { tag: 'images', path: '/v1/images', access: 'member' },
   {
     list: {
+      operationId: 'listImages',
       method: 'GET',
       summary: 'Lists images, newest first',
       query: z.object({ limit: limitUpTo(100, 50), offset }),
       responses: { 200: listOf(ImageInfo) },
     },
     upload: {
+      operationId: 'uploadImage',
       method: 'POST',
       summary: 'Uploads an image',
       description:
@@ -52,6 +54,7 @@ export const imageEndpoints = group(
       errors: [429],
     },
     get: {
+      operationId: 'getImage',
       method: 'GET',
       at: '/{image_id}',
       summary: 'Gets the image itself',
@@ -59,6 +62,7 @@ export const imageEndpoints = group(
       responses: fileResponses('image/*', 'The image as it was uploaded.'),
     },
     thumbnail: {
+      operationId: 'getThumbnail',
       method: 'GET',
       at: '/{image_id}/thumbnail',
       summary: 'Gets a small image of it',
@@ -66,6 +70,7 @@ export const imageEndpoints = group(
       responses: fileResponses('image/jpeg', 'A JPEG within 200×200 pixels; of an animation its first frame.'),
     },
     delete: {
+      operationId: 'deleteImage',
       method: 'DELETE',
       at: '/{image_id}',
       summary: 'Deletes an image',

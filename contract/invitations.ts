@@ -56,6 +56,7 @@ export const invitationEndpoints = group(
   { tag: 'organizations', path: '/v1/orgs', access: 'user' },
   {
     list: {
+      operationId: 'listInvitations',
       method: 'GET',
       at: '/{org}/invitations',
       summary: 'Lists the pending invitations, the newest first; for owners and administrators',
@@ -64,6 +65,7 @@ export const invitationEndpoints = group(
       responses: { 200: listOf(Invitation) },
     },
     create: {
+      operationId: 'createInvitation',
       method: 'POST',
       at: '/{org}/invitations',
       login: true,
@@ -75,6 +77,7 @@ export const invitationEndpoints = group(
       responses: { 201: CreatedInvitation },
     },
     delete: {
+      operationId: 'withdrawInvitation',
       method: 'DELETE',
       at: '/{org}/invitations/{invitation_id}',
       login: true,
@@ -83,6 +86,7 @@ export const invitationEndpoints = group(
       responses: { 204: null },
     },
     join: {
+      operationId: 'joinOrganization',
       method: 'POST',
       at: '/join',
       login: true,

@@ -120,6 +120,7 @@ export const llmModelEndpoints = group(
   { tag: 'models', path: '/v1', access: 'admin' },
   {
     list: {
+      operationId: 'listModels',
       method: 'GET',
       at: '/llm-models',
       access: 'member',
@@ -132,6 +133,7 @@ export const llmModelEndpoints = group(
       responses: { 200: listOf(LlmModelWithProvider) },
     },
     get: {
+      operationId: 'getModel',
       method: 'GET',
       at: '/llm-models/{id}',
       access: 'member',
@@ -140,6 +142,7 @@ export const llmModelEndpoints = group(
       responses: { 200: LlmModelWithProvider },
     },
     patch: {
+      operationId: 'updateModel',
       method: 'PATCH',
       at: '/llm-models/{id}',
       summary: 'Changes a model, or makes it the default',
@@ -149,6 +152,7 @@ export const llmModelEndpoints = group(
       errors: [409],
     },
     delete: {
+      operationId: 'deleteModel',
       method: 'DELETE',
       at: '/llm-models/{id}',
       summary: 'Deletes a model; what used it falls through to the next choice',
@@ -156,6 +160,7 @@ export const llmModelEndpoints = group(
       responses: { 204: null },
     },
     listOfProvider: {
+      operationId: 'listProviderModels',
       method: 'GET',
       at: '/llm-providers/{provider_id}/models',
       access: 'member',
@@ -165,6 +170,7 @@ export const llmModelEndpoints = group(
       responses: { 200: listOf(LlmModel) },
     },
     create: {
+      operationId: 'createModel',
       method: 'POST',
       at: '/llm-providers/{provider_id}/models',
       summary: 'Adds a model to a provider',

@@ -62,9 +62,11 @@ export type UpdateLlmProviderRequest = z.infer<typeof UpdateLlmProviderRequest>
 
 const count = z.int().min(0)
 const SyncModelsResponse = z
-  .union([
-    z.object({ status: z.literal('success'), created: count, updated: count, stale: count }),
-    z.object({ status: z.literal('not_supported') }),
+  .discriminatedUnion('status', [
+    z
+      .object({ status: z.literal('success'), created: count, updated: count, stale: count })
+      .meta({ id: 'SyncedModels' }),
+    z.object({ status: z.literal('not_supported') }).meta({ id: 'SyncNotSupported' }),
   ])
   .meta({ id: 'SyncModelsResponse' })
 export type SyncModelsResponse = z.infer<typeof SyncModelsResponse>
@@ -75,12 +77,14 @@ export const llmProviderEndpoints = group(
   { tag: 'providers', path: '/v1/llm-providers', access: 'admin' },
   {
     list: {
+      operationId: 'listProviders',
       method: 'GET',
       access: 'member',
       summary: 'Lists the providers, newest first; those of the installation come last',
       responses: { 200: listOf(LlmProvider) },
     },
     create: {
+      operationId: 'createProvider',
       method: 'POST',
       summary: 'Adds a provider',
       body: CreateLlmProviderRequest,
@@ -88,6 +92,7 @@ export const llmProviderEndpoints = group(
       responses: { 201: LlmProvider },
     },
     get: {
+      operationId: 'getProvider',
       method: 'GET',
       at: '/{provider_id}',
       access: 'member',
@@ -96,6 +101,7 @@ export const llmProviderEndpoints = group(
       responses: { 200: LlmProvider },
     },
     patch: {
+      operationId: 'updateProvider',
       method: 'PATCH',
       at: '/{provider_id}',
       summary: 'Changes a provider',
@@ -104,6 +110,7 @@ export const llmProviderEndpoints = group(
       responses: { 200: LlmProvider },
     },
     delete: {
+      operationId: 'deleteProvider',
       method: 'DELETE',
       at: '/{provider_id}',
       summary: 'Deletes a provider with its models; what used one falls through to the next choice',
@@ -111,6 +118,7 @@ export const llmProviderEndpoints = group(
       responses: { 204: null },
     },
     sync: {
+      operationId: 'syncModels',
       method: 'POST',
       at: '/{provider_id}/sync-models',
       summary: "Brings the provider's discovered models up to date with its own list",

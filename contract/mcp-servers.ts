@@ -94,12 +94,14 @@ export const mcpServerEndpoints = group(
   { tag: 'mcp-servers', path: '/v1/mcp-servers', access: 'admin' },
   {
     list: {
+      operationId: 'listMcpServers',
       method: 'GET',
       access: 'member',
       summary: 'Lists the MCP servers, newest first',
       responses: { 200: listOf(McpServer) },
     },
     create: {
+      operationId: 'createMcpServer',
       method: 'POST',
       summary: 'Adds an MCP server',
       description:
@@ -109,6 +111,7 @@ export const mcpServerEndpoints = group(
       responses: { 201: McpServer },
     },
     get: {
+      operationId: 'getMcpServer',
       method: 'GET',
       at: '/{server_id}',
       access: 'member',
@@ -117,6 +120,7 @@ export const mcpServerEndpoints = group(
       responses: { 200: McpServer },
     },
     patch: {
+      operationId: 'updateMcpServer',
       method: 'PATCH',
       at: '/{server_id}',
       summary: 'Changes an MCP server, or accepts its changed tools',
@@ -126,6 +130,7 @@ export const mcpServerEndpoints = group(
       errors: [409],
     },
     delete: {
+      operationId: 'deleteMcpServer',
       method: 'DELETE',
       at: '/{server_id}',
       summary: 'Deletes an MCP server; agents that name it go on without its tools',

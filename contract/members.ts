@@ -26,6 +26,7 @@ export const memberEndpoints = group(
   { tag: 'organizations', path: '/v1/orgs/{org}/members', access: 'user' },
   {
     list: {
+      operationId: 'listMembers',
       method: 'GET',
       summary: 'Lists the members of an organization of the caller, the newest first',
       params: z.object({ org: OrganizationId }),
@@ -33,6 +34,7 @@ export const memberEndpoints = group(
       responses: { 200: listOf(Member) },
     },
     patch: {
+      operationId: 'updateMember',
       method: 'PATCH',
       at: '/{user_id}',
       login: true,
@@ -44,6 +46,7 @@ export const memberEndpoints = group(
       errors: [409],
     },
     delete: {
+      operationId: 'removeMember',
       method: 'DELETE',
       at: '/{user_id}',
       login: true,

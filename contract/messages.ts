@@ -10,31 +10,39 @@ export type { TokenUsage }
 
 const MiB = 1024 * 1024
 
-export const TextPart = z.object({ type: z.literal('text'), text: z.string() })
+export const TextPart = z.object({ type: z.literal('text'), text: z.string() }).meta({ id: 'TextContentPart' })
 /** Image, given by `url`, or by `base64` with `media_type`. */
-export const ImagePart = z.object({
-  type: z.literal('image'),
-  url: z.string().nullish(),
-  base64: z.string().nullish(),
-  media_type: z.string().nullish(),
-})
-export const ImageFilePart = z.object({
-  type: z.literal('image_file'),
-  image_id: z.string(),
-  filename: z.string().nullish(),
-})
-export const ToolCallPart = z.object({
-  type: z.literal('tool_call'),
-  id: z.string(),
-  name: z.string(),
-  arguments: z.record(z.string(), z.unknown()),
-})
-export const ToolResultPart = z.object({
-  type: z.literal('tool_result'),
-  tool_call_id: z.string(),
-  result: z.unknown().optional(),
-  error: z.string().nullish(),
-})
+export const ImagePart = z
+  .object({
+    type: z.literal('image'),
+    url: z.string().nullish(),
+    base64: z.string().nullish(),
+    media_type: z.string().nullish(),
+  })
+  .meta({ id: 'ImageContentPart' })
+export const ImageFilePart = z
+  .object({
+    type: z.literal('image_file'),
+    image_id: z.string(),
+    filename: z.string().nullish(),
+  })
+  .meta({ id: 'ImageFileContentPart' })
+export const ToolCallPart = z
+  .object({
+    type: z.literal('tool_call'),
+    id: z.string(),
+    name: z.string(),
+    arguments: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'ToolCallContentPart' })
+export const ToolResultPart = z
+  .object({
+    type: z.literal('tool_result'),
+    tool_call_id: z.string(),
+    result: z.unknown().optional(),
+    error: z.string().nullish(),
+  })
+  .meta({ id: 'ToolResultContentPart' })
 
 export const ContentPart = z
   .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart, ToolCallPart, ToolResultPart])
@@ -42,7 +50,11 @@ export const ContentPart = z
 export type ContentPart = z.infer<typeof ContentPart>
 
 export const InputContentPart = z
-  .discriminatedUnion('type', [TextPart, ImagePart, ImageFilePart.extend({ image_id: ImageId })])
+  .discriminatedUnion('type', [
+    TextPart,
+    ImagePart,
+    ImageFilePart.extend({ image_id: ImageId }).meta({ id: 'InputImageFileContentPart' }),
+  ])
   .meta({ id: 'InputContentPart' })
 export type InputContentPart = z.infer<typeof InputContentPart>
 
@@ -125,6 +137,7 @@ export const messageEndpoints = group(
   { tag: 'messages', path: '/v1/sessions/{session_id}/messages', access: 'member' },
   {
     list: {
+      operationId: 'listMessages',
       method: 'GET',
       summary: "Lists a session's messages, oldest first",
       params,
@@ -139,6 +152,7 @@ export const messageEndpoints = group(
       responses: { 200: listOf(Message) },
     },
     create: {
+      operationId: 'createMessage',
       method: 'POST',
       summary: 'Posts a user message; a turn answers it',
       description:

@@ -22,11 +22,13 @@ export const organizationEndpoints = group(
   { tag: 'organizations', path: '/v1/orgs', access: 'user' },
   {
     list: {
+      operationId: 'listOrganizations',
       method: 'GET',
       summary: 'Lists the organizations of the caller, the first joined first',
-      responses: { 200: listOf(Organization).meta({ id: 'ListResponse_OrganizationResponse' }) },
+      responses: { 200: listOf(Organization) },
     },
     create: {
+      operationId: 'createOrganization',
       method: 'POST',
       login: true,
       summary: 'Creates an organization, which the caller owns',
@@ -35,6 +37,7 @@ export const organizationEndpoints = group(
       responses: { 201: Organization },
     },
     get: {
+      operationId: 'getOrganization',
       method: 'GET',
       at: '/{org}',
       summary: 'Gets an organization of the caller',
@@ -42,6 +45,7 @@ export const organizationEndpoints = group(
       responses: { 200: Organization },
     },
     patch: {
+      operationId: 'updateOrganization',
       method: 'PATCH',
       at: '/{org}',
       summary: 'Changes an organization; for its owners and administrators',

@@ -44,4 +44,4 @@ const isTrue = (value: string): boolean => value === 'true' || value === '1'
 export const flag = truth.default('false').transform(isTrue)
 
 /** A key that selects what is, or what is not. Absent: both. */
-export const choice = truth.transform(isTrue).optional()
+export const choice = truth.transform(isTrue).optional().meta({ type: 'boolean' })

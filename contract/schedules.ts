@@ -163,6 +163,7 @@ export const scheduleEndpoints = group(
   { tag: 'durable', path: '/v1/durable/schedules', access: 'admin' },
   {
     list: {
+      operationId: 'listSchedules',
       method: 'GET',
       access: 'member',
       summary: 'Lists the schedules, newest first',
@@ -170,6 +171,7 @@ export const scheduleEndpoints = group(
       responses: { 200: SchedulePage },
     },
     create: {
+      operationId: 'createSchedule',
       method: 'POST',
       summary: 'Creates a schedule',
       body: CreateScheduleRequest,
@@ -177,6 +179,7 @@ export const scheduleEndpoints = group(
       responses: { 201: Schedule },
     },
     get: {
+      operationId: 'getSchedule',
       method: 'GET',
       at: '/{schedule_id}',
       access: 'member',
@@ -185,6 +188,7 @@ export const scheduleEndpoints = group(
       responses: { 200: Schedule },
     },
     patch: {
+      operationId: 'updateSchedule',
       method: 'PATCH',
       at: '/{schedule_id}',
       summary: 'Changes a schedule; its next time is computed at once',
@@ -194,6 +198,7 @@ export const scheduleEndpoints = group(
       errors: [409],
     },
     delete: {
+      operationId: 'deleteSchedule',
       method: 'DELETE',
       at: '/{schedule_id}',
       summary: 'Deletes a schedule; an execution that runs goes on',
@@ -201,6 +206,7 @@ export const scheduleEndpoints = group(
       responses: { 204: null },
     },
     pause: {
+      operationId: 'pauseSchedule',
       method: 'POST',
       at: '/{schedule_id}/pause',
       summary: 'Disables a schedule',
@@ -208,6 +214,7 @@ export const scheduleEndpoints = group(
       responses: { 200: Schedule },
     },
     resume: {
+      operationId: 'resumeSchedule',
       method: 'POST',
       at: '/{schedule_id}/resume',
       summary: 'Enables a schedule again; what was due meanwhile is not made up for',
@@ -215,6 +222,7 @@ export const scheduleEndpoints = group(
       responses: { 200: Schedule },
     },
     trigger: {
+      operationId: 'triggerSchedule',
       method: 'POST',
       at: '/{schedule_id}/trigger',
       summary: 'Starts an execution now, of a disabled schedule too',
@@ -223,6 +231,7 @@ export const scheduleEndpoints = group(
       responses: { 200: TriggerResponse },
     },
     stats: {
+      operationId: 'getScheduleStats',
       method: 'GET',
       at: '/{schedule_id}/stats',
       access: 'member',
@@ -231,6 +240,7 @@ export const scheduleEndpoints = group(
       responses: { 200: ScheduleStats },
     },
     executions: {
+      operationId: 'listExecutions',
       method: 'GET',
       at: '/{schedule_id}/executions',
       access: 'member',
@@ -246,6 +256,7 @@ export const executionEndpoints = group(
   { tag: 'durable', path: '/v1/durable/executions', access: 'member' },
   {
     get: {
+      operationId: 'getExecution',
       method: 'GET',
       at: '/{execution_id}',
       summary: 'Gets an execution',

@@ -68,12 +68,14 @@ export const sessionEndpoints = group(
   { tag: 'sessions', path: '/v1/sessions', access: 'member' },
   {
     list: {
+      operationId: 'listSessions',
       method: 'GET',
       summary: 'Lists sessions: those that the caller has pinned first, then the newest',
       query: z.object({ agent_id: AgentId.optional(), ...pagination }),
       responses: { 200: SessionPage },
     },
     create: {
+      operationId: 'createSession',
       method: 'POST',
       summary: 'Creates a session, with an agent or without',
       body: CreateSessionRequest,
@@ -83,6 +85,7 @@ export const sessionEndpoints = group(
       errors: [429],
     },
     get: {
+      operationId: 'getSession',
       method: 'GET',
       at: '/{session_id}',
       summary: 'Gets a session',
@@ -90,6 +93,7 @@ export const sessionEndpoints = group(
       responses: { 200: Session },
     },
     patch: {
+      operationId: 'updateSession',
       method: 'PATCH',
       at: '/{session_id}',
       summary: 'Changes title and tags, as far as they are given',
@@ -98,6 +102,7 @@ export const sessionEndpoints = group(
       responses: { 200: Session },
     },
     delete: {
+      operationId: 'deleteSession',
       method: 'DELETE',
       at: '/{session_id}',
       summary: 'Cancels what runs in the session and deletes it with all that it owns',
@@ -105,6 +110,7 @@ export const sessionEndpoints = group(
       responses: { 204: null },
     },
     pin: {
+      operationId: 'pinSession',
       method: 'PUT',
       at: '/{session_id}/pin',
       summary: "Puts the session at the top of the caller's list",
@@ -112,6 +118,7 @@ export const sessionEndpoints = group(
       responses: { 204: null },
     },
     unpin: {
+      operationId: 'unpinSession',
       method: 'DELETE',
       at: '/{session_id}/pin',
       summary: "Takes the session from the top of the caller's list",

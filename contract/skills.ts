@@ -77,12 +77,14 @@ export const skillEndpoints = group(
   { tag: 'skills', path: '/v1/skills', access: 'admin' },
   {
     list: {
+      operationId: 'listSkills',
       method: 'GET',
       access: 'member',
       summary: 'Lists the skills, newest first',
       responses: { 200: listOf(Skill) },
     },
     create: {
+      operationId: 'createSkill',
       method: 'POST',
       summary: 'Creates a skill from the text of a SKILL.md',
       body: CreateSkillRequest,
@@ -91,6 +93,7 @@ export const skillEndpoints = group(
       errors: [422, 429],
     },
     upload: {
+      operationId: 'uploadSkill',
       method: 'POST',
       at: '/upload',
       summary: 'Creates a skill from a ZIP archive',
@@ -102,6 +105,7 @@ export const skillEndpoints = group(
       errors: [422, 429],
     },
     validate: {
+      operationId: 'validateSkill',
       method: 'POST',
       at: '/validate',
       access: 'member',
@@ -111,6 +115,7 @@ export const skillEndpoints = group(
       errors: [429],
     },
     get: {
+      operationId: 'getSkill',
       method: 'GET',
       at: '/{skill_id}',
       access: 'member',
@@ -119,6 +124,7 @@ export const skillEndpoints = group(
       responses: { 200: Skill },
     },
     content: {
+      operationId: 'getSkillContent',
       method: 'GET',
       at: '/{skill_id}/content',
       access: 'member',
@@ -127,6 +133,7 @@ export const skillEndpoints = group(
       responses: { 200: SkillContent },
     },
     patch: {
+      operationId: 'updateSkill',
       method: 'PATCH',
       at: '/{skill_id}',
       summary: 'Changes the SKILL.md of a skill, or its status',
@@ -136,6 +143,7 @@ export const skillEndpoints = group(
       errors: [409, 422, 429],
     },
     delete: {
+      operationId: 'deleteSkill',
       method: 'DELETE',
       at: '/{skill_id}',
       summary: 'Deletes a skill; agents that name it go on without it',

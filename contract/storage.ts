@@ -17,6 +17,7 @@ export const storageEndpoints = group(
   { tag: 'storage', path: '/v1/sessions/{session_id}/storage', access: 'member' },
   {
     listKeys: {
+      operationId: 'listKeys',
       method: 'GET',
       at: '/keys',
       summary: 'Lists the values that the agent keeps, by key',
@@ -24,6 +25,7 @@ export const storageEndpoints = group(
       responses: { 200: listOf(KeyValueInfo) },
     },
     listSecrets: {
+      operationId: 'listSecrets',
       method: 'GET',
       at: '/secrets',
       summary: 'Lists the secrets that the agent keeps, by name',

@@ -22,12 +22,14 @@ export type ToolPolicy = z.infer<typeof ToolPolicy>
  */
 export const ToolDefinition = z
   .discriminatedUnion('type', [
-    z.object({
-      type: z.literal('builtin'),
-      ...tool,
-      policy: ToolPolicy.optional(),
-    }),
-    z.object({ type: z.literal('client_side'), ...tool }),
+    z
+      .object({
+        type: z.literal('builtin'),
+        ...tool,
+        policy: ToolPolicy.optional(),
+      })
+      .meta({ id: 'BuiltinTool' }),
+    z.object({ type: z.literal('client_side'), ...tool }).meta({ id: 'ClientSideTool' }),
   ])
   .meta({ id: 'ToolDefinition' })
 export type ToolDefinition = z.infer<typeof ToolDefinition>

@@ -94,6 +94,7 @@ export const turnEndpoints = group(
   { tag: 'turns', path: '/v1/sessions/{session_id}', access: 'member' },
   {
     list: {
+      operationId: 'listTurns',
       method: 'GET',
       at: '/turns',
       summary: "Lists a session's turns, newest first",
@@ -102,6 +103,7 @@ export const turnEndpoints = group(
       responses: { 200: listOf(Turn) },
     },
     get: {
+      operationId: 'getTurn',
       method: 'GET',
       at: '/turns/{turn_id}',
       summary: 'Gets a turn',
@@ -109,6 +111,7 @@ export const turnEndpoints = group(
       responses: { 200: Turn },
     },
     cancel: {
+      operationId: 'cancelTurns',
       method: 'POST',
       at: '/cancel',
       summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
@@ -120,6 +123,7 @@ export const turnEndpoints = group(
       responses: { 200: CancelTurnResponse },
     },
     submitToolResults: {
+      operationId: 'submitToolResults',
       method: 'POST',
       at: '/tool-results',
       summary: "Gives results of the client's tools, or approvals",

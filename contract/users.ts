@@ -22,6 +22,7 @@ export const userEndpoints = group(
   { tag: 'users', path: '/v1/users', access: 'member' },
   {
     list: {
+      operationId: 'listUsers',
       method: 'GET',
       summary: 'Lists the users of the current organization, the newest member first',
       query: z.object({
@@ -29,9 +30,10 @@ export const userEndpoints = group(
           .optional()
           .meta({ description: 'Only those with this in name or e-mail, in either case.' }),
       }),
-      responses: { 200: listOf(User).meta({ id: 'ListResponse_User' }) },
+      responses: { 200: listOf(User) },
     },
     switchOrganization: {
+      operationId: 'switchOrganization',
       method: 'POST',
       at: '/me/switch-org',
       access: 'user',

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
 import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/endpoint.ts'
-import { Event, type EventType, eventData } from '../../contract/events.ts'
+import { Event } from '../../contract/events.ts'
 import { ContractViolation, statusOf } from './errors.ts'
 
 export type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }
@@ -45,8 +45,6 @@ async function* checkEach<E extends { line: string }>(
   }
 }
 
-const EventWithoutData = Event.omit({ data: true })
-
 /** Items of one answer that are all checked; of those behind them, one in `SAMPLED`. */
 const ALL_CHECKED = 1000
 const SAMPLED = 50
@@ -59,17 +57,8 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
   const fail = (status: number, problem: string) => new ContractViolation(`${operation} answered ${status}: ${problem}`)
   const hold = (status: number, schema: z.ZodType | undefined, value: unknown, what: string) => {
     if (schema === undefined) throw fail(status, `${what} is declared nowhere`)
-    if (schema === Event) {
-      holdEvent(status, value as z.input<typeof Event>, what)
-      return
-    }
     const parsed = schema.safeParse(value)
     if (!parsed.success) throw fail(status, `${what} is not what the contract says: ${summaryOf(parsed.error)}`)
-  }
-  /** Holds an event's data against the schema of its own type, where `Event` takes that of any. */
-  const holdEvent = (status: number, event: { type: EventType; data: unknown }, what: string) => {
-    hold(status, EventWithoutData, event, what)
-    hold(status, eventData[event.type], event.data, `the data of ${what}`)
   }
   const checkError = (status: number, sentence: unknown) => {
     if (status === 500 || declaredErrors(endpoint).includes(status)) return

@@ -33,14 +33,17 @@ const REASONS: Record<string, string> = {
   503: 'Not available',
 }
 
+/** `isOpen`: the service knows no users, so that nobody needs credentials. */
+export type DocumentOptions = { version: string; prefix: string; isOpen: boolean }
+
 /** Builds the OpenAPI 3.1 document of the endpoints, from the schemas that requests are parsed with. */
-export function openapiDocument(endpoints: Endpoint[], options: { version: string; prefix: string }) {
-  const schemas: Record<string, unknown> = {}
+export function openapiDocument(endpoints: Endpoint[], options: DocumentOptions) {
+  const schemas: Schemas = {}
   const paths: Record<string, Record<string, unknown>> = {}
   for (const endpoint of endpoints) {
     const plain = endpoint.path.replace('*}', '}')
     const path = plain.startsWith('/v1/') ? options.prefix + plain : plain
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas) }
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, schemas, options) }
   }
   return {
     openapi: '3.1.0',
@@ -49,22 +52,24 @@ export function openapiDocument(endpoints: Endpoint[], options: { version: strin
       version: options.version,
       description: 'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.',
     },
+    // Of whatever host and scheme the document comes from.
+    servers: [{ url: '/' }],
+    tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: {
-      schemas,
-      securitySchemes: {
-        bearerAuth: { type: 'http', scheme: 'bearer', description: 'An access token or an API key.' },
-        cookieAuth: { type: 'apiKey', in: 'cookie', name: 'access_token' },
-      },
-    },
+    components: { schemas, ...(options.isOpen ? {} : { securitySchemes: SECURITY_SCHEMES }) },
   }
 }
 
 type Schemas = Record<string, unknown>
 
-function operation(endpoint: Endpoint, schemas: Schemas) {
+const SECURITY_SCHEMES = {
+  bearerAuth: { type: 'http', scheme: 'bearer', description: 'An access token or an API key.' },
+  cookieAuth: { type: 'apiKey', in: 'cookie', name: 'access_token' },
+}
+
+function operation(endpoint: Endpoint, schemas: Schemas, { isOpen }: DocumentOptions) {
   return {
-    operationId: operationId(endpoint),
+    operationId: endpoint.operationId,
     tags: [endpoint.tag],
     summary: endpoint.summary,
     ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
@@ -77,18 +82,9 @@ function operation(endpoint: Endpoint, schemas: Schemas) {
     ],
     ...requestBody(endpoint, schemas),
     responses: responses(endpoint, schemas),
-    security: endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
+    security: isOpen || endpoint.access === 'public' ? [] : [{ bearerAuth: [] }, { cookieAuth: [] }],
   }
 }
-
-/** Returns the operation's id: `getV1AgentsByAgentId` for `GET /v1/agents/{agent_id}`. */
-const operationId = ({ method, path }: Endpoint): string =>
-  method.toLowerCase() +
-  path
-    .replace(/\{(\w+)\*?\}/g, 'by_$1')
-    .split(/[/_-]/)
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('')
 
 function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', schemas: Schemas) {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => ({
@@ -205,15 +201,47 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas)
     io,
     unrepresentable: 'any',
     reused: 'inline',
-    override: ({ jsonSchema }) => allowMoreFields(jsonSchema),
+    override: ({ zodSchema, jsonSchema }) => {
+      keepToMeta(zodSchema, jsonSchema)
+      leaveOutNoise(jsonSchema)
+      allowMoreFields(jsonSchema)
+      tellMembersApart(zodSchema, jsonSchema)
+    },
   })
   for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] ??= pointAtComponents(definition)
   return pointAtComponents(named(own, schemas))
 }
 
+/** Describes a schema whose meta gives its type by that alone: a query's number is parsed from a string. */
+function keepToMeta(schema: z.core.$ZodType, described: Record<string, unknown>): void {
+  const meta = z.globalRegistry.get(schema)
+  if (meta?.type === undefined) return
+  for (const key of Object.keys(described)) if (!(key in meta)) delete described[key]
+}
+
+/** Leaves out the pattern of a time, which its format says, and the bounds of integers that JavaScript has. */
+function leaveOutNoise(schema: z.core.JSONSchema.BaseSchema): void {
+  if (schema.format === 'date-time') delete schema.pattern
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+}
+
 /** Allows additional fields: answers may get new ones, and clients must ignore those they do not know. */
 function allowMoreFields(schema: { additionalProperties?: unknown }): void {
   if (schema.additionalProperties === false) delete schema.additionalProperties
+}
+
+/** Says which value of which field belongs to which member of a union, so that generated clients narrow it. */
+function tellMembersApart({ _zod }: z.core.$ZodTypes, schema: Record<string, unknown>): void {
+  if (_zod.def.type !== 'union' || !('discriminator' in _zod.def)) return
+  const { discriminator: propertyName, options } = _zod.def as z.core.$ZodDiscriminatedUnionDef
+  const mapping = options.flatMap((member) =>
+    [...(member._zod.propValues?.[propertyName] ?? [])].map((value) => [
+      String(value),
+      `#/components/schemas/${z.globalRegistry.get(member)?.id}`,
+    ]),
+  )
+  schema.discriminator = { propertyName, mapping: Object.fromEntries(mapping) }
 }
 
 function named(own: Record<string, unknown>, schemas: Schemas): unknown {

@@ -1,3 +1,5 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { eventTypes } from '../../contract/events.ts'
 import { endpoints } from '../../contract/index.ts'
 import { call, type Json, unknownId } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
@@ -20,6 +22,16 @@ function* refsOf(value: Json): Generator<string> {
   if (typeof value !== 'object' || value === null) return
   if (typeof value.$ref === 'string') yield value.$ref
   for (const inner of Object.values(value)) yield* refsOf(inner)
+}
+
+type Union = { members: Json[]; discriminator: Json | undefined }
+
+/** Yields the unions in a part of the document, each without null. */
+function* unionsOf(value: Json): Generator<Union> {
+  if (typeof value !== 'object' || value === null) return
+  const members: Json[] = value.oneOf ?? value.anyOf ?? []
+  yield { members: members.filter(({ type }) => type !== 'null'), discriminator: value.discriminator }
+  for (const inner of Object.values(value)) yield* unionsOf(inner)
 }
 
 describe('the OpenAPI document', () => {
@@ -56,6 +68,38 @@ describe('the OpenAPI document', () => {
       expect(field).toMatchObject({ description: expect.stringMatching(/Null when (Temporal|Postgres) did not say/) })
   })
 
+  it('names the members of each union, and says which value of which field is whose', () => {
+    const unions = [...unionsOf(document)].filter(({ members }) => members.length > 1)
+    expect(unions.length).toBeGreaterThan(4)
+    for (const { members, discriminator } of unions) {
+      const names = members.map(({ $ref }) => $ref)
+      expect(names).toEqual(names.map(() => expect.stringMatching(/^#\/components\/schemas\/\w+$/)))
+      if (discriminator === undefined) continue
+      expect(Object.values(discriminator.mapping).sort()).toEqual(names.sort())
+      for (const [value, name] of Object.entries<string>(discriminator.mapping)) {
+        const { properties } = document.components.schemas[name.replace('#/components/schemas/', '')]
+        expect(properties[discriminator.propertyName]).toMatchObject({ const: value })
+      }
+    }
+  })
+
+  it('tells the events apart by their type, each with data of its own', () => {
+    const { discriminator } = document.components.schemas.Event
+    expect(Object.keys(discriminator.mapping).sort()).toEqual([...eventTypes].sort())
+    expect(document.components.schemas.TurnFailedEvent.properties.data).toEqual({
+      $ref: '#/components/schemas/TurnFailedData',
+    })
+  })
+
+  it('has no errors for a public linter', async () => {
+    const config = await createConfig({ extends: ['recommended'] })
+    const problems = await lintFromString({ source: JSON.stringify(document), config })
+    expect(problems.filter(({ severity }) => severity === 'error').map(({ message }) => message)).toEqual([])
+    // A broken document has some.
+    const broken = await lintFromString({ source: JSON.stringify({ ...document, paths: { '/x': 1 } }), config })
+    expect(broken.filter(({ severity }) => severity === 'error')).not.toEqual([])
+  })
+
   it('says 413 and 415 where there is a body', () => {
     const withBody = operations().filter(([, , operation]) => operation.requestBody !== undefined)
     expect(withBody.length).toBeGreaterThan(2)
@@ -68,7 +112,7 @@ describe('the OpenAPI document', () => {
     expect(new Set(ids).size).toBe(ids.length)
     for (const [, , operation] of operations()) {
       expect(operation).toMatchObject({
-        operationId: expect.stringMatching(/^\w+$/),
+        operationId: expect.stringMatching(/^[a-z]+([A-Z][a-z]+)*$/),
         summary: expect.stringMatching(/./),
       })
       expect(operation.tags).toHaveLength(1)

@@ -6,8 +6,9 @@ describe('a group of endpoints', () => {
   const pets = group(
     { tag: 'pets', path: '/v1/pets', access: 'member' },
     {
-      list: { method: 'GET', summary: 'Lists pets', responses: { 200: z.object({}) } },
+      list: { operationId: 'planted', method: 'GET', summary: 'Lists pets', responses: { 200: z.object({}) } },
       get: {
+        operationId: 'planted',
         method: 'GET',
         at: '/{pet_id}',
         access: 'public',
@@ -18,7 +19,13 @@ describe('a group of endpoints', () => {
   )
 
   it('gives each endpoint its tag, path and access', () => {
-    expect(pets.list).toMatchObject({ tag: 'pets', path: '/v1/pets', access: 'member', method: 'GET' })
+    expect(pets.list).toMatchObject({
+      tag: 'pets',
+      path: '/v1/pets',
+      access: 'member',
+      operationId: 'planted',
+      method: 'GET',
+    })
   })
 
   it('appends the rest of a path to its own, and lets an endpoint override the access', () => {
@@ -26,6 +33,7 @@ describe('a group of endpoints', () => {
       tag: 'pets',
       path: '/v1/pets/{pet_id}',
       access: 'public',
+      operationId: 'planted',
       method: 'GET',
       summary: 'Gets a pet',
       responses: { 200: expect.anything() },
@@ -34,15 +42,27 @@ describe('a group of endpoints', () => {
 })
 
 describe('the errors of an endpoint', () => {
-  const plain: Endpoint = { method: 'GET', path: '/v1/pets', tag: 'pets', access: 'public', summary: '', responses: {} }
+  const plain: Endpoint = {
+    operationId: 'planted',
+    method: 'GET',
+    path: '/v1/pets',
+    tag: 'pets',
+    access: 'public',
+    summary: '',
+    responses: {},
+  }
 
   it.each<[string, Partial<Endpoint>, number[]]>([
     ['anybody may call', {}, [400, 500, 503]],
     ['needs any login', { access: 'login' }, [400, 401, 403, 500, 503]],
     ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 500, 503]],
     ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 500, 503]],
-    ['may have a body', { method: 'DELETE' }, [400, 408, 413, 415, 500, 503]],
-    ['creates something', { method: 'POST', creates: true }, [400, 408, 409, 413, 415, 500, 503]],
+    ['may have a body', { operationId: 'planted', method: 'DELETE' }, [400, 408, 413, 415, 500, 503]],
+    [
+      'creates something',
+      { operationId: 'planted', method: 'POST', creates: true },
+      [400, 408, 409, 413, 415, 500, 503],
+    ],
     ['streams', { streams: 'Pets' }, [400, 429, 500, 503]],
     ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 500, 503]],
   ])('follow from its declaration: one that %s', (_, more, errors) => {

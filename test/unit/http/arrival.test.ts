@@ -11,7 +11,7 @@ import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts
 import { exchange, head } from '../../support/raw.ts'
 
 const MIB = 1024 * 1024
-const base = { method: 'POST', tag: 'things', access: 'public', summary: 'Planted' } as const
+const base = { operationId: 'planted', method: 'POST', tag: 'things', access: 'public', summary: 'Planted' } as const
 const json = defineEndpoint({ ...base, path: '/v1/json', body: z.unknown(), responses: { 204: null } })
 const held = defineEndpoint({ ...json, path: '/v1/held' })
 const largeHeld = defineEndpoint({ ...json, path: '/v1/large-held', bodyLimitBytes: 5 * MIB })

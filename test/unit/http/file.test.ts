@@ -10,6 +10,7 @@ import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts
 import { exchange, head } from '../../support/raw.ts'
 
 const endpoint = defineEndpoint({
+  operationId: 'planted',
   method: 'GET',
   path: '/v1/files/{name}',
   tag: 'files',

@@ -21,6 +21,7 @@ const Received = z.object({
   digest: z.string(),
 })
 const base = {
+  operationId: 'planted',
   method: 'POST',
   tag: 'files',
   access: 'member',
@@ -376,7 +377,7 @@ describe('the rest of an upload', () => {
 })
 
 it('the OpenAPI document describes a form with a file', () => {
-  const document = openapiDocument([upload], { version: '1', prefix: '' })
+  const document = openapiDocument([upload], { version: '1', prefix: '', isOpen: true })
   const operation = document.paths['/v1/uploads']?.post
   expect(operation).toMatchObject({ responses: { 408: {}, 413: {}, 415: {} } })
   expect(operation).toMatchObject({

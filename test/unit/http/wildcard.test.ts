@@ -4,7 +4,7 @@ import { openapiDocument } from '../../../api/http/openapi.ts'
 import { defineEndpoint, type PlantedApp, plant } from '../../support/planted.ts'
 import { exchange, head } from '../../support/raw.ts'
 
-const base = { method: 'GET', tag: 'files', access: 'public', summary: 'Planted' } as const
+const base = { operationId: 'planted', method: 'GET', tag: 'files', access: 'public', summary: 'Planted' } as const
 const Found = z.object({ folder: z.string(), path: z.string() })
 const file = defineEndpoint({
   ...base,
@@ -73,11 +73,11 @@ describe('a path of several segments', () => {
   })
 
   it('is one parameter in the OpenAPI document', () => {
-    const document = openapiDocument([file], { version: '1', prefix: '' })
+    const document = openapiDocument([file], { version: '1', prefix: '', isOpen: true })
     expect(Object.keys(document.paths)).toEqual(['/v1/folders/{folder}/fs/{path}'])
     expect(document.paths['/v1/folders/{folder}/fs/{path}']).toMatchObject({
       get: {
-        operationId: 'getV1FoldersByFolderFsByPath',
+        operationId: 'planted',
         parameters: [
           { name: 'folder' },
           { name: 'path', in: 'path', description: expect.stringContaining('segments') },
