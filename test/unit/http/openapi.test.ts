@@ -14,8 +14,8 @@ describe('the OpenAPI document', () => {
 
   it('describes a parameter of the query as clients write it', () => {
     const { paths } = openapiDocument(endpoints, { version: '1', prefix: '/api', isOpen: true })
-    const { parameters } = paths['/api/v1/sessions/{session_id}/events']?.get as { parameters: { name: string }[] }
-    const [types, limit] = ['types', 'limit'].map((name) => parameters.find((parameter) => parameter.name === name))
+    const list = paths['/api/v1/sessions/{session_id}/events']?.get as { parameters: { name: string }[] } | undefined
+    const [types, limit] = ['types', 'limit'].map((name) => list?.parameters.find((one) => one.name === name))
     expect(types).toMatchObject({ schema: { type: 'array', maxItems: 25, items: { enum: expect.any(Array) } } })
     expect(limit).toEqual({
       name: 'limit',
