@@ -7,6 +7,7 @@ import {
   type MultipartBody,
   type ResponseBody,
 } from '../../contract/endpoint.ts'
+import { examples } from '../../contract/examples.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
 const REASONS: Record<string, string> = {
@@ -147,8 +148,8 @@ function requestBody(endpoint: Endpoint, schemas: Schemas) {
   const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint
   if (multipart !== undefined) return { requestBody: { required: true, content: form(multipart) } }
   if (body === undefined) return {}
-  const schema = jsonSchema(body, 'input', schemas)
-  const content = Object.fromEntries(textTypes.map((type) => [type, { schema }]))
+  const media = { schema: jsonSchema(body, 'input', schemas), example: examples[endpoint.operationId] }
+  const content = Object.fromEntries(textTypes.map((type) => [type, media]))
   return { requestBody: { required: bodyOptional !== true, content } }
 }
 
