@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CostUsd, DateTime, listOf, TokenUsage } from './common.ts'
 import { group } from './endpoint.ts'
-import { SessionId, wireId } from './ids.ts'
+import { SessionId, TurnId, wireId } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
 import { repeated } from './query.ts'
 import { ToolPolicy } from './tools.ts'
@@ -209,6 +209,7 @@ export const eventFilter = {
   }),
 }
 const since_id = z.string().optional().meta({ description: 'Exclusive: the id of the last event that the client has.' })
+const ofTurn = TurnId.optional().meta({ description: 'Only the events of this turn, up to its end.' })
 
 const params = z.object({ session_id: SessionId })
 
@@ -223,6 +224,7 @@ export const eventEndpoints = group(
       params,
       query: z.object({
         since_id,
+        turn_id: ofTurn,
         ...eventFilter,
         limit: z
           .string()
@@ -240,9 +242,10 @@ export const eventEndpoints = group(
       method: 'GET',
       at: '/sse',
       summary: "Streams a session's events: first what there is, then live",
-      description: 'Resumes after since_id, or after the Last-Event-ID header when since_id is absent.',
+      description:
+        'Resumes after since_id, or after the Last-Event-ID header when since_id is absent. With turn_id it ends with the turn.',
       params,
-      query: z.object({ since_id, ...eventFilter }),
+      query: z.object({ since_id, turn_id: ofTurn, ...eventFilter }),
       responses: {},
       streams: 'Server-Sent Events: connected, then every event by its type, disconnecting before the server closes',
     },

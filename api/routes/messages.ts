@@ -4,8 +4,9 @@ import { findEnded } from '../../domain/auth/caller.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { listMessages } from '../../domain/messages/list.ts'
-import { followTurn, waitForTurn } from '../../domain/messages/wait.ts'
+import { cursorOf, waitForTurn } from '../../domain/messages/wait.ts'
 import { requireSession } from '../../domain/sessions/read.ts'
+import { followTurn } from '../../domain/turns/events.ts'
 import { authenticationRequired } from '../auth/authenticate.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
@@ -25,7 +26,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
         kind: 'turn',
         sessionId: id,
         // Without room for a stream the message is not accepted either; otherwise the client would send it twice.
-        open: async (signal, onOverflow) => followTurn(deps, await accept(), signal, { onOverflow }),
+        open: async (signal, onOverflow) => followTurn(deps, cursorOf(await accept()), {}, signal, onOverflow),
       })
       return undefined
     }

@@ -1,44 +1,19 @@
-import { type EventType, isTurnEnd, turnEndTypes } from '../../contract/events.ts'
+import { turnEndTypes } from '../../contract/events.ts'
 import type { Message } from '../../contract/messages.ts'
 import type { Turn } from '../../contract/turns.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { presentMessage, type StoredEvent } from '../events/present.ts'
-import type { EventLine } from '../events/read.ts'
-import { followSession } from '../sessions/events.ts'
+import { followTurn, type TurnCursor } from '../turns/events.ts'
 import { getTurn } from '../turns/read.ts'
 import type { AcceptedMessage } from './create.ts'
 
-type FollowTurn = { types?: readonly EventType[]; onOverflow?: () => void }
-
-/**
- * Yields the events of one turn, from its input.message to its end, then returns 'end'. `types` must contain those that
- * end a turn.
- */
-export async function* followTurn(
-  deps: Deps,
-  accepted: AcceptedMessage,
-  signal: AbortSignal,
-  { types, onOverflow }: FollowTurn = {},
-): AsyncGenerator<EventLine[], string> {
-  const { sessionUuid, turnUuid, sequence } = accepted
-  const cursor = { sessionId: sessionUuid, after: sequence - 1 }
-  const events = followSession(deps, cursor, { types, turnId: turnUuid }, signal, onOverflow)
-  try {
-    for (;;) {
-      const next = await events.next()
-      if (next.done) return next.value
-      const end = next.value.findIndex((event) => isTurnEnd(event.type))
-      if (end >= 0) {
-        yield next.value.slice(0, end + 1)
-        return 'end'
-      }
-      yield next.value
-    }
-  } finally {
-    await events.return('aborted')
-  }
-}
+/** Returns the cursor of an accepted message's turn, from its input.message on. */
+export const cursorOf = ({ sessionUuid, turnUuid, sequence }: AcceptedMessage): TurnCursor => ({
+  sessionId: sessionUuid,
+  turnId: turnUuid,
+  after: sequence - 1,
+})
 
 export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
 
@@ -53,7 +28,7 @@ export async function waitForTurn(
   signal: AbortSignal,
 ): Promise<WaitedTurn> {
   const types = [...turnEndTypes, 'tool.call_requested'] as const
-  for await (const _news of followTurn(deps, accepted, signal, { types })) break
+  for await (const _news of followTurn(deps, cursorOf(accepted), { types }, signal)) break
   const turn = await getTurn(deps, actor, accepted.sessionUuid, accepted.turnUuid)
   const hasEnded = turn.finished_at !== null
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }

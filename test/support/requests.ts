@@ -126,16 +126,20 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     // A message may name any image: one that is missing becomes a text.
     { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
   ],
-  'GET /v1/sessions/{session_id}/events': (own, other) => [
+  'GET /v1/sessions/{session_id}/events': (own, other): Request[] => [
     { path: other },
     { path: other, query: { since_id: other.event } },
     { path: own, query: { since_id: other.event } },
+    { path: other, query: { turn_id: other.turn } },
+    { path: own, query: { turn_id: other.turn } },
   ],
-  'GET /v1/sessions/{session_id}/sse': (own, other) => [
+  'GET /v1/sessions/{session_id}/sse': (own, other): Request[] => [
     { path: other },
     { path: other, query: { since_id: other.event } },
     { path: own, query: { since_id: other.event } },
     { path: own, headers: { 'Last-Event-ID': other.event } },
+    { path: other, query: { turn_id: other.turn } },
+    { path: own, query: { turn_id: other.turn } },
   ],
   'GET /v1/sessions/{session_id}/turns': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/turns/{turn_id}': (own, other) => [
