@@ -36,10 +36,19 @@ export const Session = z
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>
 
+/** Field by which a client may expect to name something; ignored, it would create a session without that. */
+const unsupported = (instead: string) =>
+  z
+    .null({ error: `is not supported; give ${instead}` })
+    .optional()
+    .meta({ description: `Not supported; give ${instead}.` })
+
 export const CreateSessionRequest = z
   .object({
     agent_id: AgentId.nullish(),
+    agent_name: unsupported('agent_id'),
     harness_id: HarnessId.nullish(),
+    harness_name: unsupported('harness_id'),
     model_id: ModelId.nullish(),
     title: textUpTo(2048).nullish(),
     tags: tagList.optional(),

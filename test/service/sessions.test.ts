@@ -54,6 +54,10 @@ describe('creating a session', () => {
     expect((await create('', { 'Content-Type': 'application/json' })).status).toBe(201)
   })
 
+  it('ignores unknown fields, and names that are null', async () => {
+    expect((await create({ agent_name: null, harness_name: null, colour: 'red' })).status).toBe(201)
+  })
+
   it('stores all given fields', async () => {
     const { body: agent } = await call(api, 'POST', '/v1/agents', { name: 'A', system_prompt: 'Help.' })
     const given = {
@@ -72,6 +76,8 @@ describe('creating a session', () => {
 
   it.each([
     ['an unknown agent', { agent_id: unknownId('agent') }, /^agent_id: there is no agent agent_/],
+    ['the name of an agent', { agent_name: 'Ada' }, /^agent_name: is not supported; give agent_id$/],
+    ['the name of a harness', { harness_name: 'Base' }, /^harness_name: is not supported; give harness_id$/],
     ['an unknown model', { model_id: unknownId('model') }, /^model_id: there is no model model_/],
     ['a malformed agent id', { agent_id: 'agent_1' }, /^agent_id: must be agent_/],
     ['a malformed harness id', { harness_id: 'h' }, /^harness_id: must be harness_/],
