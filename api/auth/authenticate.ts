@@ -2,6 +2,7 @@ import type { Context } from 'koa'
 import type { Endpoint } from '../../contract/endpoint.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 import { anonymousCaller, type Caller, identify, type Wanted } from '../../domain/auth/caller.ts'
+import type { AuthSettings } from '../../domain/auth/settings.ts'
 import type { Login } from '../../domain/auth/tokens.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { forbidden, invalid, notFound } from '../../domain/errors.ts'
@@ -36,7 +37,7 @@ async function requireLogin(deps: Deps, ctx: Context): Promise<undefined> {
   const presented = presentedCredential(deps, ctx)
   const isKnown = logins.length > 0 || (presented && (await identify(deps, presented.text, ANY_ORGANIZATION)))
   if (!isKnown) throw authenticationRequired()
-  if (isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+  if (isCookie) requireKnownOrigin(ctx, deps.auth)
 }
 
 const ANY_ORGANIZATION: Wanted = { organizationId: undefined, isStrict: false }
@@ -55,7 +56,7 @@ async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Calle
   const presented = presentedCredential(deps, ctx)
   const caller = presented && (await identify(deps, presented.text, choice))
   if (presented === undefined || caller === undefined) throw authenticationRequired()
-  if (presented.isCookie) requireSameOrigin(ctx, deps.auth.baseUrl)
+  if (presented.isCookie) requireKnownOrigin(ctx, deps.auth)
   return caller
 }
 
@@ -74,14 +75,17 @@ export function presentedCredential(deps: Deps, ctx: Context): { text: string; i
 }
 
 /**
- * Throws 403 for a change that comes with cookies from a foreign origin: a browser sends cookies with requests of any
- * page.
+ * Throws 403 for a change that comes with cookies from an origin that is neither the service's own nor listed: a browser
+ * sends cookies with requests of any page.
  */
-export function requireSameOrigin(ctx: Context, baseUrl: string): void {
+export function requireKnownOrigin(ctx: Context, { baseUrl, pageOrigins }: AuthSettings): void {
   if (!isWrite(ctx)) return
-  const origin = ctx.get('Origin')
-  if (origin !== '' && [new URL(baseUrl).origin, `${ctx.protocol}://${ctx.host}`].includes(origin)) return
-  throw new RequestError(403, "With cookies this needs an Origin header with the service's own origin; or send a token")
+  const own = [new URL(baseUrl).origin, `${ctx.protocol}://${ctx.host}`]
+  if ([...own, ...pageOrigins].includes(ctx.get('Origin'))) return
+  throw new RequestError(
+    403,
+    "With cookies this needs an Origin header with the service's own origin or one of CORS_ALLOWED_ORIGINS; or send a token",
+  )
 }
 
 export const isWrite = (ctx: Context): boolean => !['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)

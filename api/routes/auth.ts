@@ -7,7 +7,7 @@ import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { unauthenticated } from '../../domain/errors.ts'
 import { getCurrentUser } from '../../domain/users.ts'
-import { presentedLogins, requireSameOrigin } from '../auth/authenticate.ts'
+import { presentedLogins, requireKnownOrigin } from '../auth/authenticate.ts'
 import {
   ACCESS_TOKEN,
   clearCookie,
@@ -57,7 +57,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     authEndpoints.refresh,
     async ({ ctx, body }) => {
       const cookie = body.refresh_token == null ? readCookie(ctx, auth, REFRESH_TOKEN) : undefined
-      if (cookie !== undefined) requireSameOrigin(ctx, auth.baseUrl)
+      if (cookie !== undefined) requireKnownOrigin(ctx, auth)
       const token = body.refresh_token ?? cookie
       if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
       const tokens = await refresh(deps, token)

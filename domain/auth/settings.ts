@@ -22,6 +22,8 @@ export type AuthSettings = {
   identityProviders: Partial<Record<IdentityProviderName, IdentityProvider>>
   /** Address at which browsers reach the service, without a trailing slash. */
   baseUrl: string
+  /** Further origins whose pages may change something with cookies, each as browsers send it. */
+  pageOrigins: string[]
 }
 
 /** Returns the only e-mail that may log in in mode admin; null in other modes. */

@@ -25,8 +25,12 @@ export function createAuth(config: Config, fallbackSecret: Uint8Array, log: Logg
     administrator: mode !== 'none' && email ? { email, password } : undefined,
     identityProviders: mode === 'full' ? identityProviders(config, log) : {},
     baseUrl: config.AUTH_BASE_URL,
+    pageOrigins: config.CORS_ALLOWED_ORIGINS.filter(isOrigin),
   }
 }
+
+/** Reports whether a text is an origin as browsers send it. `*` and `null` name none. */
+const isOrigin = (text: string): boolean => URL.parse(text)?.origin === text
 
 const RECOMMENDED_SECRET_CHARACTERS = 32
 

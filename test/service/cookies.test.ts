@@ -90,15 +90,6 @@ describe('cookies', () => {
     expectError(await create({ Authorization: 'Bearer x', Origin: OWN }), 401, /^Authentication required$/)
   })
 
-  it('are not let in from origins that CORS allows either', async () => {
-    const environment = { ...FULL_MODE, CORS_ALLOWED_ORIGINS: 'https://app.example' }
-    await withService({ worker: false, environment }, async ({ url }) => {
-      const somebody = await registerUser(url)
-      const headers = { Cookie: `access_token=${somebody.accessToken}`, Origin: 'https://app.example' }
-      expectError(await call(url, 'POST', '/v1/sessions', {}, headers), 403, /Origin header/)
-    })
-  })
-
   it('cannot be obtained by a form of another site', async () => {
     const form = { 'Content-Type': 'text/plain', Origin: 'https://evil.example' }
     const answer = await call(service.url, 'POST', '/v1/auth/login', JSON.stringify(user), {
@@ -106,5 +97,65 @@ describe('cookies', () => {
       ...fromSomewhere(),
     })
     expect(answer.status).toBe(415)
+  })
+})
+
+describe('cookies with CORS_ALLOWED_ORIGINS', () => {
+  const APP = 'https://app.example'
+  const OTHERS = ['http://app.example', 'https://app.example:8443', 'https://www.app.example', 'https://evil.example']
+  let trusting: TestService
+  let member: Record<string, string>
+  beforeAll(async () => {
+    // A careless list, of which only the one origin counts.
+    const environment = { ...FULL_MODE, CORS_ALLOWED_ORIGINS: `${APP}, *, null, https://evil.example/` }
+    trusting = await startService({ worker: false, environment })
+    const { accessToken, refreshToken } = await registerUser(trusting.url)
+    member = { Cookie: `access_token=${accessToken}; refresh_token=${refreshToken}` }
+  })
+  afterAll(() => trusting.stop())
+
+  it.each([
+    ['a listed origin', { Origin: APP, 'Sec-Fetch-Site': 'same-site' }, 201],
+    ['the service’s own origin', { Origin: OWN }, 201],
+    ...OTHERS.map((Origin): [string, Record<string, string>, number] => [Origin, { Origin }, 403]),
+    ['an opaque origin', { Origin: 'null' }, 403],
+    ['a star', { Origin: '*' }, 403],
+    ['no origin', {}, 403],
+    ['no origin, by a page of another site', { 'Sec-Fetch-Site': 'cross-site' }, 403],
+  ])('allow a change from %s only if it is listed', async (_, headers, status) => {
+    const answer = await call(trusting.url, 'POST', '/v1/sessions', {}, { ...member, ...(headers as object) })
+    if (status === 403) expectError(answer, 403, /Origin header/)
+    else expect(answer.status).toBe(status)
+  })
+
+  it('let a listed origin refresh and end its login', async () => {
+    for (const [path, status] of [
+      ['refresh', 200],
+      ['logout', 204],
+    ] as const) {
+      const { accessToken, refreshToken } = await registerUser(trusting.url)
+      const headers = { Cookie: `access_token=${accessToken}; refresh_token=${refreshToken}`, ...fromSomewhere() }
+      const post = (Origin: string) => call(trusting.url, 'POST', `/v1/auth/${path}`, undefined, { ...headers, Origin })
+      expectError(await post('https://evil.example'), 403, /Origin header/)
+      expect((await post(APP)).status).toBe(status)
+    }
+  })
+
+  it('are allowed by preflights and answers for a listed origin alone', async () => {
+    const ask = (method: string, Origin: string) =>
+      call(trusting.url, method, '/v1/sessions', undefined, {
+        ...(method === 'OPTIONS' ? { 'Access-Control-Request-Method': 'POST' } : member),
+        Origin,
+      })
+    for (const method of ['OPTIONS', 'GET']) {
+      const { headers } = await ask(method, APP)
+      expect(headers.get('access-control-allow-origin')).toBe(APP)
+      expect(headers.get('access-control-allow-credentials')).toBe('true')
+      for (const origin of OTHERS) {
+        const others = (await ask(method, origin)).headers
+        expect(others.get('access-control-allow-origin')).toBeFalsy()
+        expect(others.get('access-control-allow-credentials')).toBeFalsy()
+      }
+    }
   })
 })
