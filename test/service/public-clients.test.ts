@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { EventSource } from 'eventsource'
@@ -6,6 +6,7 @@ import { eventTypes } from '../../contract/events.ts'
 import { freePorts } from '../../dev/services/index.ts'
 import { createScriptedSession, type Json, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
 import { type ServiceProcess, startApiProcess } from '../support/process.ts'
+import { whyNoPython } from '../support/python.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { type RedisSite, startRedisSite } from '../support/redis-site.ts'
 import type { TestService } from '../support/service.ts'
@@ -68,18 +69,6 @@ function followWithPython(id: string): FollowingClient {
   }
   if (child.stdout) createInterface({ input: child.stdout }).on('line', listen)
   return { told, close: () => void child.kill() }
-}
-
-/** Returns why there is no usable Python, or undefined. Some machines have none, and some only a python3 stub. */
-function whyNoPython(): string | undefined {
-  try {
-    execFileSync('python3', ['-c', 'import sys; assert sys.version_info >= (3, 9)'], { stdio: 'ignore' })
-    return undefined
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT'
-      ? 'there is no python3'
-      : 'python3 is no Python 3.9 or later'
-  }
 }
 
 const length = async (id: string): Promise<number> => (await listEvents(service.url, id)).length
