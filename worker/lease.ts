@@ -1,29 +1,61 @@
 import type { NativeConnection } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
-import { releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
+import { forgetDead, LEASE_MS, releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 
 const RENEW_MS = 500
-const CALL_TIMEOUT_MS = 1000
+const PROBE_MS = 1000
+const PROBE_TIMEOUT_MS = 2000
+/** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
+const MOST_AWAY_MS = 10_000
 
 /**
- * Holds the lease of this process until the signal aborts, for as long as the process reaches Temporal: one that does not
- * cannot end its steps. While it holds it, attempts may begin without an activity. Resolves when the lease has been released.
+ * Holds the lease of this process until the signal aborts, unless the process is cut off from Temporal: then it cannot
+ * end its steps. Attempts begin without an activity only while the lease is held. Resolves when it has been released.
  */
 export async function holdLease(deps: Deps, connection: NativeConnection, signal: AbortSignal): Promise<void> {
+  const temporal = watchTemporal(connection, signal)
+  let runsOut: NodeJS.Timeout | undefined
+  await forgetDead(deps).catch(warn(deps, 'processes that have died were not forgotten'))
   while (!signal.aborted) {
     try {
-      await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
-      if (signal.aborted) break
-      await renewLease(deps)
-      if (!signal.aborted) deps.attempts.useWorker(true)
+      if (temporal.awayMs() < MOST_AWAY_MS) {
+        await renewLease(deps)
+        clearTimeout(runsOut)
+        runsOut = setTimeout(() => deps.attempts.useWorker(false), LEASE_MS).unref()
+        if (!signal.aborted) deps.attempts.useWorker(true)
+      }
     } catch (error) {
-      warnRarely(deps.log, { err: (error as Error).message }, 'the lease of this process was not renewed')
+      warn(deps, 'the lease of this process was not renewed')(error as Error)
     }
     await sleep(RENEW_MS, signal)
   }
-  await releaseLease(deps).catch((error: Error) => {
-    warnRarely(deps.log, { err: error.message }, 'the lease of this process was not released')
-  })
+  clearTimeout(runsOut)
+  await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
 }
+
+/** Asks Temporal for a sign of life again and again. A call may outlast its own limit while there is no connection. */
+function watchTemporal(connection: NativeConnection, signal: AbortSignal): { awayMs(): number } {
+  let answeredAt = performance.now()
+  const ask = () =>
+    connection
+      .withDeadline(Date.now() + PROBE_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
+      .then(() => {
+        answeredAt = performance.now()
+      })
+      .catch(() => {})
+  const watch = async () => {
+    while (!signal.aborted) {
+      await Promise.race([ask(), sleep(PROBE_TIMEOUT_MS, signal)])
+      await sleep(PROBE_MS, signal)
+    }
+  }
+  void watch()
+  return { awayMs: () => performance.now() - answeredAt }
+}
+
+const warn =
+  ({ log }: Deps, what: string) =>
+  (error: Error): void =>
+    warnRarely(log, { err: error.message }, what)

@@ -6,6 +6,7 @@ import { createSession, type Json, listEvents, waitFor, waitUntilIdle } from '..
 import { createLab } from '../support/lab.ts'
 import { killProcesses, type ServiceProcess, startApiProcess, startWorkerProcess } from '../support/process.ts'
 import { type FakeOpenai, type FakeOpenaiRequest, startFakeOpenai } from '../support/providers/chat-completions.ts'
+import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
@@ -247,6 +248,30 @@ describe('a turn that has begun before its workflow', () => {
   })
 
   type Process = Awaited<ReturnType<typeof startApiProcess>>
+
+  it.concurrent('stays in its process while Temporal is away, though that comes back later than others', async () => {
+    await withService({ environment, worker: false }, async (service) => {
+      const proxies = await Promise.all([1, 2].map(() => startProxy(service.config.TEMPORAL_ADDRESS)))
+      const [first, second] = (await Promise.all(
+        proxies.map(({ address }) =>
+          startApiProcess(service, 'main.ts', { ...environment, TEMPORAL_ADDRESS: address }),
+        ),
+      )) as [Process, Process]
+      const texts = Array.from({ length: 6 }, () => question(14_000))
+      const ids = await Promise.all(texts.map(() => createSession(second.url)))
+      await Promise.all(ids.map((id, index) => post(first.url, id, texts[index])))
+      for (const id of ids) await waitForEvent(second.url, id, 'reason.started')
+      for (const proxy of proxies) proxy.cut()
+      await sleep(5000)
+      proxies[1]?.mend()
+      await sleep(1000)
+      proxies[0]?.mend()
+      for (const id of ids) expectSoundRecord(await waitUntilIdle(second.url, id))
+      expect(texts.map(askedFor)).toEqual(texts.map(() => 1))
+      await Promise.all([first.kill(), second.kill()])
+      await Promise.all(proxies.map((proxy) => proxy.close()))
+    })
+  })
 
   /** Options of Node with which a process has a wrong clock. */
   const withClock = (aheadMs: number): Record<string, string> => {

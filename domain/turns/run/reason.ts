@@ -87,9 +87,9 @@ async function freshTurn(
   attempt: Attempt,
 ): Promise<TurnContext | null | 'ended'> {
   if (context.attempts.succeeded !== null || !isAnyStale(context.capabilities)) return context
-  const hasChanged = await whileTurnRuns(deps, context, attempt, ({ signal }) => freshen(context.capabilities, signal))
-  if (hasChanged === 'ended') return hasChanged
-  return hasChanged ? loadTurn(deps, context, step) : context
+  const freshened = await whileTurnRuns(deps, context, attempt, ({ signal }) => freshen(context.capabilities, signal))
+  // Another attempt may have taken the step meanwhile.
+  return freshened === 'ended' ? freshened : loadTurn(deps, context, step)
 }
 
 /** Returns the outcome of a step that an earlier attempt completed in the record but died before reporting. */

@@ -104,6 +104,8 @@ type Running = {
   acknowledge?: () => void
   /** Number of those who wait for the outcome. */
   waiting: number
+  /** True when whoever comes later finds the outcome in the record. */
+  isRecorded?: boolean
   /** The activity that leads the attempt. Its cancellation is the attempt's. */
   leader?: Attempt
   /** Runs while nobody waits. */
@@ -117,6 +119,7 @@ type Options = {
   maxRunning?: number
   handOverMs?: number
   unattendedMs?: number
+  recordedMs?: number
 }
 
 /** Maximum number of attempts. Each may come to need an activity, so the worker has as many slots. */
@@ -125,6 +128,8 @@ export const MAX_RUNNING_ATTEMPTS = 200
 const HAND_OVER_MS = 2500
 /** Time for which an attempt goes on, and its outcome is kept, while nobody waits for it: Temporal may be away. */
 const UNATTENDED_MS = 120_000
+/** The same for an outcome that is in the record, too. It saves a query, and holds the place of another attempt. */
+const RECORDED_MS = 2000
 /** Numbers that add up exactly and that no other process has. */
 const PROCESS_NUMBERS = 2 ** 48
 
@@ -134,6 +139,7 @@ export function createRunningAttempts({
   maxRunning = MAX_RUNNING_ATTEMPTS,
   handOverMs = HAND_OVER_MS,
   unattendedMs = UNATTENDED_MS,
+  recordedMs = RECORDED_MS,
 }: Options): RunningAttempts {
   const attempts = new Map<string, Running>()
   const process = 1 + Math.floor(Math.random() * PROCESS_NUMBERS)
@@ -154,7 +160,8 @@ export function createRunningAttempts({
   const watch = (key: string, running: Running) => {
     clearTimeout(running.unattended)
     if (running.waiting > 0 || attempts.get(key) !== running) return
-    running.unattended = setTimeout(() => stop(key, running, 'nobody waits for the attempt'), unattendedMs).unref()
+    const ms = running.isRecorded ? recordedMs : unattendedMs
+    running.unattended = setTimeout(() => stop(key, running, 'nobody waits for the attempt'), ms).unref()
   }
 
   const mayBeginEarly = () => polls && canStart && !isClosed && attempts.size + reserved < maxRunning
@@ -178,7 +185,10 @@ export function createRunningAttempts({
     }
     attempts.set(key, running)
     running.outcome.then(
-      () => watch(key, running),
+      ({ outcome }) => {
+        running.isRecorded = outcome !== 'failed' && outcome !== 'retry'
+        watch(key, running)
+      },
       () => forget(key, running),
     )
     return running

@@ -6,6 +6,7 @@ const ANSWERED: Reasoned = { outcome: 'answered' }
 const never = new AbortController().signal
 const HAND_OVER_MS = 30
 const UNATTENDED_MS = 60
+const RECORDED_MS = 20
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 type Run = { turnId: string; iteration: number; attempt: Attempt; end: PromiseWithResolvers<Reasoned> }
@@ -28,6 +29,7 @@ function createSite(maxRunning = 3) {
     maxRunning,
     handOverMs: HAND_OVER_MS,
     unattendedMs: UNATTENDED_MS,
+    recordedMs: RECORDED_MS,
   })
   attempts.useWorker(true)
   const begin = (turn = TURN, signal = never, iteration = 1) => attempts.begin(turn, iteration, signal)
@@ -242,8 +244,21 @@ describe('an early attempt', () => {
     attempts.beginEarly(TURN)?.acknowledge()
     await settle()
     last(runs).end.resolve(ANSWERED)
-    await pause(2 * UNATTENDED_MS)
+    await pause(2 * RECORDED_MS)
     expect(await adopt(10)).toBeUndefined()
+  })
+
+  it.each([
+    { place: 'free soon', ended: ANSWERED, isFree: true },
+    { place: 'free soon', ended: { outcome: 'ended' } as const, isFree: true },
+    { place: 'kept for its activity', ended: { outcome: 'retry', failures: 1, afterMs: 7 } as const, isFree: false },
+  ])('has its place $place when it has $ended.outcome and nobody comes', async ({ ended, isFree }) => {
+    const { attempts, runs } = createSite(1)
+    attempts.beginEarly(TURN)?.acknowledge()
+    await settle()
+    last(runs).end.resolve(ended)
+    await pause(1.5 * RECORDED_MS)
+    expect(attempts.reserve() !== undefined).toBe(isFree)
   })
 
   it.each([
