@@ -1,0 +1,94 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { promisify } from 'node:util'
+import { freePorts } from '../../dev/services/index.ts'
+import { examples } from '../../scripts/examples/agents.ts'
+import { call, createSession, type Json, waitFor } from '../support/http.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+const run = promisify(execFile)
+
+let service: TestService
+let mcpUrl: string
+let stopMcp: () => Promise<void>
+beforeAll(async () => {
+  const [port = 0] = await freePorts(1)
+  const child = spawn('node_modules/.bin/mcp-server-everything', ['streamableHttp'], {
+    env: { ...process.env, PORT: `${port}` },
+    stdio: 'ignore',
+  })
+  const exited = once(child, 'exit')
+  stopMcp = async () => {
+    child.kill('SIGKILL')
+    await exited
+  }
+  mcpUrl = `http://127.0.0.1:${port}/mcp`
+  service = await startService({ environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
+  const isUp = async () => {
+    const answer = await fetch(mcpUrl).catch(() => undefined)
+    return answer !== undefined
+  }
+  await waitFor(isUp, 'the MCP server')
+})
+afterAll(async () => {
+  await service.stop()
+  await stopMcp()
+})
+
+const seed = async (environment: Record<string, string> = {}): Promise<string> => {
+  const env = { ...process.env, API_URL: service.url, MCP_URL: mcpUrl, ...environment }
+  const options = ['--disable-warning=ExperimentalWarning', 'scripts/seed-examples.ts']
+  return (await run(process.execPath, options, { env })).stdout
+}
+
+const all = async (path: string): Promise<Json[]> => (await call(service.url, 'GET', path)).body.data
+const everything = async () => ({
+  agents: (await all('/v1/agents')).map(({ id, name }) => ({ id, name })),
+  servers: (await all('/v1/mcp-servers')).map(({ id }) => id),
+  schedules: (await all('/v1/durable/schedules')).map(({ id, enabled }) => ({ id, enabled })),
+})
+
+/** Has an agent answer the message that its example proposes. */
+async function tryOut(agentId: string, text: string): Promise<{ turn: Json; output: Json; session: string }> {
+  const session = await createSession(service.url, undefined, { agent_id: agentId })
+  const message = { message: { content: [{ type: 'text', text }] } }
+  const { body } = await call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=30`, message)
+  return { ...body, session }
+}
+
+it('makes three agents that answer without a provider, and changes nothing when it is run again', async () => {
+  const told = await seed()
+  const made = await everything()
+  expect([made.agents.length, made.servers.length, made.schedules.length]).toEqual([3, 1, 1])
+  for (const { id, say, script, name } of examples) {
+    expect(told).toContain(`${name} (${id})`)
+    const { turn, output, session } = await tryOut(id, say)
+    expect([name, turn.status, output?.content]).toEqual([name, 'completed', [{ type: 'text', ...script.at(-1) }]])
+    const results = await all(`/v1/sessions/${session}/events?types=tool.completed`)
+    expect(results.map(({ data }) => data.success)).toEqual(script.slice(1).map(() => true))
+  }
+  await seed()
+  expect(await everything()).toEqual(made)
+})
+
+it('has them use the default model once there is a provider, and a prompt without a script', async () => {
+  const provider = { name: 'Ours', provider_type: 'openai', api_key: 'sk-none' }
+  const { body } = await call(service.url, 'POST', '/v1/llm-providers', provider)
+  const model = { model_id: 'gpt-5-mini', display_name: 'GPT-5 mini', is_default: true }
+  await call(service.url, 'POST', `/v1/llm-providers/${body.id}/models`, model)
+  expect(await seed()).toContain('your default model')
+  for (const { id, prompt } of examples) {
+    const agent = (await call(service.url, 'GET', `/v1/agents/${id}`)).body
+    expect(agent).toMatchObject({ system_prompt: prompt, default_model_id: null })
+  }
+})
+
+it.each([
+  ['where a server may not be called', { MCP_URL: 'nowhere' }, /url/],
+  ['where nothing answers', { API_URL: 'http://127.0.0.1:9' }, /The service was not reached/],
+])('says why it cannot do all of it %s', async (_when, environment, sentence) => {
+  const [server] = await all('/v1/mcp-servers')
+  await call(service.url, 'DELETE', `/v1/mcp-servers/${server?.id}`)
+  const told = await seed(environment).catch((error: Json) => error.stderr)
+  expect(told).toMatch(sentence)
+})
