@@ -243,10 +243,11 @@ export const eventEndpoints = group(
       at: '/sse',
       summary: "Streams a session's events: first what there is, then live",
       description:
-        'Resumes after since_id, or after the Last-Event-ID header when since_id is absent. With turn_id it ends with the turn.',
+        'Resumes after since_id, or after the Last-Event-ID header when since_id is absent. With turn_id it ends with the turn, ' +
+        'and the answer is 204 when the turn has ended and has no further events.',
       params,
       query: z.object({ since_id, turn_id: ofTurn, ...eventFilter }),
-      responses: {},
+      responses: { 204: null },
       streams: 'Server-Sent Events: connected, then every event by its type, disconnecting before the server closes',
     },
   },

@@ -3,7 +3,7 @@ import type { Deps } from '../../domain/deps.ts'
 import type { EventLine } from '../../domain/events/read.ts'
 import { followSession, listSessionEvents, openCursor } from '../../domain/sessions/events.ts'
 import { filterTurn, followTurn, openTurnCursor } from '../../domain/turns/events.ts'
-import type { Handle } from '../http/handle.ts'
+import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 import type { SseStreams } from '../http/sse.ts'
 
@@ -11,14 +11,15 @@ export function eventRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
   handle(eventEndpoints.list, async ({ actor, params, query, ctx }) => {
     const { turn_id } = query
     const cursor = await openCursor(deps, actor, params.session_id, query.since_id)
-    const from = turn_id === undefined ? cursor : await openTurnCursor(deps, actor, cursor, turn_id)
+    const from = turn_id === undefined ? cursor : await openTurnCursor(deps, actor, cursor, turn_id, query)
     const filter = turn_id === undefined ? query : filterTurn(query, turn_id)
     return answerList(ctx, deps.log, linesOf(listSessionEvents(deps, from, filter, query.limit), lineOf))
   })
   handle(eventEndpoints.stream, async ({ actor, credential, params, query, ctx }) => {
     const sinceId = query.since_id ?? (ctx.get('Last-Event-ID') || undefined)
     const cursor = await openCursor(deps, actor, params.session_id, sinceId)
-    const turn = query.turn_id && (await openTurnCursor(deps, actor, cursor, query.turn_id))
+    const turn = query.turn_id && (await openTurnCursor(deps, actor, cursor, query.turn_id, query))
+    if (turn?.isPast) return reply(204, undefined)
     await streams.serve(ctx, {
       organizationId: actor.organizationId,
       credential,

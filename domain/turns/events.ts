@@ -7,25 +7,30 @@ import { createEventMatcher, type EventFilter, wantedTypes } from '../events/fil
 import type { EventLine } from '../events/read.ts'
 import { followSession, type SessionCursor } from '../sessions/events.ts'
 
-/** Turn, and the sequence after which a client continues to read its events. `isPast`: its end is not after that. */
+/**
+ * Turn, and the sequence after which a client continues to read its events. `isPast`: the turn has ended, and no event that
+ * the client wants comes after that.
+ */
 export type TurnCursor = SessionCursor & { turnId: string; isPast?: boolean }
 
 type TurnEvents = Pick<EventFilter, 'types' | 'exclude'>
 
-/** Narrows a session's cursor to one of its turns. Throws `not_found` for a turn of another session. */
+/** Narrows a session's cursor to the wanted events of one of its turns. Throws `not_found` for a turn of another session. */
 export async function openTurnCursor(
   deps: Deps,
   { organizationId }: Actor,
   { sessionId, after }: SessionCursor,
   turnId: TurnId,
+  wanted: TurnEvents,
 ): Promise<TurnCursor> {
-  const [turn] = await deps.db.$queryRaw<{ input: number; end: number | null }[]>`
-    SELECT input_sequence AS input,
-      (SELECT max(sequence) FROM events WHERE turn_id = turns.id AND type = ANY (${turnEndTypes}::text[])) AS end
+  const types = wantedTypes(filterTurn(wanted, turnId))
+  const [turn] = await deps.db.$queryRaw<{ input: number; hasEnded: boolean; last: number | null }[]>`
+    SELECT input_sequence AS input, finished_at IS NOT NULL AS "hasEnded",
+      (SELECT max(sequence) FROM events WHERE turn_id = turns.id AND type = ANY (${types}::text[])) AS last
     FROM turns
     WHERE id = ${turnId}::uuid AND session_id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid`
   if (turn === undefined) throw notFound('Turn')
-  const isPast = turn.end !== null && turn.end <= after
+  const isPast = turn.hasEnded && (turn.last ?? 0) <= after
   return { sessionId, turnId, after: Math.max(after, turn.input - 1), isPast }
 }
 
@@ -42,12 +47,11 @@ export const filterTurn = ({ types, exclude = [] }: TurnEvents, turnId: string):
  */
 export async function* followTurn(
   deps: Deps,
-  { turnId, isPast, ...cursor }: TurnCursor,
+  { turnId, ...cursor }: TurnCursor,
   wanted: TurnEvents,
   signal: AbortSignal,
   onOverflow?: () => void,
 ): AsyncGenerator<EventLine[], string> {
-  if (isPast) return 'end'
   const matches = createEventMatcher(wanted)
   const events = followSession(deps, cursor, { types: withTurnEnds(wanted), turnId }, signal, onOverflow)
   try {

@@ -37,11 +37,14 @@ const upToEnd = (events: Json[], turnId: string): Json[] =>
 const open = (session: string, query: string, headers: Record<string, string> = {}): Promise<OpenStream> =>
   openStream(api, `/v1/sessions/${session}/sse?${query}`, { headers })
 
-/** Returns the events of a stream that ends by itself. */
-async function readToEnd(session: string, query: string, headers?: Record<string, string>): Promise<Json[]> {
+/** Returns the events of a stream that ends by itself. One without any is answered 204, which stops an EventSource. */
+async function readToEnd(session: string, query: string, headers: Record<string, string> = {}): Promise<Json[]> {
+  const { status } = await call(api, 'HEAD', `/v1/sessions/${session}/sse?${query}`, undefined, headers)
+  if (status === 204) return []
   const stream = await open(session, query, headers)
   expect(await stream.ended).toBe('whole')
   expect(stream.frames.filter(({ event }) => event === 'disconnecting')).toEqual([])
+  expect(stream.events()).not.toEqual([])
   return stream.events()
 }
 

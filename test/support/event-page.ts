@@ -57,16 +57,30 @@ function formatLine(value: Json): string {
 
 const { $defs: definitions = {} } = z.toJSONSchema(z.array(Event)) as Json
 
-/** Returns the names of the objects in events that have a table of their own. */
-export const listObjects = (): string[] => Object.keys(definitions).filter(isObject)
+const variantsOf = (name: string): string[] => (definitions[name].oneOf ?? []).map(({ $ref }: Json) => nameOf($ref))
+
+/** Returns the names of the objects in events that have a table of their own: no variants, and no data of a type. */
+export function listObjects(): string[] {
+  const variants = Object.keys(definitions).flatMap(variantsOf)
+  const ofTypes = variantsOf('Event').map((name) => nameOf(definitions[name].properties.data.$ref))
+  return Object.keys(definitions).filter((name) => isObject(name) && ![...variants, ...ofTypes].includes(name))
+}
 
 /** Returns the fields of such an object. Those of a union are named with the kind of their variant. */
 export function fieldsOfObject(name: string): Field[] {
-  const { oneOf, ...schema } = definitions[name]
-  if (oneOf === undefined) return fieldsOf(schema)
-  return oneOf.flatMap((variant: Json) =>
+  if (name === 'Event') return fieldsOfEnvelope()
+  const variants = variantsOf(name).map((variant) => definitions[variant])
+  if (variants.length === 0) return fieldsOf(definitions[name])
+  return variants.flatMap((variant) =>
     fieldsOf(variant, `${variant.properties.type.const} `).filter((field) => !field.name.endsWith(' type')),
   )
+}
+
+/** Returns the fields that all events have. */
+function fieldsOfEnvelope(): Field[] {
+  const [first = ''] = variantsOf('Event')
+  const { properties, required } = definitions[first]
+  return fieldsOf({ properties: { ...properties, data: { type: 'object' } }, required })
 }
 
 /** Returns the fields of an event's data. */
