@@ -57,11 +57,10 @@ describe('a message that is posted while Temporal is away', () => {
     for (const id of ids) {
       const events = await waitUntilIdle(service.url, id)
       expectSoundRecord(events)
-      expect(compactTypes(events).slice(0, 6)).toEqual([
-        ...firstTurnTypes().slice(0, 3),
-        'input.message',
-        ...firstTurnTypes().slice(3, 5),
-      ])
+      const types = compactTypes(events)
+      expect(types.slice(0, 3)).toEqual(firstTurnTypes().slice(0, 3))
+      // The model may have been asked meanwhile, but no turn has ended.
+      expect(types.lastIndexOf('input.message')).toBeLessThan(types.indexOf('turn.completed'))
       expect(turnsOf(events).map((turnId) => answerOf(events, turnId)?.slice(0, 5))).toEqual(['Hello', 'Hello'])
       for (const turnId of turnsOf(events)) expect(await workflowsOf(service, turnId)).toBe(1)
     }

@@ -123,7 +123,8 @@ describe('a turn whose worker is not dead', () => {
       proxies.map((proxy) => startWorkerProcess(site.service, { TEMPORAL_ADDRESS: proxy.address })),
     )
     try {
-      const turn = await startTurn(site, { text: TEXT, tokens_per_second: 3 })
+      // A worker keeps its steps for the first ten seconds.
+      const turn = await startTurn(site, { text: TEXT, tokens_per_second: 2 })
       await turn.stream.until((frame) => frame.event === 'output.message.delta')
       const pid = await waitFor(() => runnerPid(site.service, turn.turnId), 'a worker to run the step')
       proxies[workers.findIndex((worker) => worker.pid === pid)]?.cut()

@@ -76,10 +76,14 @@ it('has them use the default model once there is a provider, and a prompt withou
   const { body } = await call(service.url, 'POST', '/v1/llm-providers', provider)
   const model = { model_id: 'gpt-5-mini', display_name: 'GPT-5 mini', is_default: true }
   await call(service.url, 'POST', `/v1/llm-providers/${body.id}/models`, model)
-  expect(await seed()).toContain('your default model')
-  for (const { id, prompt } of examples) {
-    const agent = (await call(service.url, 'GET', `/v1/agents/${id}`)).body
-    expect(agent).toMatchObject({ system_prompt: prompt, default_model_id: null })
+  try {
+    expect(await seed()).toContain('your default model')
+    for (const { id, prompt } of examples) {
+      const agent = (await call(service.url, 'GET', `/v1/agents/${id}`)).body
+      expect(agent).toMatchObject({ system_prompt: prompt, default_model_id: null })
+    }
+  } finally {
+    await call(service.url, 'DELETE', `/v1/llm-providers/${body.id}`)
   }
 })
 
