@@ -15,7 +15,7 @@ export type Sources = Map<string, string>
 
 /** Reads all sources of the repository, keyed by path. */
 export function readSources(root: string): Sources {
-  const exclude = ['node_modules/**', 'prisma/generated/**', 'dist/**', '.data/**']
+  const exclude = ['node_modules/**', 'prisma/generated/**', 'client/src/generated/**', '**/dist/**', '.data/**']
   const files = globSync('**/*.{ts,mjs}', { cwd: root, exclude })
   return new Map(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]))
 }

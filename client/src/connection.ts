@@ -1,0 +1,43 @@
+/** Bearer token, or a function that is asked for one before each request. */
+export type Token = string | (() => string | Promise<string>)
+
+export type ClientOptions = {
+  /** Address of the service, with the prefix of its paths if it has one: everything before `/v1`. */
+  baseUrl: string
+  /** Access token or API key. */
+  token?: Token
+  /** Replaces the global fetch. It is called with a Request. */
+  fetch?: (request: Request) => Promise<Response>
+  /** Headers of every request, such as X-Org-Id. */
+  headers?: Record<string, string>
+  /** Silence after which a stream's connection counts as dead, in ms. Default: 45 s; heartbeats come every 30 s. */
+  silenceMs?: number
+}
+
+export type Connection = {
+  send(request: Request): Promise<Response>
+  request(path: string, init: RequestInit): Request
+  silenceMs: number | undefined
+}
+
+/** Returns what sends requests with the client's headers and token. After a 401 a token function is asked once more. */
+export function createConnection(options: ClientOptions): Connection {
+  const { token, headers = {}, fetch = globalThis.fetch } = options
+  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const sendWithToken = async (request: Request): Promise<Response> => {
+    const value = typeof token === 'function' ? await token() : token
+    if (value !== undefined) request.headers.set('Authorization', `Bearer ${value}`)
+    return fetch(request)
+  }
+  return {
+    send: async (request) => {
+      if (typeof token !== 'function') return sendWithToken(request)
+      const response = await sendWithToken(request.clone())
+      if (response.status !== 401) return response
+      await response.body?.cancel()
+      return sendWithToken(request)
+    },
+    request: (path, init) => new Request(baseUrl + path, { ...init, headers: { ...headers, ...init.headers } }),
+    silenceMs: options.silenceMs,
+  }
+}

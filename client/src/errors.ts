@@ -1,0 +1,52 @@
+/** Answer of the service that is an error. Its message is the service's sentence. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly status: number
+  /** Time after which the service asks to try again, in ms. */
+  readonly retryAfterMs: number | undefined
+  /** Id under which the service logged the request. */
+  readonly requestId: string | undefined
+
+  constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>) {
+    super(sentence)
+    this.status = status
+    this.retryAfterMs = readRetryAfter(headers.get('Retry-After'))
+    this.requestId = headers.get('X-Request-Id') ?? undefined
+  }
+}
+
+/** Turn that failed or was cancelled. Its message is the service's sentence. */
+export class TurnFailed extends Error {
+  override readonly name = 'TurnFailed'
+  /** Code of the service, `cancelled`, `session_deleted`, or `failed` where the service gave none. */
+  readonly code: string
+
+  constructor(code: string, sentence: string) {
+    super(sentence)
+    this.code = code
+  }
+}
+
+/** Returns the error of an answer whose body, parsed or not, has been read. */
+export function toApiError(response: Response, body: unknown): ApiError {
+  const sentence = (body as { error?: unknown } | null | undefined)?.error
+  return new ApiError(typeof sentence === 'string' ? sentence : `The service answered ${response.status}`, response)
+}
+
+/** Reads the body of a failed answer. */
+export async function readApiError(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '')
+  try {
+    return toApiError(response, JSON.parse(text))
+  } catch {
+    return toApiError(response, text)
+  }
+}
+
+/** Reads Retry-After, which is a number of seconds or a date. */
+function readRetryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined
+  const seconds = Number(header)
+  const ms = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1000
+  return Number.isNaN(ms) ? undefined : Math.max(ms, 0)
+}

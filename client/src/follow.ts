@@ -1,0 +1,129 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { ApiError, readApiError } from './errors.ts'
+import { delayAfter, isTemporary, sleep } from './retry.ts'
+
+/** Event of a session, as far as following needs it. */
+export type AnyEvent = { id: string; type: string; sequence?: number | null }
+
+export type FollowOptions = {
+  /** Requests the stream after the event with this id, or from its beginning. */
+  open(after: string | undefined, signal: AbortSignal): Promise<Response>
+  after?: string | undefined
+  signal?: AbortSignal | undefined
+  /** Attempts to get the first event, after which the last error is thrown. Default: no limit. */
+  maxAttempts?: number
+  /** Silence after which a connection counts as dead, in ms. Default: 45 s, for a service with a heartbeat every 30 s. */
+  silenceMs?: number | undefined
+}
+
+const SILENCE_MS = 45_000
+/** Delay before a reconnect, until the service says another. */
+const RETRY_MS = 100
+/** Age at which a connection counts as good, though it brought no event. */
+const GOOD_AFTER_MS = 10_000
+
+/**
+ * Yields the events of a stream in order, each once, over as many connections as it takes. Ends when the signal aborts
+ * or the session is deleted. Throws ApiError for an answer that a repetition will not change.
+ */
+export async function* follow<E extends AnyEvent>(options: FollowOptions): AsyncGenerator<E, void, undefined> {
+  const { open, signal, maxAttempts = Number.POSITIVE_INFINITY, silenceMs = SILENCE_MS } = options
+  let { after } = options
+  let sequence = Number.NEGATIVE_INFINITY
+  let failures = 0
+  while (!signal?.aborted) {
+    const connection = createConnection(signal, silenceMs)
+    let failure: unknown
+    failures++
+    try {
+      for await (const frame of framesOf(connection, () => open(after, connection.signal))) {
+        if (frame.event === 'disconnecting') {
+          if (readFarewell(frame, connection) === 'session_deleted') return
+          failures = 0
+          break
+        }
+        if (frame.id === undefined) continue
+        const event: E = JSON.parse(frame.data)
+        failures = 0
+        if (typeof event.sequence === 'number') {
+          if (event.sequence <= sequence) continue
+          sequence = event.sequence
+        }
+        after = event.id
+        yield event
+      }
+    } catch (error) {
+      if (signal?.aborted) return
+      if (after !== undefined && error instanceof ApiError && error.status === 404) return
+      if (!isTemporary(error) || (after === undefined && failures >= maxAttempts)) throw error
+      failure = error
+    } finally {
+      connection.close()
+    }
+    if (connection.isGood()) failures = 0
+    await sleep(failures === 0 ? connection.retryMs : delayAfter(failures, failure), signal)
+  }
+}
+
+type Connection = ReturnType<typeof createConnection>
+
+function createConnection(outer: AbortSignal | undefined, silenceMs: number) {
+  const controller = new AbortController()
+  const close = () => {
+    outer?.removeEventListener('abort', close)
+    controller.abort()
+  }
+  outer?.addEventListener('abort', close)
+  let openedAt: number | undefined
+  return {
+    signal: controller.signal,
+    retryMs: RETRY_MS,
+    close,
+    opened: () => {
+      openedAt = Date.now()
+    },
+    isGood: () => openedAt !== undefined && Date.now() - openedAt >= GOOD_AFTER_MS,
+    /** Waits for bytes, and closes the connection when none come. */
+    bytes: <T>(work: Promise<T>): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => {
+          reject(new Error(`Nothing came for ${silenceMs} ms`))
+          close()
+        }, silenceMs)
+        work.then(resolve, reject).finally(() => clearTimeout(timer))
+      }),
+  }
+}
+
+/** Requests a stream and yields its frames, until the service or the network ends it. */
+async function* framesOf(
+  connection: Connection,
+  open: () => Promise<Response>,
+): AsyncGenerator<EventSourceMessage, void, undefined> {
+  const response = await connection.bytes(open())
+  if (!response.ok) throw await connection.bytes(readApiError(response))
+  if (!response.body) return
+  connection.opened()
+  const frames: EventSourceMessage[] = []
+  const parser = createParser({
+    onEvent: (frame) => frames.push(frame),
+    onRetry: (ms) => {
+      connection.retryMs = ms
+    },
+  })
+  const decoder = new TextDecoder()
+  const reader = response.body.getReader()
+  for (;;) {
+    const { done, value } = await connection.bytes(reader.read())
+    if (done) return
+    parser.feed(decoder.decode(value, { stream: true }))
+    yield* frames.splice(0)
+  }
+}
+
+/** Reads why the service closes a connection, and when it asks to come back. */
+function readFarewell(frame: EventSourceMessage, connection: Connection): unknown {
+  const { reason, retry_ms } = JSON.parse(frame.data)
+  if (typeof retry_ms === 'number') connection.retryMs = retry_ms
+  return reason
+}

@@ -1,0 +1,7 @@
+export type { Answer, AnswerPart } from './answer.ts'
+export { type Client, createClient } from './client.ts'
+export type { ClientOptions, Token } from './connection.ts'
+export { ApiError, TurnFailed } from './errors.ts'
+export type * from './generated/types.gen.ts'
+export type { EventOptions, EventType, SendOptions, SessionClient } from './session.ts'
+export type { Tool, ToolOptions } from './tools.ts'

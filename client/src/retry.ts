@@ -1,0 +1,46 @@
+import { ApiError } from './errors.ts'
+
+const FIRST_DELAY_MS = 250
+const LONGEST_DELAY_MS = 15_000
+/** Attempts of a request for whose answer somebody waits. They take about half a minute. */
+export const ATTEMPTS = 8
+
+/** Reports whether the same request may succeed later. An error that is no answer is one of the network. */
+export const isTemporary = (error: unknown): boolean =>
+  !(error instanceof ApiError) || error.status === 408 || error.status === 429 || error.status >= 500
+
+/** Returns the delay after so many failures in a row, in ms, and at least what the service asked for. */
+export function delayAfter(failures: number, error?: unknown): number {
+  const longest = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
+  const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
+  return Math.max(longest * (0.5 + Math.random() / 2), asked)
+}
+
+/** Waits, until the signal aborts at most. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const wake = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', wake)
+      resolve()
+    }
+    const timer = setTimeout(wake, ms)
+    signal?.addEventListener('abort', wake)
+  })
+}
+
+/** Repeats a repeatable request while its failures are temporary. Throws the last one. */
+export async function repeated<T>(
+  request: () => Promise<T>,
+  { attempts, signal }: { attempts: number; signal?: AbortSignal },
+): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await request()
+    } catch (error) {
+      if (signal?.aborted || failures >= attempts || !isTemporary(error)) throw error
+      await sleep(delayAfter(failures, error), signal)
+    }
+  }
+}
