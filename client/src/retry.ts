@@ -33,7 +33,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 /** Repeats a repeatable request while its failures are temporary. Throws the last one. */
 export async function repeated<T>(
   request: () => Promise<T>,
-  { attempts, signal }: { attempts: number; signal?: AbortSignal },
+  { attempts, signal }: { attempts: number; signal?: AbortSignal | undefined },
 ): Promise<T> {
   for (let failures = 1; ; failures++) {
     try {

@@ -2,7 +2,7 @@ import { type Answer, createAnswer } from './answer.ts'
 import type { Connection } from './connection.ts'
 import { follow } from './follow.ts'
 import type { Api, CreateMessageRequest, Event, InputContentPart } from './generated/index.ts'
-import { ATTEMPTS } from './retry.ts'
+import { ATTEMPTS, repeated } from './retry.ts'
 import { createToolRunner, type ToolOptions } from './tools.ts'
 
 export type EventType = Event['type']
@@ -54,9 +54,21 @@ export function createSessionClient(id: string, connection: Connection, api: Api
     const init = { headers: { Accept: 'text/event-stream' }, signal }
     return connection.send(connection.request(`${path}/sse?${all}`, init))
   }
+  /** Reports whether a turn had ended when the event came that the caller has last: nothing of it would follow. */
+  const hasEnded = async (turnId: string | undefined, after: string, signal: AbortSignal | undefined) => {
+    if (turnId === undefined) return false
+    const persistent = { attempts: Number.POSITIVE_INFINITY, signal }
+    const path = { session_id: id }
+    const query = { since_id: after, types: TURN_ENDS }
+    const turn = await repeated(() => api.getTurn({ path: { ...path, turn_id: turnId }, signal }), persistent)
+    if (!turn.finished_at) return false
+    const { data } = await repeated(() => api.listEvents({ path, query, signal }), persistent)
+    return !data.some((event) => turnOf(event) === turnId)
+  }
   return {
     id,
     events: async function* ({ after, signal, ...filter } = {}) {
+      if (after !== undefined && (await hasEnded(filter.turnId, after, signal).catch(unlessAborted(signal)))) return
       const open = (last: string | undefined, inner: AbortSignal) => stream(queryOf(filter), last, inner)
       for await (const event of follow<Event>({ open, after, signal, silenceMs })) {
         const isOfTurn = filter.turnId === undefined || turnOf(event) === filter.turnId
@@ -86,6 +98,12 @@ export function createSessionClient(id: string, connection: Connection, api: Api
       })
     },
   }
+}
+
+/** Returns what takes the failure of a request whose signal has aborted for an answer. */
+const unlessAborted = (signal: AbortSignal | undefined) => (error: unknown) => {
+  if (!signal?.aborted) throw error
+  return true
 }
 
 type Filter = Pick<EventOptions, 'turnId' | 'types' | 'exclude'>

@@ -1,0 +1,338 @@
+import { createApiKey, registerUser } from '../support/auth.ts'
+import { type ClientProject, installClient, readmePrograms } from '../support/client-package.ts'
+import { type Exchange, type Fault, type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
+import {
+  addressOf,
+  createScriptedSession,
+  headersOf,
+  type Json,
+  listEvents,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
+import { newOrganization, type Organization, sharedService } from '../support/shared/service.ts'
+import { clientTool, getTurn, listTurns, post, waitForEvent } from '../support/turns.ts'
+
+const TEXT = 'one two three four five six seven eight nine ten ü 🦊'
+const STEP = { thinking: 'Let me think.', text: TEXT, tokens_per_second: 40 }
+
+let project: ClientProject
+let api: Organization
+beforeAll(async () => {
+  ;[project, api] = await Promise.all([installClient(), newOrganization()])
+})
+const proxies: FaultyProxy[] = []
+afterAll(async () => {
+  for (const proxy of proxies) await proxy.close()
+  await project.remove()
+})
+
+/** Connects a client through a proxy with faults. */
+async function connect(spoil: (exchange: Exchange, number: number) => Fault | undefined, options: object = {}) {
+  const proxy = await startFaultyProxy(api, spoil)
+  proxies.push(proxy)
+  const { target } = proxy
+  return {
+    proxy,
+    client: project.exports.createClient({ baseUrl: addressOf(target), headers: headersOf(target), ...options }),
+  }
+}
+
+const none = () => undefined
+const isStream = ({ path }: Exchange): boolean => path.includes('/sse')
+const isPost = ({ method, path }: Exchange): boolean => method === 'POST' && path.endsWith('/messages')
+
+/** Faults that take turns. They leave each third request alone, and let some events through. */
+const FAULTS: (Fault | undefined)[] = [
+  { after: 1500, how: 'cut' },
+  { status: 429, retryAfter: 0 },
+  { after: 2777, how: 'end' },
+  { status: 503, retryAfter: 0 },
+  { after: 0, how: 'cut' },
+  { after: 3333, how: 'cut' },
+  { status: 500 },
+  { after: 9001, how: 'cut' },
+  { after: -1, how: 'cut' },
+  { after: 4096, how: 'end' },
+]
+const inTurn = (_exchange: Exchange, number: number) => FAULTS[number % FAULTS.length]
+
+/** Reads events up to the end of a turn that is not followed by another. */
+async function readUntilIdle(events: AsyncIterable<Json>): Promise<Json[]> {
+  const read: Json[] = []
+  for await (const event of events) {
+    read.push(event)
+    if (event.type === 'session.idled') break
+  }
+  return read
+}
+
+async function readParts(answer: AsyncIterable<Json>): Promise<Json[]> {
+  const parts: Json[] = []
+  for await (const part of answer) parts.push(part)
+  return parts
+}
+
+const joined = (parts: Json[], step = 0): string =>
+  parts.map((part) => (part.type === 'text' && part.step === step ? part.delta : '')).join('')
+
+describe('the package', () => {
+  it.concurrent('compiles with the program of its README', async () => {
+    const [program = ''] = await readmePrograms()
+    const wrong = [
+      'await client.api.getSession({ path: { session_id: 1 } })',
+      "session.events({ types: ['no.such.type'] })",
+      'session.send(12)',
+    ]
+    const expectations = wrong.map((line) => `// @ts-expect-error\n${line}`).join('\n')
+    expect(
+      await project.compile(`declare const console: { log(...what: unknown[]): void }\n${program}\n${expectations}`),
+    ).toBe('')
+  })
+})
+
+describe('events', () => {
+  it.concurrent('are those of the list, each once and in order, through a proxy that cuts', async () => {
+    const id = await createScriptedSession(api, [STEP])
+    const { client, proxy } = await connect(inTurn)
+    const both = [readUntilIdle(client.session(id).events()), readUntilIdle(client.session(id).events())]
+    await post(api, id)
+    const [first, second] = await Promise.all(both)
+    const listed = await listEvents(api, id)
+    expect(first).toEqual(listed)
+    expect(second).toEqual(listed)
+    expect(proxy.exchanges.length).toBeGreaterThan(FAULTS.length)
+    await waitFor(async () => proxy.open === 0, 'all connections to be closed')
+  })
+
+  it.concurrent('are those of one turn, up to its end, and of the types asked for', async () => {
+    const id = await createScriptedSession(api, [STEP, { text: 'second' }])
+    for (const _ of [1, 2]) await post(api, id)
+    const all = await waitUntilIdle(api, id)
+    const [turn] = await listTurns(api, id)
+    const { client } = await connect(none)
+    const read = async (more: object) => {
+      const events: Json[] = []
+      for await (const event of client.session(id).events({ turnId: turn.id, ...more })) events.push(event)
+      return events
+    }
+    const expected = all.slice(0, 1 + all.findIndex(({ type }) => type === 'turn.completed'))
+    const ofTurn = expected.filter(({ context }) => context.turn_id === turn.id)
+    expect(await read({})).toEqual(ofTurn)
+    expect(await read({ exclude: ['turn.completed'] })).toEqual(ofTurn.slice(0, -1))
+    const started = ofTurn.filter(({ type }) => type === 'turn.started')
+    expect(await read({ types: ['turn.started'] })).toEqual(started)
+    expect(await read({ after: started[0].id })).toEqual(ofTurn.slice(1 + ofTurn.indexOf(started[0])))
+    expect(await read({ after: all.at(-1).id })).toEqual([])
+  })
+
+  it.concurrent('of types and with fields that the client does not know come as they are', async () => {
+    const id = await createScriptedSession(api, [{ text: 'x' }])
+    await post(api, id)
+    const listed = await waitUntilIdle(api, id)
+    const unknown = { id: 'event_of_later', type: 'moon.rose', sequence: 0, data: { phase: 'full' }, more: [1] }
+    const before = `event: moon.rose\nid: event_of_later\nfrobnicate: 1\ndata: ${JSON.stringify(unknown)}\n\n`
+    const { client } = await connect((exchange) => (isStream(exchange) ? { before } : undefined))
+    expect(await readUntilIdle(client.session(id).events())).toEqual([unknown, ...listed])
+  })
+
+  it.concurrent('end with the session, and with the signal', async () => {
+    const id = await createScriptedSession(api, [{ text: 'x' }])
+    const { client, proxy } = await connect(none)
+    const ended = readUntilIdle(client.session(id).events())
+    const leave = new AbortController()
+    const left = readUntilIdle(client.session(id).events({ signal: leave.signal }))
+    await waitFor(async () => proxy.open === 2, 'both connections')
+    leave.abort()
+    expect(await left).toEqual([])
+    await client.api.deleteSession({ path: { session_id: id } })
+    expect(await ended).toEqual([])
+    await expect(readUntilIdle(client.session(id).events())).rejects.toMatchObject({ name: 'ApiError', status: 404 })
+  })
+})
+
+describe('an answer', () => {
+  it.concurrent('is whole, to one message, through a proxy that cuts', async () => {
+    const { client, proxy } = await connect((exchange, number) => {
+      // The service takes the first message without the client knowing it.
+      if (isPost(exchange)) return { after: number === 0 ? -1 : 1800, how: 'cut' }
+      return isStream(exchange) ? inTurn(exchange, number) : undefined
+    })
+    const id = await createScriptedSession(api, [STEP])
+    const answer = client.session(id).send('Go')
+    const parts = await readParts(answer)
+    expect([await answer.text(), joined(parts), parts.at(-1).message.content]).toEqual([
+      TEXT,
+      TEXT,
+      [{ type: 'text', text: TEXT }],
+    ])
+    expect(parts.filter(({ type }) => type === 'restarted')).toEqual([])
+    const keys = proxy.exchanges.filter(isPost).map(({ headers }) => headers['idempotency-key'])
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1])
+    const turns = await listTurns(api, id)
+    expect(turns.map((turn) => turn.id)).toEqual([await answer.turnId])
+    await waitFor(async () => proxy.open === 0, 'all connections to be closed')
+  })
+
+  it.concurrent('of a queued message has nothing of the turns before it', async () => {
+    const id = await createScriptedSession(api, [STEP, { text: 'the second' }])
+    const { client } = await connect((exchange) => (isPost(exchange) ? { after: 1600, how: 'cut' } : undefined))
+    const answers = [client.session(id).send('Go')]
+    await waitForEvent(api, id, 'turn.started')
+    answers.push(client.session(id).send('Go on'))
+    const refused = client.session(id).send('Go', { onBusy: 'reject' })
+    await expect(refused.text()).rejects.toMatchObject({ name: 'ApiError', status: 409 })
+    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([TEXT, 'the second'])
+  })
+
+  it.concurrent('says that a message begins anew', async () => {
+    const error = { status: 503, message: 'overloaded', retry_after_ms: 20, times: 1, after_text: true }
+    const id = await createScriptedSession(api, [{ ...STEP, error }])
+    const { client } = await connect(none)
+    const parts = await readParts(client.session(id).send('Go'))
+    const restartedAt = parts.findIndex(({ type }) => type === 'restarted')
+    expect(restartedAt).toBeGreaterThan(0)
+    expect(joined(parts.slice(restartedAt))).toBe(TEXT)
+  })
+
+  it.concurrent('rejects with the error of its turn, or of the request', async () => {
+    const error = { status: 400, message: 'no such thing' }
+    const id = await createScriptedSession(api, [{ error }, STEP])
+    const { client } = await connect(none)
+    const failed = { name: 'TurnFailed', code: expect.any(String), message: expect.stringMatching(/./) }
+    await expect(client.session(id).send('Go').text()).rejects.toMatchObject(failed)
+    const cancelled = client.session(id).send('Go')
+    await cancelled.turnId
+    await client.api.cancelTurns({ path: { session_id: id } })
+    await expect(readParts(cancelled)).rejects.toMatchObject({ name: 'TurnFailed', code: 'cancelled' })
+    const refused = client.session(id).send([])
+    await expect(refused.text()).rejects.toMatchObject({ name: 'ApiError', status: 400, message: /content/ })
+  })
+
+  it.concurrent('is left with the loop, and its turn goes on', async () => {
+    const id = await createScriptedSession(api, [STEP])
+    const { client, proxy } = await connect(none)
+    const answer = client.session(id).send('Go')
+    for await (const part of answer) if (part.type === 'text') break
+    await waitFor(async () => proxy.open === 0, 'the connection to be closed')
+    await expect(answer.text()).rejects.toMatchObject({ name: 'AbortError' })
+    await waitUntilIdle(api, id)
+    expect((await getTurn(api, id, await answer.turnId)).status).toBe('completed')
+  })
+})
+
+describe('tools of the client', () => {
+  const calls = ['ask', 'fail', 'large'].map((name) => ({ id: `call-${name}`, name, arguments: { of: name } }))
+  const agent = {
+    capabilities: [{ ref: 'test_math' }],
+    tools: [
+      ...calls.map(({ name }) => clientTool(name)),
+      { ...clientTool('multiply'), type: 'builtin', policy: 'requires_approval' },
+    ],
+  }
+  const approval = { id: 'call-multiply', name: 'multiply', arguments: { a: 6, b: 7 } }
+
+  it.concurrent('run once for each call, in each step, through a proxy that cuts', async () => {
+    const step = { text: 'Let me see.', tool_calls: [...calls, approval] }
+    const id = await createScriptedSession(api, [step, { ...step, text: 'Again.' }, { text: TEXT }], agent)
+    const { client } = await connect((exchange, number) => {
+      if (isPost(exchange)) return { after: 3000, how: 'cut' }
+      if (isStream(exchange)) return number % 3 === 0 ? { after: 3333, how: 'cut' } : undefined
+      // A result is taken, and the client does not get to know it.
+      return number % 2 === 0 ? { after: -1, how: 'cut' } : undefined
+    })
+    const ran: string[] = []
+    const tools = {
+      ask: async (args: Json) => void ran.push(args.of),
+      fail: () => {
+        ran.push('fail')
+        throw new Error('It is broken.')
+      },
+      large: () => 'x'.repeat(ran.push('large') + 200_000),
+    }
+    const approve = async (call: Json) => ran.push(call.name) > 0
+    const answer = client.session(id).send('Go', { tools, approve })
+    const parts = await readParts(answer)
+    expect([await answer.text(), joined(parts), joined(parts, 1)]).toEqual([TEXT, 'Let me see.', 'Again.'])
+    expect(ran.sort()).toEqual(['ask', 'ask', 'fail', 'fail', 'large', 'large', 'multiply', 'multiply'])
+    const events = await waitUntilIdle(api, id)
+    const completed = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
+    const errors = completed.map(({ tool_name, error }) => [tool_name, error?.slice(0, 24) ?? null]).sort()
+    const each = [
+      ['ask', null],
+      ['fail', 'It is broken.'],
+      ['large', 'The result was refused: '],
+      ['multiply', null],
+    ]
+    expect(errors).toEqual(each.flatMap((one) => [one, one]))
+  })
+
+  it.concurrent('without a function are told, and wait', async () => {
+    const id = await createScriptedSession(api, [{ tool_calls: [calls[0] ?? {}] }, { text: 'done' }], agent)
+    const { client } = await connect(none)
+    const answer = client.session(id).send('Go')
+    for await (const part of answer) {
+      if (part.type !== 'waiting') continue
+      expect(part.calls).toEqual([{ ...calls[0], kind: 'client_tool' }])
+      const body = { tool_results: [{ tool_call_id: 'call-ask', result: 1 }] }
+      await client.api.submitToolResults({ path: { session_id: id }, body })
+    }
+    expect(await answer.text()).toBe('done')
+  })
+})
+
+describe('requests', () => {
+  it.concurrent('create one session, however often they are repeated', async () => {
+    const faults: Fault[] = [
+      { status: 503, retryAfter: 0 },
+      { after: -1, how: 'cut' },
+    ]
+    const { client } = await connect((_exchange, number) => faults[number])
+    const { id } = await client.sessions.create({ title: 'Mine' })
+    const { data } = await client.api.listSessions()
+    expect(data.filter(({ title }: Json) => title === 'Mine').map((session: Json) => session.id)).toEqual([id])
+  })
+
+  it.concurrent('fail with the sentence of the service, and what it says of the next one', async () => {
+    const { client } = await connect(() => ({ status: 429, retryAfter: 7 }))
+    const error = { name: 'ApiError', status: 429, message: 'Not now.', retryAfterMs: 7000, requestId: 'of-the-proxy' }
+    await expect(client.api.listAgents()).rejects.toMatchObject(error)
+  })
+
+  it.concurrent('carry a token, which is asked for again once it is refused', async () => {
+    const { url } = await sharedService('full')
+    const user = await registerUser(url)
+    const [revoked, good] = [await createApiKey(url, user.headers), await createApiKey(url, user.headers)]
+    const direct = (token: unknown) => project.exports.createClient({ baseUrl: url, token })
+    const { id } = await direct(good.key).sessions.create()
+    await direct(user.accessToken).api.revokeApiKey({ path: { key_id: revoked.id } })
+
+    const asked: string[] = []
+    const token = async () => [revoked.key, good.key][asked.push('') - 1] ?? good.key
+    const leave = new AbortController()
+    const session = direct(token).session(id)
+    const read = readUntilIdle(session.events({ signal: leave.signal }))
+    expect(await session.send('Hello').text()).toMatch(/./)
+    expect((await read).at(-1)).toMatchObject({ type: 'session.idled' })
+
+    for (const refused of [revoked.key, () => revoked.key]) {
+      const ended = readUntilIdle(direct(refused).session(id).events())
+      await expect(ended).rejects.toMatchObject({ name: 'ApiError', status: 401 })
+      await expect(direct(refused).api.listAgents()).rejects.toMatchObject({ status: 401 })
+    }
+  })
+
+  it.concurrent('of a stream whose credential ended carry the next token', async () => {
+    const id = await createScriptedSession(api, [{ text: 'x' }])
+    const before = 'event: disconnecting\ndata: {"reason":"credential_ended","retry_ms":1}\n\n'
+    const tokens = ['first', 'second']
+    const { client, proxy } = await connect((_exchange, number) => (number === 0 ? { before } : undefined), {
+      token: () => tokens.shift() ?? 'none',
+    })
+    const read = readUntilIdle(client.session(id).events())
+    await post(api, id)
+    await read
+    const sent = proxy.exchanges.map(({ headers }) => headers.authorization)
+    expect(sent).toEqual(['Bearer first', 'Bearer second'])
+  })
+})

@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import type { Json } from './http.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+
+/** Project in a folder of its own into which the packed client is installed. */
+export type ClientProject = {
+  /** Exports of the package. It is generated here, so this repository's compiler does not know them. */
+  exports: Json
+  /** Compiles a program against the package. Returns what the compiler complains about. */
+  compile(program: string): Promise<string>
+  remove(): Promise<void>
+}
+
+/** Generates, packs and installs the client, without a registry. */
+export async function installClient(): Promise<ClientProject> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'client-'))
+  await run(process.execPath, ['--disable-warning=ExperimentalWarning', 'scripts/client.ts'], { cwd: ROOT })
+  const { stdout } = await run('npm', ['pack', path.join(ROOT, 'client'), '--json'], { cwd: folder })
+  const dependencies = {
+    'agent-session-client': `file:${JSON.parse(stdout)[0].filename}`,
+    'eventsource-parser': `file:${path.join(ROOT, 'node_modules', 'eventsource-parser')}`,
+  }
+  await writeFile(path.join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true, dependencies }))
+  const options = ['--offline', '--install-links', '--ignore-scripts', '--no-audit', '--no-fund']
+  await run('npm', ['install', ...options], { cwd: folder })
+  const entry = path.join(folder, 'node_modules', 'agent-session-client', 'dist', 'index.js')
+  return {
+    exports: await import(pathToFileURL(entry).href),
+    compile: (program) => compile(folder, program),
+    remove: () => rm(folder, { recursive: true }),
+  }
+}
+
+async function compile(folder: string, program: string): Promise<string> {
+  const file = path.join(folder, 'program.ts')
+  await writeFile(file, program)
+  const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--lib', 'es2022,dom']
+  return run(process.execPath, [tsc, ...options, '--types', '', file], { cwd: folder }).then(
+    () => '',
+    ({ stdout, stderr }) => stdout + stderr,
+  )
+}
+
+/** Returns the programs in the client's README. */
+export async function readmePrograms(): Promise<string[]> {
+  const text = await readFile(path.join(ROOT, 'client', 'README.md'), 'utf8')
+  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program = '']) => program)
+}
