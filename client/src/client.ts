@@ -24,7 +24,10 @@ export function createClient(options: ClientOptions): Client {
     fetch: (request) => connection.send(request as Request),
     throwOnError: true,
   })
-  generated.interceptors.error.use((error, response) => (response ? toApiError(response, error) : error))
+  // An answer that broke off is an error of the network.
+  generated.interceptors.error.use((error, response) =>
+    response === undefined || response.ok ? error : toApiError(response, error),
+  )
   const api = new Api({ client: generated })
   const session = (id: string) => createSessionClient(id, connection, api)
   return {

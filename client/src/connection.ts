@@ -1,4 +1,4 @@
-/** Bearer token, or a function that is asked for one before each request. */
+/** Bearer token, or a function that is asked for one before each request. Its failures count as those of the network. */
 export type Token = string | (() => string | Promise<string>)
 
 export type ClientOptions = {

@@ -2,6 +2,8 @@ import { ApiError } from './errors.ts'
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 15_000
+/** Longest time that a timer can have. A longer one would be over at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 /** Attempts of a request for whose answer somebody waits. They take about half a minute. */
 export const ATTEMPTS = 8
 
@@ -25,7 +27,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener('abort', wake)
       resolve()
     }
-    const timer = setTimeout(wake, ms)
+    const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS))
     signal?.addEventListener('abort', wake)
   })
 }

@@ -57,7 +57,9 @@ export function createToolRunner(sessionId: string, api: Api, { tools = {}, appr
 
 async function resultOf(call: RequestedCall, tool: Tool): Promise<ClientToolResult> {
   try {
-    return { tool_call_id: call.id, result: (await tool(call.arguments, call)) ?? null }
+    // What cannot be written as JSON is an error of the tool, too.
+    const json = JSON.stringify(await tool(call.arguments, call)) ?? 'null'
+    return { tool_call_id: call.id, result: JSON.parse(json) }
   } catch (error) {
     return { tool_call_id: call.id, error: error instanceof Error ? error.message : String(error) }
   }

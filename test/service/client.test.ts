@@ -15,6 +15,8 @@ import { clientTool, getTurn, listTurns, post, waitForEvent } from '../support/t
 
 const TEXT = 'one two three four five six seven eight nine ten ü 🦊'
 const STEP = { thinking: 'Let me think.', text: TEXT, tokens_per_second: 40 }
+/** Step during which a test does something. */
+const LONG_STEP = { text: 'a word '.repeat(60).trim(), tokens_per_second: 30 }
 
 let project: ClientProject
 let api: Organization
@@ -175,14 +177,14 @@ describe('an answer', () => {
   })
 
   it.concurrent('of a queued message has nothing of the turns before it', async () => {
-    const id = await createScriptedSession(api, [STEP, { text: 'the second' }])
+    const id = await createScriptedSession(api, [LONG_STEP, { text: 'the second' }])
     const { client } = await connect((exchange) => (isPost(exchange) ? { after: 1600, how: 'cut' } : undefined))
     const answers = [client.session(id).send('Go')]
     await waitForEvent(api, id, 'turn.started')
     answers.push(client.session(id).send('Go on'))
     const refused = client.session(id).send('Go', { onBusy: 'reject' })
     await expect(refused.text()).rejects.toMatchObject({ name: 'ApiError', status: 409 })
-    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([TEXT, 'the second'])
+    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([LONG_STEP.text, 'the second'])
   })
 
   it.concurrent('says that a message begins anew', async () => {
@@ -197,7 +199,7 @@ describe('an answer', () => {
 
   it.concurrent('rejects with the error of its turn, or of the request', async () => {
     const error = { status: 400, message: 'no such thing' }
-    const id = await createScriptedSession(api, [{ error }, STEP])
+    const id = await createScriptedSession(api, [{ error }, LONG_STEP])
     const { client } = await connect(none)
     const failed = { name: 'TurnFailed', code: expect.any(String), message: expect.stringMatching(/./) }
     await expect(client.session(id).send('Go').text()).rejects.toMatchObject(failed)
@@ -210,7 +212,7 @@ describe('an answer', () => {
   })
 
   it.concurrent('is left with the loop, and its turn goes on', async () => {
-    const id = await createScriptedSession(api, [STEP])
+    const id = await createScriptedSession(api, [LONG_STEP])
     const { client, proxy } = await connect(none)
     const answer = client.session(id).send('Go')
     for await (const part of answer) if (part.type === 'text') break
@@ -222,7 +224,7 @@ describe('an answer', () => {
 })
 
 describe('tools of the client', () => {
-  const calls = ['ask', 'fail', 'large'].map((name) => ({ id: `call-${name}`, name, arguments: { of: name } }))
+  const calls = ['ask', 'fail', 'large', 'round'].map((name) => ({ id: `call-${name}`, name, arguments: { of: name } }))
   const agent = {
     capabilities: [{ ref: 'test_math' }],
     tools: [
@@ -248,13 +250,19 @@ describe('tools of the client', () => {
         ran.push('fail')
         throw new Error('It is broken.')
       },
+      round: () => {
+        const round = { of: ran.push('round'), itself: {} }
+        round.itself = round
+        return round
+      },
       large: () => 'x'.repeat(ran.push('large') + 200_000),
     }
     const approve = async (call: Json) => ran.push(call.name) > 0
     const answer = client.session(id).send('Go', { tools, approve })
     const parts = await readParts(answer)
     expect([await answer.text(), joined(parts), joined(parts, 1)]).toEqual([TEXT, 'Let me see.', 'Again.'])
-    expect(ran.sort()).toEqual(['ask', 'ask', 'fail', 'fail', 'large', 'large', 'multiply', 'multiply'])
+    const names = ['ask', 'fail', 'large', 'multiply', 'round']
+    expect(ran.sort()).toEqual(names.flatMap((name) => [name, name]))
     const events = await waitUntilIdle(api, id)
     const completed = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data)
     const errors = completed.map(({ tool_name, error }) => [tool_name, error?.slice(0, 24) ?? null]).sort()
@@ -263,6 +271,7 @@ describe('tools of the client', () => {
       ['fail', 'It is broken.'],
       ['large', 'The result was refused: '],
       ['multiply', null],
+      ['round', 'Converting circular stru'],
     ]
     expect(errors).toEqual(each.flatMap((one) => [one, one]))
   })
@@ -286,6 +295,8 @@ describe('requests', () => {
     const faults: Fault[] = [
       { status: 503, retryAfter: 0 },
       { after: -1, how: 'cut' },
+      { after: 9, how: 'cut' },
+      { after: 9, how: 'end' },
     ]
     const { client } = await connect((_exchange, number) => faults[number])
     const { id } = await client.sessions.create({ title: 'Mine' })
