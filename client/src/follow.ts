@@ -24,7 +24,7 @@ const GOOD_AFTER_MS = 10_000
 
 /**
  * Yields the events of a stream in order, each once, over as many connections as it takes. Ends when the signal aborts
- * or the session is deleted. Throws ApiError for an answer that a repetition will not change.
+ * or the session is deleted, or there is nothing more (204). Throws ApiError for an answer that a repetition will not change.
  */
 export async function* follow<E extends AnyEvent>(options: FollowOptions): AsyncGenerator<E, void, undefined> {
   const { open, signal, maxAttempts = Number.POSITIVE_INFINITY, silenceMs = SILENCE_MS } = options
@@ -60,6 +60,7 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
     } finally {
       connection.close()
     }
+    if (connection.isOver) return
     if (connection.isGood()) failures = 0
     await sleep(failures === 0 ? connection.retryMs : delayAfter(failures, failure), signal)
   }
@@ -78,6 +79,8 @@ function createConnection(outer: AbortSignal | undefined, silenceMs: number) {
   return {
     signal: controller.signal,
     retryMs: RETRY_MS,
+    /** True when there is nothing more to follow. */
+    isOver: false,
     close,
     opened: () => {
       openedAt = Date.now()
@@ -102,6 +105,7 @@ async function* framesOf(
 ): AsyncGenerator<EventSourceMessage, void, undefined> {
   const response = await connection.bytes(open())
   if (!response.ok) throw await connection.bytes(readApiError(response))
+  connection.isOver = response.status === 204
   if (!response.body) return
   connection.opened()
   const frames: EventSourceMessage[] = []

@@ -10,7 +10,7 @@ export type EventType = Event['type']
 export type EventOptions = {
   /** Id of the last event that the caller has. Default: from the beginning. */
   after?: string
-  /** Only events that name this turn, up to its end. */
+  /** Only events of this turn, up to its end. */
   turnId?: string
   types?: EventType[]
   exclude?: EventType[]
@@ -120,5 +120,6 @@ function queryOf({ turnId, types = [], exclude = [] }: Filter): URLSearchParams 
 const isWanted = ({ type }: Event, { types = [], exclude = [] }: Filter): boolean =>
   (types.length === 0 || types.includes(type)) && !exclude.includes(type)
 
-/** Returns the turn that an event names, which all events of a turn but its input.message do. */
-const turnOf = ({ context }: Event): string | undefined => context?.turn_id ?? undefined
+/** Returns the id of an event's turn, which is that of its message with another prefix. */
+const turnOf = ({ type, context, data }: Event): string | undefined =>
+  type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)

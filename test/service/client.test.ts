@@ -119,7 +119,9 @@ describe('events', () => {
       return events
     }
     const expected = all.slice(0, 1 + all.findIndex(({ type }) => type === 'turn.completed'))
-    const ofTurn = expected.filter(({ context }) => context.turn_id === turn.id)
+    const ofTurn = expected.filter(
+      ({ context, data }) => context.turn_id === turn.id || data.message?.id === turn.input_message_id,
+    )
     expect(await read({})).toEqual(ofTurn)
     expect(await read({ exclude: ['turn.completed'] })).toEqual(ofTurn.slice(0, -1))
     const started = ofTurn.filter(({ type }) => type === 'turn.started')

@@ -121,7 +121,8 @@ describe('following a stream', () => {
   it.each<[string, Connection[]]>([
     ['says so', [{ text: frame(1) + farewell('session_deleted'), end: 'hangs' }]],
     ['answers 404 later', [{ text: frame(1), end: 'breaks' }, refusal(404)]],
-  ])('ends when the session is deleted and the service %s', async (_how, connections) => {
+    ['answers 204', [{ text: frame(1), end: 'closes' }, new Response(null, { status: 204 })]],
+  ])('ends when there is nothing more and the service %s', async (_how, connections) => {
     expect(await read(connections, 9)).toMatchObject({ sequences: [1], error: undefined })
   })
 
