@@ -1,12 +1,15 @@
+import { readFile } from 'node:fs/promises'
 import { createApiKey, registerUser } from '../support/auth.ts'
-import { type ClientProject, installClient, readmePrograms } from '../support/client-package.ts'
+import { type ClientProject, installClient, programsIn } from '../support/client-package.ts'
 import { type Exchange, type Fault, type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
 import {
   addressOf,
+  call,
   createScriptedSession,
   headersOf,
   type Json,
   listEvents,
+  modelId,
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
@@ -16,7 +19,7 @@ import { clientTool, getTurn, listTurns, post, waitForEvent } from '../support/t
 const TEXT = 'one two three four five six seven eight nine ten ü 🦊'
 const STEP = { thinking: 'Let me think.', text: TEXT, tokens_per_second: 40 }
 /** Step during which a test does something. */
-const LONG_STEP = { text: 'a word '.repeat(60).trim(), tokens_per_second: 30 }
+const LONG_STEP = { text: 'a word '.repeat(60).trim(), tokens_per_second: 15 }
 
 let project: ClientProject
 let api: Organization
@@ -80,7 +83,7 @@ const joined = (parts: Json[], step = 0): string =>
 
 describe('the package', () => {
   it.concurrent('compiles with the program of its README', async () => {
-    const [program = ''] = await readmePrograms()
+    const [program = ''] = await programsIn('client/README.md')
     const wrong = [
       'await client.api.getSession({ path: { session_id: 1 } })',
       "session.events({ types: ['no.such.type'] })",
@@ -238,7 +241,10 @@ describe('tools of the client', () => {
 
   it.concurrent('run once for each call, in each step, through a proxy that cuts', async () => {
     const step = { text: 'Let me see.', tool_calls: [...calls, approval] }
-    const id = await createScriptedSession(api, [step, { ...step, text: 'Again.' }, { text: TEXT }], agent)
+    // A result whose answer was lost is sent again, and must not meet a later call of the same id.
+    const again = step.tool_calls.map((call) => ({ ...call, id: `again-${call.id}` }))
+    const steps = [step, { text: 'Again.', tool_calls: again }, { text: TEXT }]
+    const id = await createScriptedSession(api, steps, agent)
     const { client } = await connect((exchange, number) => {
       if (isPost(exchange)) return { after: 3000, how: 'cut' }
       if (isStream(exchange)) return number % 3 === 0 ? { after: 3333, how: 'cut' } : undefined
@@ -349,3 +355,34 @@ describe('requests', () => {
     expect(sent).toEqual(['Bearer first', 'Bearer second'])
   })
 })
+
+describe('a chat on the client', () => {
+  it.concurrent('is what docs/building-a-chat.md shows', async () => {
+    const [program = ''] = await programsIn('docs/building-a-chat.md')
+    expect(await project.compile(program)).toBe('')
+    const told = await project.run(program.replace('http://localhost:9300', addressOf(api)))
+    expect(told.trim().split('\n')).toEqual(['Then blue it is.', 'Then blue it is.', '2 calls of the model'])
+  })
+
+  it.concurrent('is examples/chat.ts', async () => {
+    const steps = [
+      { tool_calls: [{ name: 'ask_user', arguments: { question: 'Which colour?' } }] },
+      { text: 'Then blue it is.' },
+      { error: { status: 400, message: 'No.' } },
+    ]
+    const { id } = await createScriptedAgent(steps)
+    const program = await readFile('examples/chat.ts', 'utf8')
+    const lines = ['Paint.', 'blue', 'And now?', '']
+    const told = await project.run(program, { lines, args: [id], env: { API_URL: addressOf(api) } })
+    expect(told).toMatch(/^Session session_\w+\. .*Which colour\? .*Then blue it is\.\n.*The turn failed: .*> $/s)
+  })
+})
+
+/** Creates an agent of the default organization, with which a program without headers works. */
+async function createScriptedAgent(steps: object[]): Promise<Json> {
+  const url = addressOf(api)
+  const tools = [{ type: 'client_side', name: 'ask_user', description: 'Asks.', parameters: { type: 'object' } }]
+  const system_prompt = `\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
+  const agent = { name: 'Painter', system_prompt, default_model_id: await modelId(url, 'llmsim-script'), tools }
+  return (await call(url, 'POST', '/v1/agents', agent)).body
+}

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -15,6 +16,8 @@ export type ClientProject = {
   exports: Json
   /** Compiles a program against the package. Returns what the compiler complains about. */
   compile(program: string): Promise<string>
+  /** Runs a program against the package, with these lines of input. Returns what it prints. */
+  run(program: string, options?: { lines?: string[]; args?: string[]; env?: Record<string, string> }): Promise<string>
   remove(): Promise<void>
 }
 
@@ -34,6 +37,14 @@ export async function installClient(): Promise<ClientProject> {
   return {
     exports: await import(pathToFileURL(entry).href),
     compile: (program) => compile(folder, program),
+    run: async (program, { lines = [], args = [], env = {} } = {}) => {
+      const file = path.join(folder, `${randomUUID()}.ts`)
+      await writeFile(file, program)
+      const options = { cwd: folder, env: { ...process.env, ...env } }
+      const running = run(process.execPath, ['--disable-warning=ExperimentalWarning', file, ...args], options)
+      running.child.stdin?.end(`${lines.join('\n')}\n`)
+      return (await running).stdout
+    },
     remove: () => rm(folder, { recursive: true }),
   }
 }
@@ -49,8 +60,8 @@ async function compile(folder: string, program: string): Promise<string> {
   )
 }
 
-/** Returns the programs in the client's README. */
-export async function readmePrograms(): Promise<string[]> {
-  const text = await readFile(path.join(ROOT, 'client', 'README.md'), 'utf8')
-  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program = '']) => program)
+/** Returns the programs in a page of the repository. */
+export async function programsIn(page: string): Promise<string[]> {
+  const text = await readFile(path.join(ROOT, page), 'utf8')
+  return [...text.matchAll(/^(`{3,})ts\n(.*?)^\1$/gms)].map(([, , program = '']) => program)
 }

@@ -32,6 +32,8 @@ export async function startFaultyProxy(
   const server = createServer((asked, answer) => {
     const exchange = { method: asked.method ?? '', path: asked.url ?? '', headers: asked.headers }
     const fault = spoil(exchange, exchanges.push(exchange) - 1)
+    // On a connection that is used again, an answer might be destroyed before it is the connection's turn, and never close.
+    answer.setHeader('Connection', 'close')
     open.add(answer)
     answer.on('close', () => open.delete(answer))
     if (fault && 'status' in fault) {

@@ -1,0 +1,38 @@
+/**
+ * A chat in the terminal, on the typed client. In the service's repository:
+ *
+ *     npm run client && cd examples && npm install && node chat.ts [agent_0193…]
+ *
+ * The agent's tool ask_user asks here. API_URL and API_TOKEN name another service, and who calls.
+ */
+import { createInterface } from 'node:readline'
+import { createClient, TurnFailed } from 'agent-session-client'
+
+const { API_URL = 'http://localhost:9300', API_TOKEN } = process.env
+const CLEAR_LINE = '\r\x1b[K'
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const print = (text: string) => process.stdout.write(text)
+async function read(prompt: string): Promise<string> {
+  print(prompt)
+  const { value = '' } = await lines.next()
+  return value
+}
+
+const client = createClient({ baseUrl: API_URL, token: API_TOKEN })
+const session = await client.sessions.create({ agent_id: process.argv[2] })
+print(`Session ${session.id}. An empty line ends the chat.\n`)
+for (let text = await read('> '); text !== ''; text = await read('> ')) {
+  const answer = session.send(text, { tools: { ask_user: ({ question }) => read(`${CLEAR_LINE}${question} `) } })
+  try {
+    for await (const part of answer) {
+      if (part.type === 'text') print(CLEAR_LINE + part.text.replaceAll('\n', ' ').slice(-100))
+      if (part.type === 'restarted') print(CLEAR_LINE)
+    }
+    print(`${CLEAR_LINE}${await answer.text()}\n`)
+  } catch (error) {
+    if (!(error instanceof TurnFailed)) throw error
+    print(`${CLEAR_LINE}The turn failed: ${error.message}\n`)
+  }
+}
+process.exit()
