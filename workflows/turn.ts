@@ -118,26 +118,24 @@ async function takeStep(input: TurnInput, iteration: number, summary: string): P
   else taken = await reason.executeWithOptions({ summary }, [...step])
   for (let seekings = 1; taken.outcome === 'unfinished'; seekings++) {
     const there = await goOnThere(taken, [...step], summary)
-    if (typeof there === 'object') return there
-    const yields = there === 'not_found' && seekings < MOST_SEEKINGS
-    taken = await reason.executeWithOptions({ summary }, [...step, yields])
+    taken = there ?? (await reason.executeWithOptions({ summary }, [...step, seekings < MOST_SEEKINGS]))
   }
   return taken
 }
 
-/** Goes on with a step in the process where it has begun, unless that does not come for it or dies. */
+/** Goes on with a step in the process where it has begun. Undefined when that did not come for it, or did not end it. */
 async function goOnThere(
   { taskQueue }: UnfinishedStep,
   step: Parameters<typeof reason>,
   summary: string,
-): Promise<ReasonOutcome | 'not_found' | 'died'> {
-  if (taskQueue === undefined) return 'not_found'
+): Promise<ReasonOutcome | undefined> {
+  if (taskQueue === undefined) return undefined
   try {
     const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...GO_ON_THERE }, step)
-    return reasoned.outcome === 'unfinished' ? 'died' : reasoned
+    return reasoned.outcome === 'unfinished' ? undefined : reasoned
   } catch (error) {
     if (isCancellation(error) || isFinal(error)) throw error
-    return isNeverTaken(error) ? 'not_found' : 'died'
+    return undefined
   }
 }
 
@@ -153,12 +151,6 @@ async function beginStep(input: TurnInput, iteration: number, summary: string): 
 /** Tells whether an activity has failed for good, as opposed to one whose process died or could not do it. */
 const isFinal = (error: unknown): boolean =>
   error instanceof ActivityFailure && error.cause instanceof ApplicationFailure && error.cause.nonRetryable === true
-
-/** Tells whether nobody has come for an activity. */
-const isNeverTaken = (error: unknown): boolean =>
-  error instanceof ActivityFailure &&
-  error.cause instanceof TimeoutFailure &&
-  error.cause.timeoutType === 'SCHEDULE_TO_START'
 
 const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']
 

@@ -234,7 +234,7 @@ describe('a turn that has begun before its workflow', () => {
         Process,
         Process,
       ]
-      const texts = Array.from({ length: 200 }, () => question(7000))
+      const texts = Array.from({ length: 150 }, () => question(7000))
       const ids: string[] = []
       for (const _text of texts) ids.push(await createSession(other.url))
       await Promise.all(ids.map((id, index) => post(busy.url, id, texts[index])))
