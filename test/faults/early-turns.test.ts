@@ -111,7 +111,7 @@ describe('a provider that answers', () => {
   })
 
   it.concurrent.each([300, 3200])('is hung up on by a cancellation in Temporal after %i ms', async (afterMs) => {
-    const text = question(9000)
+    const text = question(60_000)
     const id = await createSession(service.url)
     await post(service.url, id, text)
     const [turn] = await listTurns(service.url, id)
@@ -128,7 +128,7 @@ describe('a provider that answers', () => {
 
   it.concurrent('is hung up on at once by a cancellation in another process', async () => {
     const peer = await service.startPeer()
-    const text = question(9000)
+    const text = question(60_000)
     const id = await createSession(service.url)
     await post(service.url, id, text)
     await waitForEvent(service.url, id, 'output.message.delta')
@@ -225,25 +225,6 @@ describe('a turn that has begun before its workflow', () => {
       expect(compactTypes(events)).toEqual(firstTurnTypes('in_text'))
       expect(askedFor(text)).toBe(2)
       await worker.kill()
-    })
-  })
-
-  it.concurrent('stays in its process however busy that is, if it lives', async () => {
-    await withService({ environment, worker: false }, async (service) => {
-      const [busy, other] = (await Promise.all([1, 2].map(() => startApiProcess(service, 'main.ts', environment)))) as [
-        Process,
-        Process,
-      ]
-      const texts = Array.from({ length: 150 }, () => question(7000))
-      const ids: string[] = []
-      for (const _text of texts) ids.push(await createSession(other.url))
-      await Promise.all(ids.map((id, index) => post(busy.url, id, texts[index])))
-      const { db } = service.platform.deps
-      const where = { sessionId: { in: ids.map(fromId) }, finishedAt: null }
-      await waitFor(async () => (await db.turn.count({ where })) === 0, 'all turns to end')
-      const asked = texts.filter((text) => askedFor(text) !== 1)
-      expect(asked.map((text) => [text, askedFor(text)])).toEqual([])
-      await Promise.all([busy.kill(), other.kill()])
     })
   })
 
