@@ -12,6 +12,7 @@ const run = promisify(execFile)
 
 /** Project in a folder of its own into which the packed client is installed. */
 export type ClientProject = {
+  folder: string
   /** Exports of the package. It is generated here, so this repository's compiler does not know them. */
   exports: Json
   /** Compiles a program against the package. Returns what the compiler complains about. */
@@ -35,6 +36,7 @@ export async function installClient(): Promise<ClientProject> {
   await run('npm', ['install', ...options], { cwd: folder })
   const entry = path.join(folder, 'node_modules', 'agent-session-client', 'dist', 'index.js')
   return {
+    folder,
     exports: await import(pathToFileURL(entry).href),
     compile: (program) => compile(folder, program),
     run: async (program, { lines = [], args = [], env = {} } = {}) => {

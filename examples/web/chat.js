@@ -1,0 +1,76 @@
+// ?api=… names another service, ?agent=… the agent, and ?session=… a session to go on with.
+import { createClient, TurnFailed } from 'agent-session-client'
+
+const page = new URL(location.href)
+const chat = document.querySelector('#chat')
+const form = document.querySelector('form')
+const label = document.querySelector('label')
+const input = document.querySelector('input')
+
+const client = createClient({
+  baseUrl: page.searchParams.get('api') ?? 'http://localhost:9300',
+  // Sends the cookies of a user who has signed in to the service.
+  fetch: (request) => fetch(new Request(request, { credentials: 'include' })),
+})
+
+/** Appends a paragraph. Texts of models and users are never HTML. */
+function show(text, className) {
+  const paragraph = document.createElement('p')
+  paragraph.className = className
+  paragraph.textContent = text
+  chat.append(paragraph)
+  return paragraph
+}
+
+/** Waits for the next line that the user enters. */
+function ask(question) {
+  label.textContent = question
+  input.focus()
+  return new Promise((resolve) => {
+    form.onsubmit = (event) => {
+      event.preventDefault()
+      form.onsubmit = (event) => event.preventDefault()
+      resolve(input.value)
+      show(input.value, 'user')
+      form.reset()
+    }
+  })
+}
+
+/** Opens the session of the address, or a new one whose id goes there, so that a reload shows it again. */
+async function openSession() {
+  const id = page.searchParams.get('session')
+  if (id === null) {
+    const { id } = await client.sessions.create({ agent_id: page.searchParams.get('agent') ?? undefined })
+    page.searchParams.set('session', id)
+    history.replaceState(null, '', page)
+    return client.session(id)
+  }
+  const { data: messages } = await client.api.listMessages({ path: { session_id: id } })
+  for (const { role, content } of messages) {
+    const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+    if (text !== '') show(text, role)
+  }
+  return client.session(id)
+}
+
+try {
+  const session = await openSession()
+  for (;;) {
+    const answer = session.send(await ask('Message'), { tools: { ask_user: ({ question }) => ask(question) } })
+    const paragraphs = []
+    try {
+      for await (const part of answer) {
+        if (part.type === 'text') {
+          paragraphs[part.step] ??= show('', 'agent')
+          paragraphs[part.step].textContent = part.text
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof TurnFailed)) throw error
+      show(`The turn failed: ${error.message}`, 'error')
+    }
+  }
+} catch (error) {
+  show(`${error.message}. Reload the page to go on.`, 'error')
+}
