@@ -14,6 +14,8 @@ RUN npm ci --no-audit --no-fund
 COPY . .
 # Prisma would download its native schema engine, which generating does not use: any file that exists satisfies it.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no-hints
+# The console in the browser uses the typed client.
+RUN node --disable-warning=ExperimentalWarning scripts/client.ts
 # Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
 RUN node deploy/bundle-workflows.ts
 # just-bash brings a Python and a command line, which nobody uses.

@@ -8,6 +8,8 @@ import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { createAuthenticate, isWrite } from './auth/authenticate.ts'
+import { addConsole } from './console/routes.ts'
+import type { ConsoleOptions } from './console/site.ts'
 import { limitArrival } from './http/arrival.ts'
 import { addDocs } from './http/docs.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
@@ -48,6 +50,8 @@ export type AppOptions = {
   trustedProxies: number
   readiness: Readiness
   streams: SseStreams
+  /** The page for people; undefined when it is off. */
+  console: { temporalUi: ConsoleOptions['temporalUi'] } | undefined
   /** Checks every answer against the contract; for tests. */
   checkAnswers?: boolean
 }
@@ -84,6 +88,8 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
   addJoinPage(router, options.apiPrefix)
+  if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })
+  router.get('/', (ctx) => ctx.redirect(options.console ? 'console' : 'docs'))
   const isOpen = deps.auth.mode === 'none'
   addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix, isOpen }))
 

@@ -1,3 +1,4 @@
+import { consoleOptions } from '../platform/config.ts'
 import { version } from '../platform/version.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startApi } from './server.ts'
@@ -11,6 +12,7 @@ export const apiRole: Role = async ({ deps, readiness }, config, log) => {
     corsOrigins: config.CORS_ALLOWED_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,
     readiness,
+    console: consoleOptions(config),
     sse: {
       cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,
       monitoringCycleMs: config.SSE_MONITORING_CYCLE_SECS * 1000,

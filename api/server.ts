@@ -5,7 +5,7 @@ import { prepareAdministrator } from '../domain/auth/administrator.ts'
 import { findEnded } from '../domain/auth/caller.ts'
 import { preparePasswords } from '../domain/auth/passwords.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
-import { createApp } from './app.ts'
+import { type AppOptions, createApp } from './app.ts'
 import { ARRIVAL_LIMITS } from './http/arrival.ts'
 import { createSseStreams, type SseOptions } from './http/sse.ts'
 
@@ -17,6 +17,7 @@ export type ApiOptions = {
   corsOrigins: string[]
   trustedProxies: number
   readiness: Readiness
+  console: AppOptions['console']
   sse: SseOptions
   checkAnswers?: boolean
 }

@@ -14,6 +14,7 @@ export function describeAddresses({ api, prefix, temporalUiUrl, fullMode }: Addr
   const root = `${api}${withoutEnd(prefix)}/v1`
   return [
     '',
+    `  Console      ${api}/console`,
     `  API          ${root}`,
     `  API docs     ${api}/docs`,
     ...(temporalUiUrl === undefined ? [] : [`  Temporal UI  ${temporalUiUrl}`]),

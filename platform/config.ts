@@ -67,6 +67,9 @@ const Variables = z.object({
     .refine((prefix) => prefix === '' || /^(\/[A-Za-z0-9._~-]+)+$/.test(prefix), {
       error: 'must be a path such as /service, or empty',
     }),
+  /** Whether the page for people is served. */
+  CONSOLE: z.enum(['on', 'off']).default('on'),
+  TEMPORAL_UI_URL: plainUrl.transform((url) => url.replace(/\/+$/, '')).optional(),
   CORS_ALLOWED_ORIGINS: commaSeparated,
   TRUSTED_PROXIES: z.coerce.number().int().min(0).max(20).default(0),
   AUTH_MODE: AuthMode.default('none'),
@@ -183,6 +186,12 @@ const Environment = Variables.superRefine((config, issues) => {
 }).transform((config) => ({ ...config, HOST: listenHost(config) }))
 
 export type Config = z.infer<typeof Environment>
+
+/** What the console has to know, or undefined when it is off. */
+export const consoleOptions = ({ CONSOLE, TEMPORAL_UI_URL, TEMPORAL_NAMESPACE }: Config) =>
+  CONSOLE === 'off'
+    ? undefined
+    : { temporalUi: TEMPORAL_UI_URL ? { url: TEMPORAL_UI_URL, namespace: TEMPORAL_NAMESPACE } : undefined }
 
 /** Error for an invalid environment, with one line for each variable. */
 export class ConfigError extends Error {

@@ -1,6 +1,7 @@
 // Runs a TypeScript file of this repository: node scripts/bootstrap.mjs <script.ts> [arguments]
 // Runs on the system's own Node (18 or later) with nothing installed: it installs the packages, one of which is the
-// Node release this project runs on, generates the database client, and hands over. Without a script it only prepares.
+// Node release this project runs on, generates the database client and the typed client, and hands over. Without a
+// script it only prepares.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
@@ -12,6 +13,9 @@ const NODE = path.join(ROOT, 'node_modules', '.bin', 'node')
 const SCHEMA = path.join(ROOT, 'prisma', 'schema.prisma')
 const GENERATED = path.join(ROOT, 'prisma', 'generated')
 const SCHEMA_STAMP = path.join(GENERATED, '.schema-hash')
+/** What the typed client in client/dist is made of. */
+const CLIENT_SOURCES = ['contract', 'api/http/openapi.ts', 'client', 'scripts/client.ts', 'package-lock.json']
+const CLIENT_STAMP = path.join(ROOT, 'client', 'dist', '.source-hash')
 const LOCK = path.join(ROOT, '.data', 'bootstrap.lock')
 const LOCK_POLL_MS = 250
 /** Has glibc give large blocks back when they are freed; see docs/decisions/0014-http-bodies.md. As in the Dockerfile. */
@@ -68,6 +72,23 @@ function isGenerated() {
   return readText(SCHEMA) === undefined || readText(SCHEMA_STAMP) === hashSchema()
 }
 
+/** Lists a file, or all files of a folder but what was made from the others. */
+function listFiles(file) {
+  if (!fs.statSync(file, { throwIfNoEntry: false })?.isDirectory()) return [file]
+  const names = fs.readdirSync(file).filter((name) => !['dist', 'generated', 'node_modules'].includes(name))
+  return names.sort().flatMap((name) => listFiles(path.join(file, name)))
+}
+
+function hashClient() {
+  const hash = createHash('sha256')
+  for (const source of CLIENT_SOURCES) {
+    for (const file of listFiles(path.join(ROOT, source))) hash.update(`${file}\0${readText(file)}\0`)
+  }
+  return hash.digest('hex')
+}
+
+const isClientGenerated = () => readText(CLIENT_STAMP) === hashClient()
+
 function run(command, args, env) {
   const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } })
   if (error) fail(`"${command} ${args.join(' ')}" could not be run: ${error.message}`)
@@ -93,6 +114,12 @@ function generate() {
   run(NODE, [prisma, 'generate', '--no-hints'], env)
   fs.mkdirSync(GENERATED, { recursive: true })
   fs.writeFileSync(SCHEMA_STAMP, hashSchema())
+}
+
+function generateClient() {
+  print('Generating the typed client (client/dist).')
+  run(NODE, ['--disable-warning=ExperimentalWarning', path.join('scripts', 'client.ts')])
+  fs.writeFileSync(CLIENT_STAMP, hashClient())
 }
 
 function isAlive(pid) {
@@ -146,10 +173,11 @@ function useHooks() {
 
 async function prepare() {
   useHooks()
-  if (isInstalled() && isGenerated()) return
+  if (isInstalled() && isGenerated() && isClientGenerated()) return
   await lock()
   if (!isInstalled()) install()
   if (!isGenerated()) generate()
+  if (!isClientGenerated()) generateClient()
   fs.rmSync(LOCK, { force: true })
 }
 

@@ -1,4 +1,4 @@
-/** npm run client: generates the typed client from the contract, and builds it into client/dist. */
+/** Generates the typed client from the contract, and builds it into client/dist. scripts/bootstrap.mjs runs it. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'

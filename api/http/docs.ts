@@ -27,7 +27,7 @@ const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect 
 const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
 /**
- * Serves the OpenAPI document, to which `/` leads, and a page to read and try it whose assets all come from this server.
+ * Serves the OpenAPI document, and a page to read and try it whose assets all come from this server.
  * The document is built when it is first asked for, because it takes a tenth of the start of a process.
  */
 export function addDocs(router: Router, buildDocument: () => object): void {
@@ -37,7 +37,6 @@ export function addDocs(router: Router, buildDocument: () => object): void {
     ctx.type = 'application/json'
     ctx.body = json
   })
-  router.get('/', (ctx) => ctx.redirect('docs'))
   router.get('/favicon.ico', (ctx) => {
     ctx.type = 'image/svg+xml'
     ctx.body = icon

@@ -3,17 +3,12 @@ import { once } from 'node:events'
 import { cp } from 'node:fs/promises'
 import path from 'node:path'
 import type { Browser } from 'playwright-core'
-import { startBrowser, whyNoBrowser } from '../support/chromium.ts'
+import { describePages, startBrowser } from '../support/chromium.ts'
 import { type ClientProject, installClient } from '../support/client-package.ts'
 import { call, modelId } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
-const reason = whyNoBrowser()
-if (reason !== undefined)
-  process.stdout.write(`without CI no page is opened: ${reason}\n`)
-
-  // In CI it fails instead, because nobody checks what was skipped there.
-;(reason === undefined || process.env.CI ? describe : describe.skip)('the page in examples/web', () => {
+describePages('the page in examples/web', () => {
   let project: ClientProject
   let server: ChildProcess
   let address: string

@@ -22,10 +22,9 @@ export type ClientProject = {
   remove(): Promise<void>
 }
 
-/** Generates, packs and installs the client, without a registry. */
+/** Packs the client that scripts/bootstrap.mjs has built, and installs it without a registry. */
 export async function installClient(): Promise<ClientProject> {
   const folder = await mkdtemp(path.join(tmpdir(), 'client-'))
-  await run(process.execPath, ['--disable-warning=ExperimentalWarning', 'scripts/client.ts'], { cwd: ROOT })
   const { stdout } = await run('npm', ['pack', path.join(ROOT, 'client'), '--json'], { cwd: folder })
   const dependencies = {
     'agent-session-client': `file:${JSON.parse(stdout)[0].filename}`,

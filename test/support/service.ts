@@ -1,7 +1,7 @@
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import type { Capability } from '../../domain/capabilities/capability.ts'
 import type { Retention } from '../../domain/deps.ts'
-import { type Config, readConfig } from '../../platform/config.ts'
+import { type Config, consoleOptions, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
 import type { RunningWorker } from '../../worker/worker.ts'
@@ -146,6 +146,7 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   corsOrigins: config.CORS_ALLOWED_ORIGINS,
   trustedProxies: config.TRUSTED_PROXIES,
   readiness: platform.readiness,
+  console: consoleOptions(config),
   sse: {
     cycleMs: 300_000,
     monitoringCycleMs: 600_000,

@@ -1,0 +1,56 @@
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import { RequestError } from '../http/errors.ts'
+import { buildSite, type ConsoleOptions, type Site } from './site.ts'
+
+const ENCODERS = { br: promisify(brotliCompress), gzip: promisify(gzip) }
+type Encoding = keyof typeof ENCODERS
+
+/** Serves the console at `/console`, to which `/` leads. It is read when it is first asked for. */
+export function addConsole(router: Router, options: ConsoleOptions): void {
+  let site: Promise<Site> | undefined
+  const open = () => {
+    site ??= buildSite(options)
+    site.catch(() => {
+      site = undefined
+    })
+    return site
+  }
+  const encoded = new Map<string, Promise<Buffer>>()
+  const encode = (path: string, content: Buffer, encoding: Encoding): Promise<Buffer> => {
+    const key = `${encoding} ${path}`
+    const known = encoded.get(key) ?? ENCODERS[encoding](content)
+    encoded.set(key, known)
+    return known
+  }
+
+  router.get('/console', async (ctx) => {
+    // The page's links are relative to its folder.
+    if (ctx.path.endsWith('/')) return ctx.redirect('../console')
+    const { html, policy } = await open()
+    ctx.set('Content-Security-Policy', policy)
+    ctx.set('Cache-Control', 'no-cache')
+    ctx.set('Referrer-Policy', 'no-referrer')
+    ctx.type = 'text/html'
+    ctx.body = html
+  })
+  router.get('/console/:hash/*path', async (ctx) => {
+    const { hash, assets } = await open()
+    const path = String(ctx.params.path)
+    const asset = ctx.params.hash === hash ? assets.get(path) : undefined
+    if (asset === undefined) throw new RequestError(404, 'The console has no such file; reload the page')
+    const encoding = chooseEncoding(ctx)
+    ctx.vary('Accept-Encoding')
+    ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
+    ctx.type = asset.type
+    if (encoding !== undefined) ctx.set('Content-Encoding', encoding)
+    ctx.body = encoding === undefined ? asset.content : await encode(path, asset.content, encoding)
+  })
+}
+
+function chooseEncoding(ctx: Context): Encoding | undefined {
+  const chosen = ctx.acceptsEncodings('br', 'gzip', 'identity')
+  return chosen === 'br' || chosen === 'gzip' ? chosen : undefined
+}

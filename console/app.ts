@@ -1,0 +1,73 @@
+import { useLoad } from './load.ts'
+import { Page, Problem, Quiet } from './parts/page.ts'
+import { type Resource, ResourceView } from './parts/resource.ts'
+import { go, link, route } from './router.ts'
+import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
+import { html, useEffect, type VNode } from './ui.ts'
+import { apiKeys } from './views/api-keys.ts'
+import { mcpServers } from './views/mcp-servers.ts'
+import { SignIn } from './views/sign-in.ts'
+
+type Place = { path: string; title: string; View: () => VNode }
+
+// biome-ignore lint/suspicious/noExplicitAny: resources of all kinds
+const resourcePlace = (resource: Resource<any>): Place => ({
+  path: resource.path,
+  title: resource.title,
+  View: () => html`<${ResourceView} key=${resource.path} resource=${resource} />`,
+})
+
+/** Places of the console, in the order of the navigation. The first is where it begins. */
+const PLACES: Place[] = [mcpServers, apiKeys].map(resourcePlace)
+
+export function App(): VNode {
+  const { error } = useLoad(identify, [])
+  if (user.value === undefined) return html`<${Starting} error=${error} />`
+  if (user.value === null) return html`<${SignIn} />`
+  // Nothing of another organization is left when one is chosen.
+  return html`<${Frame} key=${organization.value} />`
+}
+
+const Starting = ({ error }: { error: unknown }): VNode =>
+  html`<main id="main"><${Problem} error=${error} />${error === undefined && html`<${Quiet}>Loading…<//>`}</main>`
+
+function Frame(): VNode {
+  const [first = ''] = route.value.path
+  const place = PLACES.find(({ path }) => path === first)
+  const start = PLACES[0]?.path ?? ''
+  useEffect(() => {
+    if (first === '') go(link(start), { replace: true })
+  }, [first])
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <nav aria-label="Console">
+      <ul>${PLACES.map(
+        ({ path, title }) =>
+          html`<li key=${path}><a href=${link(path)} aria-current=${path === first ? 'page' : undefined}>${title}</a></li>`,
+      )}</ul>
+      <${Account} />
+    </nav>
+    ${place ? html`<${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such place.<//><//>`}`
+}
+
+/** Goes to the content without leaving the view, which the address names. */
+function skip(event: Event): void {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('h1')?.focus()
+}
+
+function Account(): VNode {
+  const { name = '', organizations = [] } = user.value ?? {}
+  const choose = (event: Event) => chooseOrganization((event.target as HTMLSelectElement).value)
+  return html`<div class="account">
+    ${
+      organizations.length > 1 &&
+      html`<label>Organization
+        <select onChange=${choose}>${organizations.map(
+          ({ public_id, name: label }) =>
+            html`<option value=${public_id} selected=${public_id === organization.value}>${label}</option>`,
+        )}</select></label>`
+    }
+    ${auth.value?.mode !== 'none' && html`<span dir="auto">${name}</span><button type="button" onClick=${signOut}>Sign out</button>`}
+  </div>`
+}

@@ -1,0 +1,7 @@
+import { App } from './app.ts'
+import { html, render } from './ui.ts'
+
+const root = document.createElement('div')
+root.id = 'app'
+document.body.append(root)
+render(html`<${App} />`, root)

@@ -1,0 +1,163 @@
+import { ApiError } from 'agent-session-client'
+import { sentenceOf } from '../service.ts'
+import { type ComponentChildren, html, useMemo, useState, type VNode } from '../ui.ts'
+
+type Option = { value: string; label: string }
+
+/** One entry of a form, and what it becomes: a string, a number, a boolean, a list of strings, or any JSON. */
+export type Field = {
+  name: string
+  label: string
+  kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
+  hint?: ComponentChildren
+  isRequired?: boolean
+  /** What browsers may fill in. */
+  autocomplete?: string
+  /** Of a choice. */
+  options?: Option[]
+}
+
+/** Values by the names of their fields. What is empty is null. */
+export type Values = Record<string, unknown>
+
+type Props = {
+  fields: Field[]
+  values?: Values
+  /** Text of the button. */
+  action: string
+  onSubmit(values: Values): Promise<unknown>
+  children?: ComponentChildren
+}
+
+/** Entry that cannot be read. */
+class FieldError extends Error {
+  readonly field: string
+  constructor(field: string, sentence: string) {
+    super(sentence)
+    this.field = field
+  }
+}
+
+let number = 0
+
+/** Form of some fields. The service's sentence about a field is shown at that field. */
+export function Form({ fields, values = {}, action, onSubmit, children }: Props): VNode {
+  const id = useMemo(() => `form-${number++}`, [])
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(undefined)
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      await onSubmit(readValues(event.target as HTMLFormElement, fields))
+    } catch (problem) {
+      setError(problem)
+    }
+    setBusy(false)
+  }
+  const wrong = error === undefined ? undefined : fieldOf(error, fields)
+  return html`<form class="form" onSubmit=${submit}>
+    ${fields.map(
+      (field) =>
+        html`<${Entry} key=${field.name} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]}
+          error=${wrong === field.name ? sentenceOf(error) : undefined} />`,
+    )}
+    ${children}
+    ${error !== undefined && wrong === undefined && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
+    <div class="actions"><button class="primary" disabled=${isBusy}>${action}</button></div>
+  </form>`
+}
+
+/** Finds the field that an error is about: the service's sentences begin with its name. */
+function fieldOf(error: unknown, fields: Field[]): string | undefined {
+  if (error instanceof FieldError) return error.field
+  if (!(error instanceof ApiError)) return undefined
+  return fields.find(({ name }) => new RegExp(`^${name}\\b`).test(error.message))?.name
+}
+
+function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
+  const { id, field, value, error } = props
+  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [] } = field
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
+  const common = {
+    id,
+    name,
+    required: isRequired,
+    autocomplete,
+    'aria-invalid': error === undefined ? undefined : 'true',
+    'aria-describedby': described === '' ? undefined : described,
+  }
+  const notes = html`
+    ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
+    ${error && html`<p class="problem" role="alert" id=${`${id}-error`}>${error}</p>`}`
+  if (kind === 'boolean') {
+    return html`<div class="field">
+      <label class="check"><input type="checkbox" ...${{ ...common, required: false }} defaultChecked=${value === true} />${label}</label>
+      ${notes}</div>`
+  }
+  if (kind === 'choices') {
+    const chosen = Array.isArray(value) ? value : []
+    return html`<fieldset class="field" aria-describedby=${common['aria-describedby']}><legend>${label}</legend>
+      ${options.map(
+        (
+          option,
+        ) => html`<label class="check" key=${option.value}><input type="checkbox" name=${name} value=${option.value}
+            defaultChecked=${chosen.includes(option.value)} />${option.label}</label>`,
+      )}
+      ${notes}</fieldset>`
+  }
+  const text = textOf(value)
+  const control = {
+    text: () => html`<input ...${common} defaultValue=${text} dir="auto" />`,
+    secret: () => html`<input type="password" ...${common} defaultValue=${text} />`,
+    number: () => html`<input type="number" step="any" ...${common} defaultValue=${text} />`,
+    longtext: () => html`<textarea rows="8" dir="auto" ...${common} defaultValue=${text}></textarea>`,
+    lines: () =>
+      html`<textarea rows="3" ...${common} defaultValue=${Array.isArray(value) ? value.join('\n') : text}></textarea>`,
+    json: () =>
+      html`<textarea rows="6" class="code" spellcheck="false" ...${common} defaultValue=${jsonOf(value)}></textarea>`,
+    choice: () => html`<select ...${common}>
+      ${!isRequired && html`<option value=""></option>`}
+      ${options.map((option) => html`<option value=${option.value} selected=${option.value === value}>${option.label}</option>`)}
+    </select>`,
+  }[kind]
+  return html`<div class="field"><label for=${id}>${label}</label>${control()}${notes}</div>`
+}
+
+const textOf = (value: unknown): string => (value === undefined || value === null ? '' : String(value))
+const jsonOf = (value: unknown): string => (value === undefined || value === null ? '' : JSON.stringify(value, null, 2))
+
+function readValues(form: HTMLFormElement, fields: Field[]): Values {
+  const data = new FormData(form)
+  return Object.fromEntries(fields.map((field) => [field.name, readValue(data, field)]))
+}
+
+function readValue(data: FormData, { name, label, kind }: Field): unknown {
+  if (kind === 'boolean') return data.has(name)
+  if (kind === 'choices') return data.getAll(name)
+  const text = String(data.get(name) ?? '')
+  if (kind === 'lines')
+    return text
+      .split('\n')
+      .map((line) => line.trim())
+      .filter(Boolean)
+  if (text.trim() === '') return null
+  if (kind === 'number') return Number(text)
+  if (kind !== 'json') return text
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new FieldError(name, `${label} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+/** Returns the values that differ from those before: what an update has to send. */
+export const changesOf = (values: Values, before: Values): Values =>
+  Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name] ?? null)),
+  )
+
+/** Returns the values without those that are empty: what a creation has to send. */
+export const givenOf = (values: Values): Values =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))

@@ -1,0 +1,51 @@
+import { sentenceOf } from '../service.ts'
+import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
+
+/** Frame of a view: its heading, which takes the focus when the view opens, and what can be done in it. */
+export function Page(props: { title: string; actions?: ComponentChildren; children?: ComponentChildren }): VNode {
+  const { title, actions, children } = props
+  useEffect(() => {
+    document.title = `${title} · Console`
+    document.querySelector<HTMLElement>('h1')?.focus()
+  }, [title])
+  return html`<main id="main">
+    <header class="row"><h1 tabindex="-1" dir="auto">${title}</h1><div class="actions">${actions}</div></header>
+    ${children}
+  </main>`
+}
+
+/** Sentence about what went wrong, read out at once. */
+export const Problem = ({ error }: { error: unknown }): VNode | null =>
+  error === undefined ? null : html`<p class="problem" role="alert">${sentenceOf(error)}</p>`
+
+export const Quiet = ({ children }: { children?: ComponentChildren }): VNode => html`<p class="quiet">${children}</p>`
+
+/** Button that does something at the service: it says so while that lasts, and what went wrong. */
+export function ActionButton(props: {
+  run: () => Promise<unknown>
+  /** Question to answer first. */
+  question?: string
+  className?: string
+  children?: ComponentChildren
+}): VNode {
+  const { run, question, className = '', children } = props
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(undefined)
+  const click = async () => {
+    if (question !== undefined && !confirm(question)) return
+    setBusy(true)
+    setError(undefined)
+    await run().catch(setError)
+    setBusy(false)
+  }
+  return html`<span class="action">
+    <button type="button" class=${className} disabled=${isBusy} onClick=${click}>${children}</button>
+    <${Problem} error=${error} />
+  </span>`
+}
+
+/** Point in time, in the reader's own format. */
+export function Time({ at }: { at: string | null | undefined }): VNode | null {
+  if (!at) return null
+  return html`<time datetime=${at} title=${at}>${new Date(at).toLocaleString()}</time>`
+}

@@ -1,0 +1,134 @@
+import { useLoad } from '../load.ts'
+import { go, link, route } from '../router.ts'
+import { type ComponentChildren, html, useState, type VNode } from '../ui.ts'
+import { changesOf, type Field, Form, givenOf, type Values } from './form.ts'
+import { ActionButton, Page, Problem, Quiet } from './page.ts'
+
+/** Things of one kind: a list at `#/<path>`, a form at `#/<path>/new`, and one at `#/<path>/<id>`. */
+export type Resource<T> = {
+  path: string
+  /** Name of the list. */
+  title: string
+  /** Name of one thing: `MCP server`. */
+  one: string
+  /** What the list is for; shown above it. */
+  about?: string
+  list(): Promise<T[]>
+  idOf(item: T): string
+  nameOf(item: T): string
+  columns: { title: string; cell(item: T): ComponentChildren }[]
+  /** Fields of the form, for a new thing or this one. */
+  fields?(item: T | undefined): Field[] | Promise<Field[]>
+  valuesOf?(item: T): Values
+  create?(values: Values): Promise<T>
+  /** Gets only what was changed. */
+  update?(item: T, changes: Values): Promise<unknown>
+  remove?: { label: string; question(item: T): string; run(item: T): Promise<unknown> }
+  /** More that can be done with a thing, or with all of them. */
+  actions?: { label: string; isOffered?(item: T): boolean; run(item: T): Promise<unknown> }[]
+  /** More about a thing, below its form. */
+  Detail?(props: { item: T; reload(): void }): VNode
+  /** Shown once after a thing has been created, such as its secret. */
+  Created?(props: { item: T }): VNode
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a view gets a resource of any kind of things
+export function ResourceView({ resource }: { resource: Resource<any> }): VNode {
+  const id = route.value.path[1]
+  if (id === undefined) return html`<${List} resource=${resource} />`
+  if (id === 'new') return html`<${Create} resource=${resource} />`
+  return html`<${Edit} key=${id} id=${id} resource=${resource} />`
+}
+
+function List<T>({ resource }: { resource: Resource<T> }): VNode {
+  const { path, title, one, about, columns } = resource
+  const { value: items, error, reload } = useLoad(resource.list, [path])
+  const isEditable = resource.update !== undefined || resource.Detail !== undefined
+  const row = (item: T) => {
+    const name = resource.nameOf(item)
+    return html`<tr key=${resource.idOf(item)}>
+      <th scope="row" dir="auto">${isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name}</th>
+      ${columns.map((column) => html`<td data-title=${column.title}>${column.cell(item)}</td>`)}
+      <td class="actions"><${Actions} resource=${resource} item=${item} onDone=${reload} /></td>
+    </tr>`
+  }
+  const actions = resource.create && html`<a class="button primary" href=${link(path, 'new')}>New ${one}</a>`
+  return html`<${Page} title=${title} actions=${actions}>
+    ${about && html`<${Quiet}>${about}<//>`}
+    <${Problem} error=${error} />
+    ${items?.length === 0 && html`<${Quiet}>None yet.<//>`}
+    ${
+      items !== undefined &&
+      items.length > 0 &&
+      html`<table><thead><tr><th scope="col">Name</th>${columns.map((column) => html`<th scope="col">${column.title}</th>`)}
+        <th scope="col"><span class="unseen">Actions</span></th></tr></thead>
+        <tbody>${items.map(row)}</tbody></table>`
+    }
+  <//>`
+}
+
+function Actions<T>({ resource, item, onDone }: { resource: Resource<T>; item: T; onDone(): void }): VNode {
+  const { actions = [], remove } = resource
+  const run = (action: (item: T) => Promise<unknown>) => async () => {
+    await action(item)
+    onDone()
+  }
+  const offered = actions.filter(({ isOffered }) => isOffered?.(item) ?? true)
+  return html`${offered.map(
+    (action) => html`<${ActionButton} key=${action.label} run=${run(action.run)}>${action.label}<//>`,
+  )}
+  ${
+    remove &&
+    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run)}>${remove.label}<//>`
+  }`
+}
+
+function Create<T>({ resource }: { resource: Resource<T> }): VNode {
+  const { path, one, Created } = resource
+  const [created, setCreated] = useState<T | undefined>(undefined)
+  const { value: fields, error } = useLoad(async () => resource.fields?.(undefined) ?? [], [path])
+  const submit = async (values: Values) => {
+    const item = await resource.create?.(givenOf(values))
+    if (Created && item !== undefined) setCreated(() => item)
+    else go(link(path))
+  }
+  const back = html`<a class="button" href=${link(path)}>Back</a>`
+  return html`<${Page} title=${`New ${one}`} actions=${back}>
+    <${Problem} error=${error} />
+    ${
+      created === undefined
+        ? fields && html`<${Form} fields=${fields} action="Create" onSubmit=${submit} />`
+        : Created && html`<${Created} item=${created} />`
+    }
+  <//>`
+}
+
+function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode {
+  const { path, one, Detail } = resource
+  const loaded = useLoad(async () => {
+    const item = (await resource.list()).find((candidate) => resource.idOf(candidate) === id)
+    if (item === undefined) throw new Error(`There is no such ${one}.`)
+    return { item, fields: (await resource.fields?.(item)) ?? [] }
+  }, [path, id])
+  const { item, fields = [] } = loaded.value ?? {}
+  const [isSaved, setSaved] = useState(false)
+  const submit = async (values: Values) => {
+    if (item === undefined) return
+    setSaved(false)
+    await resource.update?.(item, changesOf(values, resource.valuesOf?.(item) ?? {}))
+    setSaved(true)
+    loaded.reload()
+  }
+  const back = html`<a class="button" href=${link(path)}>Back</a>`
+  return html`<${Page} title=${item === undefined ? one : resource.nameOf(item)} actions=${back}>
+    <${Problem} error=${loaded.error} />
+    ${
+      item !== undefined &&
+      html`
+      ${resource.update && html`<${Form} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" onSubmit=${submit} />`}
+      <p role="status">${isSaved ? 'Saved.' : ''}</p>
+      <div class="actions"><${Actions} resource=${resource} item=${item} onDone=${loaded.reload} /></div>
+      ${Detail && html`<${Detail} item=${item} reload=${loaded.reload} />`}`
+    }
+  <//>`
+}

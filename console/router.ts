@@ -1,0 +1,36 @@
+import { computed, signal } from './ui.ts'
+
+/** Address within the console: `#/sessions/session_1/turns?tool=bash`. */
+export type Route = { path: string[]; query: URLSearchParams }
+
+const fragment = signal(location.hash)
+addEventListener('hashchange', () => {
+  fragment.value = location.hash
+})
+
+export const route = computed<Route>(() => {
+  const [path = '', query = ''] = fragment.value.replace(/^#\/?/, '').split('?')
+  return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) }
+})
+
+/** Addresses that people break are no errors. */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+/** Returns the link to a place: `link('sessions', id)`. */
+export const link = (...path: string[]): string => `#/${path.map(encodeURIComponent).join('/')}`
+
+/** Goes to a place. `replace` keeps it out of the history. */
+export function go(to: string, { replace = false } = {}): void {
+  if (!replace) {
+    location.hash = to
+    return
+  }
+  history.replaceState(null, '', to)
+  fragment.value = location.hash
+}

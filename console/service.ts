@@ -1,0 +1,103 @@
+import { ApiError, type AuthConfigResponse, type CurrentUser, createClient } from 'agent-session-client'
+import { signal } from './ui.ts'
+
+type Options = { prefix: string; temporalUi?: { url: string; namespace: string } }
+const { prefix, temporalUi }: Options = JSON.parse(
+  document.querySelector<HTMLMetaElement>('meta[name=service]')?.content ?? '{}',
+)
+/** Address of the service, wherever a proxy has put it: the folder of this page, and the prefix of the API's paths. */
+const baseUrl = new URL(prefix.slice(1) || '.', location.href.replace(/[?#].*/, '')).href
+
+export const auth = signal<AuthConfigResponse | undefined>(undefined)
+/** Who has signed in, null for nobody, undefined as long as that is not known. */
+export const user = signal<CurrentUser | null | undefined>(undefined)
+
+const ORGANIZATION = 'console.organization'
+/** Organization that is shown. The others of the user are in `user`. */
+export const organization = signal(sessionStorage.getItem(ORGANIZATION) ?? localStorage.getItem(ORGANIZATION) ?? '')
+
+/** Shows another organization, in this tab and in those that are opened later. */
+export function chooseOrganization(id: string): void {
+  for (const storage of [sessionStorage, localStorage]) storage.setItem(ORGANIZATION, id)
+  organization.value = id
+}
+
+/**
+ * Sends a request of the client. One that is answered with 401 is sent again with fresh cookies. The tabs of a browser
+ * take turns at that: a refresh token can be used once.
+ */
+async function send(request: Request): Promise<Response> {
+  if (organization.value !== '') request.headers.set('X-Org-Id', organization.value)
+  const again = request.clone()
+  const response = await fetch(request)
+  if (response.status !== 401 || auth.value?.mode === 'none' || /\/v1\/auth\/(?!me)/.test(request.url)) return response
+  return navigator.locks === undefined
+    ? refreshAndSend(again)
+    : navigator.locks.request('refresh', () => refreshAndSend(again))
+}
+
+async function refreshAndSend(request: Request): Promise<Response> {
+  const last = request.clone()
+  const response = await fetch(request)
+  if (response.status !== 401) return response
+  const refreshed = await fetch(addressOf('/v1/auth/refresh'), jsonPost({}))
+  if (refreshed.ok) return fetch(last)
+  if (refreshed.status === 401) user.value = null
+  return response
+}
+
+const jsonPost = (body: object): RequestInit => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify(body),
+})
+
+/** Returns the address of a path of the service, such as /v1/images/…. */
+export const addressOf = (path: string): string => baseUrl.replace(/\/$/, '') + path
+
+const client = createClient({ baseUrl, fetch: send })
+/** All operations of the service. They throw ApiError. */
+export const api = client.api
+export const sessionOf = client.session
+
+/** Requests what is no JSON, such as a picture. */
+export async function fetchBlob(path: string): Promise<Blob> {
+  const response = await send(new Request(addressOf(path)))
+  if (!response.ok) throw new ApiError(`The service answered ${response.status}`, response)
+  return response.blob()
+}
+
+/** Finds out who has signed in. */
+export async function identify(): Promise<void> {
+  auth.value ??= await api.getAuthConfig()
+  try {
+    const known = await api.getCurrentUser()
+    const ids = known.organizations.map(({ public_id }) => public_id)
+    if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
+    user.value = known
+  } catch (error) {
+    // An organization of which the user is no member any more.
+    if (organization.value !== '' && error instanceof ApiError && error.status === 404) {
+      organization.value = ''
+      return identify()
+    }
+    if (!(error instanceof ApiError) || error.status !== 401) throw error
+    user.value = null
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await api.logout()
+  user.value = null
+}
+
+/** Returns the address of a workflow in the Temporal UI, or undefined without one. */
+export const workflowAddress = (workflowId: string): string | undefined =>
+  temporalUi && `${temporalUi.url}/namespaces/${encodeURIComponent(temporalUi.namespace)}/workflows/${workflowId}`
+
+/** Returns the sentence that tells people what went wrong. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message
+  if (error instanceof TypeError) return 'The service cannot be reached.'
+  return error instanceof Error ? error.message : String(error)
+}

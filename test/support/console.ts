@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
+import type { Browser, Page } from 'playwright-core'
+import { startBrowser } from './chromium.ts'
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+/** WCAG 2.2 AA, and what axe counts as good practice. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } }
+
+export type ConsolePage = {
+  page: Page
+  /** Throws if the page complained: an error in its script, or something that its Content-Security-Policy forbids. */
+  expectNoComplaints(): void
+  /** Throws if axe finds violations of WCAG 2.2 AA in what is shown. */
+  expectAccessible(): Promise<void>
+  close(): Promise<void>
+}
+
+export type ConsoleOptions = {
+  size?: keyof typeof SIZES
+  /** Place in the console, such as `#/agents`. */
+  at?: string
+  /** Id of the organization that is shown, where the user has several. */
+  organization?: string
+  scheme?: 'light' | 'dark'
+}
+
+let browser: Promise<Browser> | undefined
+
+/** Opens the console of a service, as someone who has not been there before. */
+export async function openConsole(url: string, options: ConsoleOptions = {}): Promise<ConsolePage> {
+  browser ??= startBrowser()
+  const { size = 'wide', at = '', organization, scheme = 'light' } = options
+  const context = await (await browser).newContext({ viewport: SIZES[size], colorScheme: scheme, locale: 'en-GB' })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('console', (message) => {
+    // Chromium reports each answer of 4xx as an error of the page.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      complaints.push(message.text())
+  })
+  if (organization !== undefined) {
+    await page.addInitScript((id) => sessionStorage.setItem('console.organization', id), organization)
+  }
+  await page.goto(`${url}/console${at}`)
+  return {
+    page,
+    expectNoComplaints: () => expect(complaints).toEqual([]),
+    expectAccessible: async () => {
+      await page.evaluate(await readFile(AXE, 'utf8'))
+      const violations = await page.evaluate(async (tags) => {
+        const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }
+        const results = await axe.run({ runOnly: tags })
+        return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+      }, RULES)
+      expect(violations).toEqual([])
+    },
+    close: () => context.close(),
+  }
+}
+
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close()
+  browser = undefined
+}
