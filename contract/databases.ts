@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
+import { DateTime, listOf, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId } from './ids.ts'
 
@@ -49,6 +49,34 @@ export const Schema = z
   })
   .meta({ id: 'SchemaResponse' })
 export type Schema = z.infer<typeof Schema>
+
+const MAX_SQL_BYTES = 1_000_000
+const MAX_PARAMS = 1000
+
+const QueryDatabaseRequest = z
+  .object({
+    sql: textUpTo(MAX_SQL_BYTES)
+      .refine((sql) => sql.trim() !== '', { error: 'must not be empty' })
+      .meta({ description: 'One statement that only reads, such as a SELECT.' }),
+    params: z
+      .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
+      .max(MAX_PARAMS, { error: `must be at most ${MAX_PARAMS}` })
+      .nullish()
+      .meta({ description: 'The values of the ? in the SQL, in their order.' }),
+  })
+  .meta({ id: 'QueryDatabaseRequest' })
+
+const DatabaseRows = z
+  .object({
+    columns: z.array(z.string()).meta({ description: 'May have the same name.' }),
+    rows: z.array(z.array(z.union([z.string(), z.number(), z.null()]))).meta({
+      description: 'At most 1,000, and 1 MB. Blobs are base64; integers beyond 2^53 and infinities are strings.',
+    }),
+    row_count: z.int().min(0),
+    truncated: z.boolean().meta({ description: 'True when there are rows that were left out.' }),
+  })
+  .meta({ id: 'DatabaseRows' })
+export type DatabaseRows = z.infer<typeof DatabaseRows>
 
 const ofSession = z.object({ session_id: SessionId })
 const ofDatabase = z.object({ session_id: SessionId, name: DatabaseName })
@@ -100,6 +128,18 @@ export const databaseEndpoints = group(
         'By name, with their columns and their number of rows. 422 when the database is damaged, or when counting its rows takes more than 30 seconds.',
       params: ofDatabase,
       responses: { 200: Schema },
+      errors: [422, 429],
+    },
+    query: {
+      operationId: 'queryDatabase',
+      method: 'POST',
+      at: '/{name}/query',
+      summary: 'Reads rows of a database',
+      description:
+        'Runs one statement that only reads, with the limits that an agent has: 30 seconds. 422 when the SQL is wrong, refused, or takes too much.',
+      params: ofDatabase,
+      body: QueryDatabaseRequest,
+      responses: { 200: DatabaseRows },
       errors: [422, 429],
     },
   },

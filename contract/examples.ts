@@ -74,6 +74,7 @@ export const examples: Record<string, unknown> = {
   copyFile: { src_path: '/plan.md', dst_path: '/drafts/plan.md' },
   moveFile: { src_path: '/drafts', dst_path: '/archive' },
   createDatabase: { name: 'notes' },
+  queryDatabase: { sql: 'SELECT name FROM sqlite_schema WHERE type = ?', params: ['table'] },
   validateSkill: { skill_md: SKILL },
   createSkill: { skill_md: SKILL },
   updateSkill: { status: 'disabled' },

@@ -19,7 +19,7 @@ import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
-import { turnEndpoints } from './turns.ts'
+import { organizationTurnEndpoints, turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
 
 /** Operations of the service. */
@@ -35,6 +35,7 @@ export const endpoints: Endpoint[] = [
   messageEndpoints,
   eventEndpoints,
   turnEndpoints,
+  organizationTurnEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,
   mcpServerEndpoints,

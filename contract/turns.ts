@@ -137,3 +137,20 @@ export const turnEndpoints = group(
     },
   },
 )
+
+export const organizationTurnEndpoints = group(
+  { tag: 'turns', path: '/v1/turns', access: 'member' },
+  {
+    list: {
+      operationId: 'listWaitingTurns',
+      method: 'GET',
+      summary: 'Lists turns of all sessions that wait for their client, newest first',
+      description: 'Each has the calls that wait for a result or an approval.',
+      query: z.object({
+        status: z.literal('waiting').optional().meta({ description: 'The only one that there is, and the default.' }),
+        ...pagination,
+      }),
+      responses: { 200: listOf(Turn) },
+    },
+  },
+)

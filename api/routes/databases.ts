@@ -1,6 +1,7 @@
 import { databaseEndpoints } from '../../contract/databases.ts'
 import { createDatabase } from '../../domain/databases/create.ts'
 import { deleteDatabase } from '../../domain/databases/delete.ts'
+import { queryDatabase } from '../../domain/databases/query.ts'
 import { getDatabase, listDatabases } from '../../domain/databases/read.ts'
 import { getSchema } from '../../domain/databases/schema.ts'
 import type { Deps } from '../../domain/deps.ts'
@@ -22,4 +23,8 @@ export function databaseRoutes(handle: Handle, deps: Deps): void {
   handle(databaseEndpoints.schema, async ({ actor, params, ctx }) =>
     reply(200, await getSchema(deps, actor, params, untilClosed(ctx))),
   )
+  handle(databaseEndpoints.query, async ({ actor, params, body, ctx }) => {
+    const statement = { sql: body.sql, params: body.params ?? undefined }
+    return reply(200, await queryDatabase(deps, actor, params, statement, untilClosed(ctx)))
+  })
 }

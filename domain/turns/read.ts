@@ -12,6 +12,7 @@ import { presentCost, presentUsage } from '../usage.ts'
 import { pendingCalls, presentRequested, readAct } from './calls.ts'
 
 const TURNS_AT_ONCE = 100
+const LAST_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Newest first. Throws `not_found`. */
 export async function listTurns(
@@ -33,7 +34,28 @@ export async function listTurns(
       })
       return { rows, hasMore: rows.length === take }
     },
-    present: (rows) => Promise.all(rows.map(async (row) => presentTurn(row, await readPending(deps, row)))),
+    present: (rows) => presentTurns(deps, rows),
+  })
+}
+
+/** Lists the organization's turns that wait for their client, newest first. */
+export function listWaitingTurns(deps: Deps, actor: Actor, part: { limit: number; offset: number }): Pages<Turn> {
+  return pages({
+    ...part,
+    atOnce: TURNS_AT_ONCE,
+    read: async ({ after, skip, take }: Place<TurnRow>) => {
+      const { organizationId } = actor
+      // Ids are in the order of creation. With a status that is no literal, Postgres could not use the index of these.
+      const found = await deps.db.$queryRaw<{ id: string }[]>`
+        SELECT id FROM turns
+        WHERE organization_id = ${organizationId}::uuid AND status = 'waiting'
+          AND id < ${after?.id ?? LAST_UUID}::uuid
+        ORDER BY id DESC LIMIT ${take} OFFSET ${skip}`
+      const ids = found.map(({ id }) => id)
+      const rows = await deps.db.turn.findMany({ where: { id: { in: ids }, organizationId }, orderBy: { id: 'desc' } })
+      return { rows, hasMore: ids.length === take }
+    },
+    present: (rows) => presentTurns(deps, rows),
   })
 }
 
@@ -63,6 +85,9 @@ async function readPending(deps: Deps, { id, status }: TurnRow): Promise<Turn['p
   const act = await readAct(deps.db, id)
   return act === undefined ? [] : pendingCalls(act).map(presentRequested)
 }
+
+const presentTurns = (deps: Deps, rows: TurnRow[]): Promise<Turn[]> =>
+  Promise.all(rows.map(async (row) => presentTurn(row, await readPending(deps, row))))
 
 const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({
   id: toId('turn', row.id),

@@ -91,6 +91,36 @@ describe('databases of a session', () => {
   })
 })
 
+describe('a query over HTTP', () => {
+  it('reads rows with the limits of an agent, and changes nothing', async () => {
+    const script = 'CREATE TABLE notes (id INTEGER PRIMARY KEY, text); INSERT INTO notes (text) VALUES (?)'
+    const { path, run } = await createTurns([
+      ['sql_execute', { database: 'notes', sql: script.split(';')[0] }],
+      ['sql_execute', { database: 'notes', sql: script.split(';')[1], params: ['ü'] }],
+    ])
+    await run()
+    const query = (body: object) => call(api, 'POST', `${path}/notes/query`, body)
+    const { status, body } = await query({ sql: 'SELECT * FROM notes WHERE text = ?', params: ['ü'] })
+    expect([status, body]).toEqual([200, { columns: ['id', 'text'], rows: [[1, 'ü']], row_count: 1, truncated: false }])
+    const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n'
+    expect((await query({ sql: endless })).body).toMatchObject({ row_count: 1000, truncated: true })
+    for (const sql of ['DELETE FROM notes', "ATTACH 'x' AS y", 'SELEKT', 'SELECT 1; SELECT 2']) {
+      expectError(await query({ sql }), 422, /./)
+    }
+    for (const wrong of [
+      {},
+      { sql: ' ' },
+      { sql: 1 },
+      { sql: 'SELECT ?', params: [[]] },
+      { sql: 'SELECT', params: {} },
+    ]) {
+      expectError(await query(wrong), 400, /^(sql|params)/)
+    }
+    expect((await query({ sql: 'SELECT count(*) FROM notes' })).body.rows).toEqual([[1]])
+    expectError(await call(api, 'POST', `${path}/none/query`, { sql: 'SELECT 1' }), 404, 'Database not found')
+  })
+})
+
 describe('the tools of session_sql_database', () => {
   it('make a table, fill it, and find it again in another turn', async () => {
     const columns = 'id INTEGER PRIMARY KEY, name TEXT NOT NULL, price REAL DEFAULT 1.5, photo BLOB'

@@ -141,6 +141,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, query: { turn_id: other.turn } },
     { path: own, query: { turn_id: other.turn } },
   ],
+  'GET /v1/turns': () => [list()],
   'GET /v1/sessions/{session_id}/turns': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/turns/{turn_id}': (own, other) => [
     { path: other },
@@ -203,6 +204,8 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'DELETE /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'GET /v1/sessions/{session_id}/databases/{name}/schema': (own, other) => databasesOf(own, other),
+  'POST /v1/sessions/{session_id}/databases/{name}/query': (own, other) =>
+    databasesOf(own, other).map((request) => ({ ...request, body: { sql: 'SELECT * FROM sqlite_schema' } })),
 
   'GET /v1/llm-providers': () => [list()],
   'POST /v1/llm-providers': (_, other) => [

@@ -34,6 +34,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/sessions/{session_id}/messages': ofSessions,
   'GET /v1/sessions/{session_id}/events': ofSessions,
   'GET /v1/sessions/{session_id}/sse': STREAM,
+  'GET /v1/turns': () => list(),
   'GET /v1/sessions/{session_id}/turns': ofSessions,
   'GET /v1/sessions/{session_id}/turns/{turn_id}': ({ session, turn, waitingSession, waitingTurn }) => [
     { session_id: session, turn_id: turn },
