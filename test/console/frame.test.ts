@@ -9,6 +9,44 @@ beforeAll(async () => {
 })
 afterAll(closeBrowser)
 
+describe('the page', () => {
+  it('is where / leads, under a policy without exceptions, and its files are kept for ever', async () => {
+    const page = await fetch(`${api.url}/`)
+    const html = await page.text()
+    expect([page.status, page.url]).toEqual([200, `${api.url}/console`])
+    const policy = page.headers.get('content-security-policy')
+    expect(policy).toContain("default-src 'none'; script-src 'self' 'sha256-")
+    expect(policy).not.toContain('unsafe')
+    const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => new URL(path, page.url))
+    expect(files.length).toBeGreaterThan(40)
+    for (const file of files.filter(({ pathname }) => pathname !== '/favicon.ico')) {
+      for (const encoding of ['br', 'gzip', 'identity']) {
+        const answer = await fetch(file, { headers: { 'Accept-Encoding': encoding } })
+        expect([file.pathname, answer.status]).toEqual([file.pathname, 200])
+        expect(answer.headers.get('content-type')).toMatch(/^text\/(javascript|css); charset=utf-8$/)
+        expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+        expect(answer.headers.get('content-encoding') ?? 'identity').toBe(encoding)
+        expect(await answer.text()).not.toBe('')
+      }
+    }
+    for (const path of ['/console/0000000000000000/main.ts', '/console/x/../../main.ts', '/console/x'])
+      expect((await fetch(api.url + path)).status).toBe(404)
+  })
+
+  it('has at most 150 KB of script, compressed', async () => {
+    const html = await (await fetch(`${api.url}/console`)).text()
+    const scripts = new Set([...html.matchAll(/(?:src|href)="(\.\/console\/[^"]+\.[jt]s)"/g)].map(([, path]) => path))
+    let bytes = 0
+    for (const path of scripts) {
+      const answer = await fetch(new URL(path ?? '', `${api.url}/console`), { headers: { 'Accept-Encoding': 'br' } })
+      bytes += Number(answer.headers.get('content-length'))
+      await answer.body?.cancel()
+    }
+    expect(bytes).toBeGreaterThan(10_000)
+    expect(bytes).toBeLessThan(150 * 1024)
+  })
+})
+
 describePages('MCP servers', () => {
   it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
     const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, { size, organization: api.id })
