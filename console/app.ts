@@ -5,6 +5,7 @@ import { go, link, route } from './router.ts'
 import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
 import { html, useEffect, type VNode } from './ui.ts'
 import { apiKeys } from './views/api-keys.ts'
+import { Inbox } from './views/inbox.ts'
 import { mcpServers } from './views/mcp-servers.ts'
 import { SignIn } from './views/sign-in.ts'
 
@@ -18,7 +19,7 @@ const resourcePlace = (resource: Resource<any>): Place => ({
 })
 
 /** Places of the console, in the order of the navigation. The first is where it begins. */
-const PLACES: Place[] = [mcpServers, apiKeys].map(resourcePlace)
+const PLACES: Place[] = [{ path: 'inbox', title: 'Inbox', View: Inbox }, ...[mcpServers, apiKeys].map(resourcePlace)]
 
 export function App(): VNode {
   const { error } = useLoad(identify, [])

@@ -1,8 +1,9 @@
 import { useLoad } from '../load.ts'
 import { go, link, route } from '../router.ts'
-import { type ComponentChildren, html, useState, type VNode } from '../ui.ts'
+import { html, useState, type VNode } from '../ui.ts'
 import { changesOf, type Field, Form, givenOf, type Values } from './form.ts'
 import { ActionButton, Page, Problem, Quiet } from './page.ts'
+import { type Column, Table } from './table.ts'
 
 /** Things of one kind: a list at `#/<path>`, a form at `#/<path>/new`, and one at `#/<path>/<id>`. */
 export type Resource<T> = {
@@ -16,7 +17,7 @@ export type Resource<T> = {
   list(): Promise<T[]>
   idOf(item: T): string
   nameOf(item: T): string
-  columns: { title: string; cell(item: T): ComponentChildren }[]
+  columns: Column<T>[]
   /** Fields of the form, for a new thing or this one. */
   fields?(item: T | undefined): Field[] | Promise<Field[]>
   valuesOf?(item: T): Values
@@ -44,26 +45,16 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
   const { path, title, one, about, columns } = resource
   const { value: items, error, reload } = useLoad(resource.list, [path])
   const isEditable = resource.update !== undefined || resource.Detail !== undefined
-  const row = (item: T) => {
+  const nameCell = (item: T) => {
     const name = resource.nameOf(item)
-    return html`<tr key=${resource.idOf(item)}>
-      <th scope="row" dir="auto">${isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name}</th>
-      ${columns.map((column) => html`<td data-title=${column.title}>${column.cell(item)}</td>`)}
-      <td class="actions"><${Actions} resource=${resource} item=${item} onDone=${reload} /></td>
-    </tr>`
+    return isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name
   }
   const actions = resource.create && html`<a class="button primary" href=${link(path, 'new')}>New ${one}</a>`
   return html`<${Page} title=${title} actions=${actions}>
     ${about && html`<${Quiet}>${about}<//>`}
     <${Problem} error=${error} />
-    ${items?.length === 0 && html`<${Quiet}>None yet.<//>`}
-    ${
-      items !== undefined &&
-      items.length > 0 &&
-      html`<table><thead><tr><th scope="col">Name</th>${columns.map((column) => html`<th scope="col">${column.title}</th>`)}
-        <th scope="col"><span class="unseen">Actions</span></th></tr></thead>
-        <tbody>${items.map(row)}</tbody></table>`
-    }
+    <${Table} items=${items} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none="None yet."
+      actions=${(item: T) => html`<${Actions} resource=${resource} item=${item} onDone=${reload} />`} />
   <//>`
 }
 

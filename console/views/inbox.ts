@@ -1,0 +1,62 @@
+import type { RequestedCall, Session, Turn } from 'agent-session-client'
+import { isNotFound, useLoad } from '../load.ts'
+import { Page, Problem, Quiet, Time } from '../parts/page.ts'
+import { link } from '../router.ts'
+import { api } from '../service.ts'
+import { html, useEffect, useState, type VNode } from '../ui.ts'
+
+/** Time between two looks at what waits. */
+const LOOK_MS = 5000
+const PAGE = 50
+const MAX_ARGUMENTS_CHARACTERS = 2000
+
+type Waiting = { turn: Turn; session: Session | undefined }
+
+/** Everything that waits for a person, over all sessions, newest first. */
+export function Inbox(): VNode {
+  const [count, setCount] = useState(PAGE)
+  const { value: items, error, reload } = useLoad(() => readWaiting(count), [count])
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || reload(), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return html`<${Page} title="Inbox">
+    <${Problem} error=${error} />
+    ${items?.length === 0 && html`<${Quiet}>Nothing waits for a person.<//>`}
+    <ul class="cards" aria-live="polite">${items?.map((item) => html`<${Item} key=${item.turn.id} ...${item} />`)}</ul>
+    ${items?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more<//>`}
+  <//>`
+}
+
+function Item({ turn, session }: Waiting): VNode {
+  const { session_id, pending_tool_calls, created_at } = turn
+  return html`<li>
+    <h2 dir="auto"><a href=${link('sessions', session_id)}>${session?.title ?? session?.preview ?? 'Untitled session'}</a></h2>
+    <p class="quiet">Since <${Time} at=${created_at} /></p>
+    ${pending_tool_calls.map((call) => html`<${Call} key=${call.id} call=${call} />`)}
+  </li>`
+}
+
+function Call({ call: { name, arguments: given, kind } }: { call: RequestedCall }): VNode {
+  const text = JSON.stringify(given, null, 2)
+  return html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
+    <pre class="text short" dir="auto" tabindex="0">${text.slice(0, MAX_ARGUMENTS_CHARACTERS)}${text.length > MAX_ARGUMENTS_CHARACTERS && '…'}</pre>`
+}
+
+/** Reads the newest turns that wait, in pages, and their sessions. */
+async function readWaiting(count: number): Promise<Waiting[]> {
+  const turns: Turn[] = []
+  for (let offset = 0; offset < count; offset += PAGE) {
+    const { data } = await api.listWaitingTurns({ query: { limit: PAGE, offset } })
+    turns.push(...data)
+    if (data.length < PAGE) break
+  }
+  return Promise.all(turns.map(async (turn) => ({ turn, session: await findSession(turn.session_id) })))
+}
+
+/** A session that was deleted meanwhile is none. */
+const findSession = (session_id: string): Promise<Session | undefined> =>
+  api.getSession({ path: { session_id } }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined
+    throw error
+  })
