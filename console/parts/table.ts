@@ -22,7 +22,7 @@ export function Table<T>({ items, keyOf, columns, actions, none }: Props<T>): VN
   const row = (item: T) => html`<tr key=${keyOf(item)}>
     <th scope="row" dir="auto">${name?.cell(item)}</th>
     ${others.map(({ title, cell }) => html`<td data-title=${title}>${cell(item)}</td>`)}
-    ${actions && html`<td class="actions">${actions(item)}</td>`}
+    ${actions && html`<td><div class="actions">${actions(item)}</div></td>`}
   </tr>`
   return html`<table>
     <thead><tr>${columns.map(({ title }) => html`<th scope="col">${title}</th>`)}
