@@ -7,6 +7,7 @@ import { html, useEffect, type VNode } from './ui.ts'
 import { apiKeys } from './views/api-keys.ts'
 import { Inbox } from './views/inbox.ts'
 import { mcpServers } from './views/mcp-servers.ts'
+import { Sessions } from './views/sessions.ts'
 import { SignIn } from './views/sign-in.ts'
 
 type Place = { path: string; title: string; View: () => VNode }
@@ -19,7 +20,11 @@ const resourcePlace = (resource: Resource<any>): Place => ({
 })
 
 /** Places of the console, in the order of the navigation. The first is where it begins. */
-const PLACES: Place[] = [{ path: 'inbox', title: 'Inbox', View: Inbox }, ...[mcpServers, apiKeys].map(resourcePlace)]
+const PLACES: Place[] = [
+  { path: 'sessions', title: 'Sessions', View: Sessions },
+  { path: 'inbox', title: 'Inbox', View: Inbox },
+  ...[mcpServers, apiKeys].map(resourcePlace),
+]
 
 export function App(): VNode {
   const { error } = useLoad(identify, [])

@@ -6,8 +6,8 @@ export function Page(props: { title: string; actions?: ComponentChildren; childr
   const { title, actions, children } = props
   useEffect(() => {
     document.title = `${title} · Console`
-    document.querySelector<HTMLElement>('h1')?.focus()
   }, [title])
+  useEffect(() => document.querySelector<HTMLElement>('h1')?.focus(), [])
   return html`<main id="main">
     <header class="row"><h1 tabindex="-1" dir="auto">${title}</h1><div class="actions">${actions}</div></header>
     ${children}

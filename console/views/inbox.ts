@@ -1,14 +1,16 @@
 import type { RequestedCall, Session, Turn } from 'agent-session-client'
 import { isNotFound, useLoad } from '../load.ts'
+import { LongText } from '../parts/long-text.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
+import { titleOf } from './session/title.ts'
+import { WaitingCall } from './session/waiting-call.ts'
 
 /** Time between two looks at what waits. */
 const LOOK_MS = 5000
 const PAGE = 50
-const MAX_ARGUMENTS_CHARACTERS = 2000
 
 type Waiting = { turn: Turn; session: Session | undefined }
 
@@ -31,16 +33,19 @@ export function Inbox(): VNode {
 function Item({ turn, session }: Waiting): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
   return html`<li>
-    <h2 dir="auto"><a href=${link('sessions', session_id)}>${session?.title ?? session?.preview ?? 'Untitled session'}</a></h2>
+    <h2 dir="auto"><a href=${link('sessions', session_id)}>${session ? titleOf(session) : 'Untitled session'}</a></h2>
     <p class="quiet">Since <${Time} at=${created_at} /></p>
-    ${pending_tool_calls.map((call) => html`<${Call} key=${call.id} call=${call} />`)}
+    ${pending_tool_calls.map((call) => html`<${Call} key=${call.id} sessionId=${session_id} call=${call} />`)}
   </li>`
 }
 
-function Call({ call: { name, arguments: given, kind } }: { call: RequestedCall }): VNode {
-  const text = JSON.stringify(given, null, 2)
-  return html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
-    <pre class="text short" dir="auto" tabindex="0">${text.slice(0, MAX_ARGUMENTS_CHARACTERS)}${text.length > MAX_ARGUMENTS_CHARACTERS && '…'}</pre>`
+function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): VNode {
+  const { name, kind } = call
+  return html`<section>
+    <p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
+    <${LongText} text=${JSON.stringify(call.arguments, null, 2)} label=${`Arguments of ${name}`} />
+    <${WaitingCall} sessionId=${sessionId} call=${call} />
+  </section>`
 }
 
 /** Reads the newest turns that wait, in pages, and their sessions. */

@@ -1,0 +1,43 @@
+import { html, useMemo, useState, type VNode } from '../ui.ts'
+import { plain } from './plain.ts'
+
+const SHOWN_CHARACTERS = 4000
+const SHOWN_LINES = 60
+/** A browser lays out only the pieces that are seen. */
+const PIECE_CHARACTERS = 20_000
+
+/** Text that may be very long, as it is. At first only its beginning is shown. */
+export function LongText({ text, label }: { text: string; label: string }): VNode {
+  const [isWhole, setWhole] = useState(false)
+  const start = useMemo(() => beginningOf(text), [text])
+  const pieces = useMemo(() => cut(plain(isWhole ? text : start)), [text, isWhole])
+  return html`<pre class="text" dir="auto" tabindex="0" role="region" aria-label=${label}>${pieces.map(
+    (piece, index) => html`<span key=${index} class="piece">${piece}</span>`,
+  )}</pre>
+    ${
+      start.length < text.length &&
+      html`<button type="button" aria-expanded=${isWhole} onClick=${() => setWhole(!isWhole)}>
+        ${isWhole ? 'Show less' : `Show all ${text.length.toLocaleString()} characters`}</button>`
+    }`
+}
+
+function beginningOf(text: string): string {
+  let end = -1
+  for (let line = 0; line < SHOWN_LINES; line++) {
+    end = text.indexOf('\n', end + 1)
+    if (end < 0 || end > SHOWN_CHARACTERS) return text.slice(0, SHOWN_CHARACTERS)
+  }
+  return text.slice(0, end)
+}
+
+/** Cuts a text into pieces, at the ends of lines where there are some. */
+function cut(text: string): string[] {
+  const pieces: string[] = []
+  for (let from = 0; from < text.length; ) {
+    const lineEnd = text.lastIndexOf('\n', from + PIECE_CHARACTERS)
+    const to = lineEnd > from ? lineEnd + 1 : from + PIECE_CHARACTERS
+    pieces.push(text.slice(from, to))
+    from = to
+  }
+  return pieces
+}

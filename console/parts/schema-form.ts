@@ -1,0 +1,70 @@
+import type { Field } from './form.ts'
+
+type Schema = {
+  type?: string | string[]
+  title?: string
+  description?: string
+  enum?: unknown[]
+  enumNames?: string[]
+  oneOf?: { const?: unknown; title?: string }[]
+  anyOf?: { const?: unknown; title?: string }[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+}
+
+/**
+ * Returns the fields of a form for the properties of a JSON schema. A property that no field can show becomes one for
+ * JSON. Null for a schema that is no object with properties.
+ */
+export function fieldsOf(schema: unknown): Field[] | null {
+  const { properties, required = [] } = (typeof schema === 'object' && schema !== null ? schema : {}) as Schema
+  if (typeof properties !== 'object' || properties === null || Object.keys(properties).length === 0) return null
+  const names = Array.isArray(required) ? required : []
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    label: textOf(property?.title) ?? name,
+    hint: textOf(property?.description),
+    isRequired: names.includes(name) && typesOf(property)[0] !== 'boolean',
+    ...kindOf(property),
+  }))
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+const typesOf = (schema: Schema | undefined): string[] =>
+  [schema?.type ?? []].flat().filter((type) => typeof type === 'string' && type !== 'null')
+
+function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options'> {
+  const options = optionsOf(schema)
+  if (options) return { kind: 'choice', options }
+  const types = typesOf(schema)
+  if (types.length !== 1) return { kind: 'json' }
+  switch (types[0]) {
+    case 'string':
+      return { kind: 'text' }
+    case 'number':
+    case 'integer':
+      return { kind: 'number' }
+    case 'boolean':
+      return { kind: 'boolean' }
+    case 'array': {
+      const items = optionsOf(schema?.items)
+      if (items) return { kind: 'choices', options: items }
+      return { kind: typesOf(schema?.items).join() === 'string' ? 'lines' : 'json' }
+    }
+    default:
+      return { kind: 'json' }
+  }
+}
+
+/** Returns the values that a schema names, if all of them are texts. */
+function optionsOf(schema: Schema | undefined): Field['options'] {
+  const named = schema?.oneOf ?? schema?.anyOf ?? schema?.enum?.map((value) => ({ const: value, title: undefined }))
+  if (!Array.isArray(named) || named.length === 0) return undefined
+  if (!named.every((option) => typeof option?.const === 'string')) return undefined
+  return named.map(({ const: value, title }, index) => ({
+    value: String(value),
+    label: title ?? schema?.enumNames?.[index] ?? String(value),
+  }))
+}

@@ -1,0 +1,10 @@
+/** Returns the lines of a new text, from 0, between those at both ends that are as they were. Empty if none is new. */
+export function changedLines(before: string, after: string): { from: number; to: number } {
+  const [old, now] = [before.split('\n'), after.split('\n')]
+  const common = Math.min(old.length, now.length)
+  let from = 0
+  while (from < common && old[from] === now[from]) from++
+  let end = 0
+  while (end < common - from && old[old.length - 1 - end] === now[now.length - 1 - end]) end++
+  return { from, to: now.length - end }
+}

@@ -1,0 +1,84 @@
+import type { DatabaseInfoResponse, DatabaseRows, DatabaseTable } from 'agent-session-client'
+import { useLoad } from '../../load.ts'
+import { Form } from '../../parts/form.ts'
+import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
+import { type Column, Table } from '../../parts/table.ts'
+import { link, route } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, useState, type VNode } from '../../ui.ts'
+import { sizeOf } from './files.ts'
+
+type Props = { sessionId: string }
+
+/** Databases of a session, at `#/sessions/<id>/databases/<name>`. */
+export function Databases({ sessionId }: Props): VNode {
+  const [name] = route.value.path.slice(3)
+  if (name !== undefined) return html`<${Database} key=${name} sessionId=${sessionId} name=${name} />`
+  return html`<${List} sessionId=${sessionId} />`
+}
+
+function List({ sessionId }: Props): VNode {
+  const session = { session_id: sessionId }
+  const { value, error, reload } = useLoad(async () => (await api.listDatabases({ path: session })).data, [sessionId])
+  const remove = (name: string) => async () => {
+    await api.deleteDatabase({ path: { ...session, name } })
+    reload()
+  }
+  const columns: Column<DatabaseInfoResponse>[] = [
+    { title: 'Name', cell: ({ name }) => html`<a href=${link('sessions', sessionId, 'databases', name)}>${name}</a>` },
+    { title: 'Size', cell: ({ size_bytes }) => sizeOf(size_bytes) },
+    { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
+  ]
+  const actions = ({ name }: DatabaseInfoResponse) =>
+    html`<${ActionButton} className="danger" question=${`Delete the database “${name}”?`} run=${remove(name)}>Delete<//>`
+  return html`<section>
+    <${Problem} error=${error} />
+    <${Table} items=${value} keyOf=${nameOf} columns=${columns} actions=${actions}
+      none="No databases yet: an agent makes them with sql_execute." />
+  </section>`
+}
+
+const nameOf = ({ name }: { name: string }): string => name
+
+function Database({ sessionId, name }: Props & { name: string }): VNode {
+  const path = { session_id: sessionId, name }
+  const schema = useLoad(() => api.getDatabaseSchema({ path }), [name])
+  const [rows, setRows] = useState<DatabaseRows | undefined>(undefined)
+  const [sql, setSql] = useState('')
+  const query = async (text: string) => {
+    setSql(text)
+    setRows(undefined)
+    setRows(await api.queryDatabase({ path, body: { sql: text } }))
+  }
+  const columns: Column<DatabaseTable>[] = [
+    { title: 'Table', cell: nameOf },
+    {
+      title: 'Columns',
+      cell: (table) => table.columns.map(({ name, type, pk }) => `${name} ${type}${pk ? ' (key)' : ''}`).join(', '),
+    },
+    { title: 'Rows', cell: ({ row_count }) => row_count?.toLocaleString() },
+  ]
+  const actions = (table: DatabaseTable) =>
+    html`<${ActionButton} run=${() => query(`SELECT * FROM "${table.name.replaceAll('"', '""')}" LIMIT 100`)}>Show rows<//>`
+  return html`<section>
+    <p><a href=${link('sessions', sessionId, 'databases')}>Databases</a> / ${name}</p>
+    <${Problem} error=${schema.error} />
+    <${Table} items=${schema.value?.tables} keyOf=${nameOf} columns=${columns} actions=${actions} none="It has no tables yet." />
+    ${schema.value?.truncated && html`<${Quiet}>More tables were left out.<//>`}
+    <h2>Query</h2>
+    <${Form} key=${sql} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'One statement that only reads.' }]}
+      values=${{ sql }} action="Run" onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
+    ${rows && html`<${Rows} rows=${rows} />`}
+  </section>`
+}
+
+function Rows({ rows: { columns, rows, row_count, truncated } }: { rows: DatabaseRows }): VNode {
+  return html`<p role="status">${row_count.toLocaleString()} ${row_count === 1 ? 'row' : 'rows'}${truncated ? ', and more that were left out' : ''}</p>
+    <div class="wide" tabindex="0" role="region" aria-label="Rows"><table class="rows">
+      <thead><tr>${columns.map((column) => html`<th scope="col" dir="auto">${column}</th>`)}</tr></thead>
+      <tbody>${rows.map(
+        (row, index) =>
+          html`<tr key=${index}>${row.map((value) => html`<td dir="auto">${value === null ? html`<i class="quiet">NULL</i>` : String(value)}</td>`)}</tr>`,
+      )}</tbody>
+    </table></div>`
+}

@@ -1,0 +1,215 @@
+import type { FileInfo, GrepResult, SessionFile } from 'agent-session-client'
+import { isNotFound, useLoad } from '../../load.ts'
+import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
+import { type Column, Table } from '../../parts/table.ts'
+import { link, route } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, useEffect, useState, type VNode } from '../../ui.ts'
+import { changedLines } from './changed-lines.ts'
+
+/** Time between two looks at what an agent may have changed. */
+const LOOK_MS = 3000
+/** Characters of a text that are shown at first. */
+const SHOWN_CHARACTERS = 200_000
+const PICTURES: Record<string, string> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  gif: 'image/gif',
+  webp: 'image/webp',
+}
+
+type Props = { sessionId: string }
+
+/** Files of a session, at `#/sessions/<id>/files/<path>`. */
+export function Files({ sessionId }: Props): VNode {
+  const names = route.value.path.slice(3)
+  const path = `/${names.join('/')}`
+  const pattern = route.value.query.get('pattern')
+  const at = (count: number) => link('sessions', sessionId, 'files', ...names.slice(0, count))
+  return html`<section>
+    <div class="row">
+      <nav aria-label="Path"><a href=${at(0)}>Files</a>${names.map(
+        (name, index) => html`<span key=${index}> / <a href=${at(index + 1)} dir="auto">${name}</a></span>`,
+      )}</nav>
+      <${Search} sessionId=${sessionId} pattern=${pattern ?? ''} />
+    </div>
+    ${
+      pattern === null
+        ? html`<${Entry} key=${path} sessionId=${sessionId} path=${path} />`
+        : html`<${Matches} key=${pattern} sessionId=${sessionId} pattern=${pattern} />`
+    }
+  </section>`
+}
+
+const fileLink = (sessionId: string, path: string): string =>
+  link('sessions', sessionId, 'files', ...path.split('/').filter(Boolean))
+
+function Search({ sessionId, pattern }: Props & { pattern: string }): VNode {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const wanted = String(new FormData(event.target as HTMLFormElement).get('pattern'))
+    const to = link('sessions', sessionId, 'files')
+    location.hash = wanted === '' ? to : `${to}?${new URLSearchParams({ pattern: wanted })}`
+  }
+  return html`<form role="search" onSubmit=${submit}>
+    <label>Search in files <input name="pattern" defaultValue=${pattern} placeholder="regular expression" autocomplete="off" /></label>
+  </form>`
+}
+
+function Matches({ sessionId, pattern }: Props & { pattern: string }): VNode {
+  const { value, error } = useLoad(
+    async () => (await api.grepFiles({ path: { session_id: sessionId }, body: { pattern } })).data,
+    [pattern],
+  )
+  const file = ({ path, matches }: GrepResult) => html`<section key=${path}>
+    <h2><a href=${fileLink(sessionId, path)} dir="auto">${path}</a></h2>
+    <ol class="lines">${matches.map(
+      ({ line_number, line }) => html`<li key=${line_number} value=${line_number}><code dir="auto">${line}</code></li>`,
+    )}</ol>
+  </section>`
+  return html`<${Problem} error=${error} />${value?.length === 0 && html`<${Quiet}>No line matches.<//>`}${value?.map(file)}`
+}
+
+/** What is at a path, looked at again and again as long as the page is seen. */
+function Entry({ sessionId, path }: Props & { path: string }): VNode {
+  const stamp = useStamp(sessionId, path)
+  const read = async () =>
+    path === '/'
+      ? api.listRootDirectory({ path: { session_id: sessionId } })
+      : api.getFile({ path: { session_id: sessionId, path: path.slice(1) } })
+  const { value, error, reload } = useLoad(read, [stamp])
+  if (error !== undefined && value === undefined) {
+    return isNotFound(error) ? html`<${Quiet}>There is no such file.<//>` : html`<${Problem} error=${error} />`
+  }
+  if (value === undefined) return html`<${Quiet}>Loading…<//>`
+  if ('data' in value)
+    return html`<${Directory} sessionId=${sessionId} path=${path} files=${value.data} reload=${reload} />`
+  return html`<${File} sessionId=${sessionId} file=${value} />`
+}
+
+/** Returns what changes when the file or the directory does. */
+function useStamp(sessionId: string, path: string): string {
+  const [stamp, setStamp] = useState('')
+  useEffect(() => {
+    const look = async () => {
+      if (document.hidden) return
+      // A missing file is told by the view itself, and a look that fails is followed by the next.
+      const stat = await api.statFile({ path: { session_id: sessionId }, body: { path } }).catch(() => undefined)
+      if (stat) setStamp(`${stat.updated_at} ${stat.size_bytes}`)
+    }
+    const timer = setInterval(look, LOOK_MS)
+    return () => clearInterval(timer)
+  }, [sessionId, path])
+  return stamp
+}
+
+function Directory(props: Props & { path: string; files: FileInfo[]; reload(): void }): VNode {
+  const { sessionId, path, files, reload } = props
+  const remove = (file: FileInfo) => async () => {
+    await api.deleteFile({
+      path: { session_id: sessionId, path: file.path.slice(1) },
+      query: { recursive: file.is_directory ? 'true' : 'false' },
+    })
+    reload()
+  }
+  const columns: Column<FileInfo>[] = [
+    {
+      title: 'Name',
+      cell: (file) => html`<a href=${fileLink(sessionId, file.path)}>${file.name}${file.is_directory ? '/' : ''}</a>`,
+    },
+    { title: 'Size', cell: (file) => (file.is_directory ? '' : sizeOf(file.size_bytes)) },
+    { title: 'Changed', cell: (file) => html`<${Time} at=${file.updated_at} />` },
+  ]
+  const actions = (file: FileInfo) => html`<${ActionButton} className="danger" run=${remove(file)}
+    question=${`Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`}>Delete<//>`
+  return html`<${Upload} sessionId=${sessionId} path=${path} onDone=${reload} />
+    <${Table} items=${files} keyOf=${({ id }: FileInfo) => id} columns=${columns} actions=${actions} none="No files yet." />`
+}
+
+function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): void }): VNode {
+  const [state, setState] = useState<{ isBusy: boolean; error?: unknown }>({ isBusy: false })
+  const upload = async (event: Event) => {
+    const input = event.target as HTMLInputElement
+    setState({ isBusy: true })
+    try {
+      for (const file of input.files ?? []) await store(sessionId, `${path}/${file.name}`, await base64Of(file))
+      setState({ isBusy: false })
+    } catch (error) {
+      setState({ isBusy: false, error })
+    }
+    input.value = ''
+    onDone()
+  }
+  return html`<p><label>Upload files <input type="file" multiple onChange=${upload} disabled=${state.isBusy} /></label></p>
+    <${Problem} error=${state.error} />`
+}
+
+/** Stores a file, in the place of the one that is there if the user agrees. */
+async function store(sessionId: string, path: string, content: string): Promise<void> {
+  const at = { session_id: sessionId, path: path.split('/').filter(Boolean).join('/') }
+  const body = { content, encoding: 'base64' } as const
+  const isThere = await api.statFile({ path: { session_id: sessionId }, body: { path } }).then(
+    () => true,
+    () => false,
+  )
+  if (!isThere) await api.createFile({ path: at, body })
+  else if (confirm(`Replace “${path}”?`)) await api.updateFile({ path: at, body })
+}
+
+function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
+  const { path, name, size_bytes, updated_at, content, encoding } = file
+  const picture = PICTURES[name.split('.').pop()?.toLowerCase() ?? '']
+  const isText = encoding !== 'base64'
+  const download = () => {
+    const url = URL.createObjectURL(new Blob([isText ? (content ?? '') : bytesOf(content ?? '')]))
+    const anchor = Object.assign(document.createElement('a'), { href: url, download: name })
+    anchor.click()
+    URL.revokeObjectURL(url)
+  }
+  return html`<article>
+    <p class="quiet">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />
+      <button type="button" onClick=${download}>Download</button></p>
+    ${picture && !isText && html`<img class="picture" src=${`data:${picture};base64,${content}`} alt=${path} />`}
+    ${isText && html`<${Text} key=${sessionId + path} text=${content ?? ''} />`}
+    ${!isText && !picture && html`<${Quiet}>It is no text.<//>`}
+  </article>`
+}
+
+/** Text of a file. Lines that have changed while it is shown are marked. */
+function Text({ text }: { text: string }): VNode {
+  const [shown, setShown] = useState({ text, changed: { from: 0, to: 0 } })
+  const [isWhole, setWhole] = useState(false)
+  useEffect(() => {
+    if (text !== shown.text) setShown({ text, changed: changedLines(shown.text, text) })
+  }, [text])
+  const part = isWhole ? shown.text : shown.text.slice(0, SHOWN_CHARACTERS)
+  const lines = part.split('\n')
+  const { from, to } = shown.changed
+  const join = (some: string[]) => some.map((line) => `${line}\n`).join('')
+  return html`<pre class="text" dir="auto" tabindex="0">${join(lines.slice(0, from))}${
+    to > from && html`<mark>${join(lines.slice(from, to))}</mark>`
+  }${join(lines.slice(to))}</pre>
+    ${
+      part.length < shown.text.length &&
+      html`<button type="button" onClick=${() => setWhole(true)}>Show all ${sizeOf(shown.text.length)}</button>`
+    }`
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB']
+
+export function sizeOf(bytes: number): string {
+  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), UNITS.length - 1)
+  return `${(bytes / 1024 ** power).toLocaleString(undefined, { maximumFractionDigits: 1 })} ${UNITS[power]}`
+}
+
+const base64Of = (file: Blob): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,?/, ''))
+    reader.onerror = () => reject(reader.error)
+    reader.readAsDataURL(file)
+  })
+
+const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

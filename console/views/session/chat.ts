@@ -1,0 +1,180 @@
+import type { ContentPart, Message } from 'agent-session-client'
+import { LongText } from '../../parts/long-text.ts'
+import { Markdown } from '../../parts/markdown.ts'
+import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
+import { link } from '../../router.ts'
+import { api, fetchBlob } from '../../service.ts'
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { Composer } from './composer.ts'
+import { type Call, type Part, type ShownTurn, textOf } from './conversation.ts'
+import type { Live } from './live.ts'
+import { WaitingCall } from './waiting-call.ts'
+
+type Props = { sessionId: string; live: Live }
+
+/** Distance from the end of the page at which a reader counts as being there. */
+const END_PX = 80
+
+/** What was said in a session, with what is being said, and a box to say more. */
+export function Chat({ sessionId, live }: Props): VNode {
+  const { conversation } = live.shown.value
+  const { turns } = conversation
+  const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
+  useEnd(live)
+  return html`
+    ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
+    ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
+    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>Nothing has been said yet.<//>`}
+    <div class="chat" role="log" aria-label="Conversation">${turns.map(
+      (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
+    )}</div>
+    <${Problem} error=${live.error.value} />
+    ${
+      live.state.value === 'deleted'
+        ? html`<p class="problem" role="alert">This session was deleted.</p>`
+        : html`<${Composer} sessionId=${sessionId} isBusy=${unfinished.length > 0} />`
+    }`
+}
+
+/** Keeps the end in view while it grows, unless the reader has gone up. */
+function useEnd(live: Live): void {
+  const isAtEnd = useRef(true)
+  useEffect(() => {
+    const look = () => {
+      const { scrollHeight, clientHeight, scrollTop } = document.documentElement
+      isAtEnd.current = scrollHeight - clientHeight - scrollTop < END_PX
+    }
+    addEventListener('scroll', look, { passive: true })
+    return () => removeEventListener('scroll', look)
+  }, [])
+  const state = live.shown.value
+  useLayoutEffect(() => {
+    if (isAtEnd.current) document.documentElement.scrollTop = document.documentElement.scrollHeight
+  }, [state])
+}
+
+function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
+  const cancel = () => api.cancelTurns({ path: { session_id: sessionId }, body: { turn_id: turn.id } })
+  // What has not changed is not drawn again.
+  return useMemo(
+    () => html`<article class="turn">
+      ${turn.input && html`<${Said} message=${turn.input} />`}
+      ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
+      <p class="quiet outcome">
+        <${Outcome} turn=${turn} />
+        <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
+        ${
+          ['queued', 'active', 'waiting'].includes(turn.status) &&
+          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Take out of the queue' : 'Cancel'}<//>`
+        }
+      </p>
+    </article>`,
+    [sessionId, turn, version],
+  )
+}
+
+/** Says how a turn stands. */
+function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
+  const { status, error, durationMs, usage, costUsd } = turn
+  if (status === 'queued') return 'Waits in the queue.'
+  if (status === 'active') return html`<span role="status">Works…</span>`
+  if (status === 'waiting') return html`<span role="status">Waits for you.</span>`
+  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
+  if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
+  const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
+  const seconds = durationMs === undefined ? undefined : `${(durationMs / 1000).toFixed(1)} s`
+  return [seconds, tokens, costUsd && `$${Number(costUsd).toFixed(4)}`].filter(Boolean).join(' · ')
+}
+
+const Said = ({ message }: { message: Message }): VNode => html`<div class="said">
+  <${Markdown} text=${textOf(message.content)} /><${Pictures} content=${message.content} />
+</div>`
+
+function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
+  if (part.type === 'retry') return html`<p class="quiet" dir="auto">The model is asked again: ${part.error}</p>`
+  if (part.type === 'calls') {
+    return html`<ul class="calls">${part.calls.map(
+      (call) => html`<${Tool} key=${call.id} sessionId=${sessionId} call=${call} />`,
+    )}</ul>`
+  }
+  return html`<div class="answer">
+    ${
+      part.thinking !== '' &&
+      html`<details open=${part.text === '' && !part.isComplete}><summary>Thinking</summary>
+        <${LongText} text=${part.thinking} label="Thinking" /></details>`
+    }
+    <${Markdown} text=${part.text} />
+    ${part.isInterrupted && html`<p class="quiet">Cut short.</p>`}
+  </div>`
+}
+
+const STATUS: Record<Call['status'], string> = {
+  planned: 'is next',
+  running: 'runs…',
+  waiting: 'waits for you',
+  success: 'done',
+  error: 'failed',
+  timeout: 'took too long',
+  cancelled: 'cancelled',
+}
+
+function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
+  const { name, title, status, result, error } = call
+  const given = call.arguments === undefined ? '' : JSON.stringify(call.arguments, null, 2)
+  const isOpen = status === 'running' || status === 'waiting'
+  return html`<li class="call">
+    <details open=${isOpen}>
+      <summary><code>${title}</code> <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
+      ${given !== '' && given !== '{}' && html`<${LongText} text=${given} label=${`Arguments of ${name}`} />`}
+      ${result.length > 0 && html`<${LongText} text=${readable(result)} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
+      ${error && html`<p class="problem" dir="auto">${error}</p>`}
+    </details>
+    ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}
+  </li>`
+}
+
+/** Returns a result as people read it: a text itself, anything else as JSON. */
+function readable(content: ContentPart[]): string {
+  const text = textOf(content)
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+  } catch {
+    return text
+  }
+}
+
+/** Pictures of this service. Those elsewhere are links. */
+function Pictures({ content }: { content: ContentPart[] }): VNode {
+  return html`${content.map((part, index) => {
+    if (part.type === 'image_file')
+      return html`<${Picture} key=${index} id=${part.image_id} name=${part.filename ?? 'Picture'} />`
+    if (part.type !== 'image') return null
+    if (part.base64) {
+      const type = /^image\/(png|jpeg|gif|webp)$/.test(part.media_type ?? '') ? part.media_type : 'image/png'
+      return html`<img class="picture" key=${index} src=${`data:${type};base64,${part.base64}`} alt="Picture" />`
+    }
+    const isLink = /^https?:/.test(part.url ?? '')
+    return isLink && html`<a key=${index} href=${part.url} target="_blank" rel="noopener noreferrer">${part.url}</a>`
+  })}`
+}
+
+/** Picture of the service, which is sent only to who may see it. */
+function Picture({ id, name }: { id: string; name: string }): VNode {
+  const [source, setSource] = useState<string | undefined>(undefined)
+  const [error, setError] = useState<unknown>(undefined)
+  useEffect(() => {
+    let url: string | undefined
+    let isWanted = true
+    fetchBlob(`/v1/images/${encodeURIComponent(id)}/thumbnail`).then((blob) => {
+      if (!isWanted) return
+      url = URL.createObjectURL(blob)
+      setSource(url)
+    }, setError)
+    return () => {
+      isWanted = false
+      if (url !== undefined) URL.revokeObjectURL(url)
+    }
+  }, [id])
+  return html`<${Problem} error=${error} />${source && html`<img class="picture" src=${source} alt=${name} />`}`
+}

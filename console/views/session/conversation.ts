@@ -1,0 +1,225 @@
+import type { ContentPart, Event, Message, RequestedCall, TokenUsage } from 'agent-session-client'
+
+export type CallStatus = 'planned' | 'running' | 'waiting' | 'success' | 'error' | 'timeout' | 'cancelled'
+
+/** Call of a tool. */
+export type Call = {
+  id: string
+  name: string
+  title: string
+  status: CallStatus
+  arguments: Record<string, unknown> | undefined
+  /** What the client is asked for, while the status is `waiting`. */
+  kind: RequestedCall['kind'] | undefined
+  result: ContentPart[]
+  error: string | undefined
+}
+
+/** What a turn shows, one below the other. */
+export type Part =
+  /** Answer of the model. An attempt that is made again replaces the text of the one before. */
+  | { type: 'answer'; key: string; thinking: string; text: string; isComplete: boolean; isInterrupted: boolean }
+  | { type: 'calls'; key: string; calls: Call[] }
+  /** The model has failed and is asked again. */
+  | { type: 'retry'; key: string; error: string }
+
+export type TurnStatus = 'queued' | 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
+
+export type ShownTurn = {
+  id: string
+  /** Undefined as long as it is not loaded. */
+  input: Message | undefined
+  status: TurnStatus
+  parts: Part[]
+  error: string | undefined
+  usage: TokenUsage | undefined
+  costUsd: string | undefined
+  durationMs: number | undefined
+  /** Grows with each change. */
+  version: number
+}
+
+export type Conversation = {
+  /** In the order of their messages. */
+  turns: ShownTurn[]
+  /** Takes an event. Those that it has taken already change nothing. */
+  take(event: Event): void
+}
+
+/** Types that say nothing that a conversation shows. The last one is large. */
+export const NOT_SHOWN = ['session.started', 'session.activated', 'session.idled', 'llm.generation'] as const
+
+/**
+ * Folds the events of a session into what is shown of it. Events come in the order of their sequence, though the first
+ * ones may be missing, and older ones may come later: `take` begins anew then.
+ */
+export function createConversation(events: Iterable<Event> = []): Conversation {
+  const turns = new Map<string, ShownTurn>()
+  const order: ShownTurn[] = []
+  let last = 0
+  const turnOf = (id: string): ShownTurn => {
+    const known = turns.get(id)
+    if (known !== undefined) return known
+    const turn: ShownTurn = {
+      id,
+      input: undefined,
+      status: 'queued',
+      parts: [],
+      error: undefined,
+      usage: undefined,
+      costUsd: undefined,
+      durationMs: undefined,
+      version: 0,
+    }
+    turns.set(id, turn)
+    order.push(turn)
+    return turn
+  }
+  const take = (event: Event): void => {
+    if (typeof event.sequence === 'number') {
+      if (event.sequence <= last) return
+      last = event.sequence
+    }
+    const id = turnIdOf(event)
+    if (id === undefined) return
+    const turn = turnOf(id)
+    apply(turn, event)
+    turn.version++
+  }
+  for (const event of events) take(event)
+  return { turns: order, take }
+}
+
+/** Returns the id of an event's turn, which is that of its message with another prefix. */
+export const turnIdOf = ({ type, context, data }: Event): string | undefined =>
+  type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)
+
+function apply(turn: ShownTurn, event: Event): void {
+  switch (event.type) {
+    case 'input.message':
+      turn.input = event.data.message
+      return
+    case 'turn.started':
+      turn.status = 'active'
+      return
+    case 'reason.started':
+      turn.status = 'active'
+      return
+    case 'reason.retrying':
+      turn.parts.push({ type: 'retry', key: event.id, error: event.data.error })
+      return
+    case 'reason.thinking.started': {
+      const answer = openAnswer(turn, event)
+      answer.thinking = ''
+      return
+    }
+    case 'reason.thinking.delta':
+      openAnswer(turn, event).thinking = event.data.accumulated
+      return
+    case 'reason.thinking.completed':
+      openAnswer(turn, event).thinking = event.data.thinking
+      return
+    case 'output.message.started':
+      Object.assign(openAnswer(turn, event), { text: '', thinking: '' })
+      return
+    case 'output.message.delta':
+      openAnswer(turn, event).text = event.data.accumulated
+      return
+    case 'output.message.completed': {
+      const answer = openAnswer(turn, event)
+      answer.text = textOf(event.data.message.content)
+      answer.thinking = event.data.message.thinking ?? answer.thinking
+      answer.isComplete = true
+      answer.isInterrupted = event.data.message.metadata?.interrupted === true
+      return
+    }
+    case 'act.started':
+      turn.parts.push({ type: 'calls', key: event.id, calls: event.data.tool_calls.map(planned) })
+      return
+    case 'tool.started': {
+      const { tool_call } = event.data
+      Object.assign(callOf(turn, tool_call.id, tool_call.name), { status: 'running', arguments: tool_call.arguments })
+      return
+    }
+    case 'tool.call_requested':
+      turn.status = 'waiting'
+      for (const { id, name, kind, ...call } of event.data.tool_calls) {
+        Object.assign(callOf(turn, id, name), { status: 'waiting', kind, arguments: call.arguments })
+      }
+      return
+    case 'tool.completed': {
+      const { tool_call_id, tool_name, status, result, error } = event.data
+      const change = { status, kind: undefined, result: result ?? [], error: error ?? undefined }
+      Object.assign(callOf(turn, tool_call_id, tool_name), change)
+      if (turn.status === 'waiting' && waitingCalls(turn).length === 0) turn.status = 'active'
+      return
+    }
+    case 'turn.completed':
+      end(turn, {
+        status: 'completed',
+        usage: event.data.usage ?? undefined,
+        costUsd: event.data.cost_usd ?? undefined,
+        durationMs: event.data.duration_ms ?? undefined,
+      })
+      return
+    case 'turn.failed':
+      end(turn, { status: 'failed', error: event.data.error })
+      return
+    case 'turn.cancelled':
+      end(turn, { status: 'cancelled', error: event.data.reason ?? undefined })
+      return
+  }
+}
+
+/** Ends a turn. What was written and never completed belongs to no message, and nothing waits any more. */
+function end(turn: ShownTurn, outcome: Partial<ShownTurn>): void {
+  turn.parts = turn.parts.filter((part) => part.type !== 'answer' || part.isComplete)
+  for (const call of waitingCalls(turn)) Object.assign(call, { status: 'cancelled', kind: undefined })
+  Object.assign(turn, outcome)
+}
+
+/** Returns the answer that is being written. It stands below what has gone before, and above nothing. */
+function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answer' }> {
+  const last = turn.parts.findLast(({ type }) => type !== 'retry')
+  if (last?.type === 'answer' && !last.isComplete) return last
+  const answer: Part = {
+    type: 'answer',
+    key: event.id,
+    thinking: '',
+    text: '',
+    isComplete: false,
+    isInterrupted: false,
+  }
+  turn.parts.push(answer)
+  return answer
+}
+
+type Planned = { id: string; name: string; display_name?: string | null }
+
+const planned = ({ id, name, display_name }: Planned): Call => ({
+  id,
+  name,
+  title: display_name ?? name,
+  status: 'planned',
+  arguments: undefined,
+  kind: undefined,
+  result: [],
+  error: undefined,
+})
+
+/** Finds a call, of which the beginning may not be loaded. Ids are the model's own, and may come again in a later step. */
+function callOf(turn: ShownTurn, id: string, name: string): Call {
+  const found = turn.parts
+    .flatMap((part) => (part.type === 'calls' ? part.calls : []))
+    .findLast((call) => call.id === id)
+  if (found !== undefined) return found
+  const call = planned({ id, name })
+  turn.parts.push({ type: 'calls', key: `calls ${id}`, calls: [call] })
+  return call
+}
+
+export const waitingCalls = (turn: ShownTurn): Call[] =>
+  turn.parts.flatMap((part) => (part.type === 'calls' ? part.calls : [])).filter(({ status }) => status === 'waiting')
+
+export const textOf = (content: ContentPart[]): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('')

@@ -1,0 +1,39 @@
+import { useLoad } from '../../load.ts'
+import { Page, Problem } from '../../parts/page.ts'
+import { link, route } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, useEffect, useMemo, type VNode } from '../../ui.ts'
+import { Databases } from '../contents/databases.ts'
+import { Files } from '../contents/files.ts'
+import { Storage } from '../contents/storage.ts'
+import { Chat } from './chat.ts'
+import { openSession } from './live.ts'
+import { titleOf } from './title.ts'
+
+/** What a session has besides what is said, each at `#/sessions/<id>/<name>`. */
+const TABS = [
+  { name: 'files', title: 'Files', View: Files },
+  { name: 'databases', title: 'Databases', View: Databases },
+  { name: 'storage', title: 'Values and secrets', View: Storage },
+]
+
+/** One session: its conversation, live, and what it holds. */
+export function SessionView({ sessionId }: { sessionId: string }): VNode {
+  const live = useMemo(() => openSession(sessionId), [sessionId])
+  useEffect(() => live.close, [live])
+  const { value: session, error } = useLoad(() => api.getSession({ path: { session_id: sessionId } }), [sessionId])
+  const shown = route.value.path[2]
+  const tab = TABS.find(({ name }) => name === shown)
+  const current = (name: string | undefined) => (name === shown ? 'page' : undefined)
+  return html`<${Page} title=${session ? titleOf(session) : 'Session'}>
+    <nav class="tabs" aria-label="Session">
+      <a href=${link('sessions', sessionId)} aria-current=${current(undefined)}>Conversation</a>
+      ${TABS.map(
+        ({ name, title }) =>
+          html`<a key=${name} href=${link('sessions', sessionId, name)} aria-current=${current(name)}>${title}</a>`,
+      )}
+    </nav>
+    <${Problem} error=${error} />
+    ${tab ? html`<${tab.View} sessionId=${sessionId} />` : error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} />`}
+  <//>`
+}

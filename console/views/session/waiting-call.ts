@@ -1,0 +1,77 @@
+import { ApiError } from 'agent-session-client'
+import { Form, type Values } from '../../parts/form.ts'
+import { ActionButton, Quiet } from '../../parts/page.ts'
+import { fieldsOf } from '../../parts/schema-form.ts'
+import { api } from '../../service.ts'
+import { html, useState, type VNode } from '../../ui.ts'
+import type { Call } from './conversation.ts'
+
+/** Name of the calls by which a tool asks its user. */
+const QUESTION = 'mcp_elicitation'
+
+type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
+
+/** Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. */
+export function WaitingCall({ sessionId, call }: Props): VNode {
+  const [isAnswered, setAnswered] = useState(false)
+  const submit = async (result: { result?: unknown; error?: string }) => {
+    try {
+      await api.submitToolResults({
+        path: { session_id: sessionId },
+        body: { tool_results: [{ tool_call_id: call.id, ...result }] },
+      })
+    } catch (error) {
+      // Somebody else has answered first.
+      if (!(error instanceof ApiError) || error.status !== 409) throw error
+    }
+    setAnswered(true)
+  }
+  if (isAnswered) return html`<${Quiet}>Answered.<//>`
+  if (call.kind === 'approval') {
+    return html`<div class="actions" role="group" aria-label=${`Approval of ${call.name}`}>
+      <${ActionButton} className="primary" run=${() => submit({ result: { approved: true } })}>Approve<//>
+      <${ActionButton} run=${() => submit({ result: { approved: false } })}>Deny<//>
+    </div>`
+  }
+  if (call.name === QUESTION) return html`<${Question} given=${call.arguments ?? {}} submit=${submit} />`
+  return html`<${Result} name=${call.name} submit=${submit} />`
+}
+
+type Submit = (result: { result?: unknown; error?: string }) => Promise<void>
+
+/** Question of a tool, with a form for what it wants to know. */
+function Question({ given, submit }: { given: Record<string, unknown>; submit: Submit }): VNode {
+  const { message, requested_schema, url } = given
+  const fields = fieldsOf(requested_schema)
+  const raw = [{ name: 'content', label: 'Answer', kind: 'json' } as const]
+  const accept = (values: Values) => {
+    const content = fields
+      ? Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
+      : values.content
+    return submit({ result: { action: 'accept', ...(content ? { content } : {}) } })
+  }
+  const isLink = typeof url === 'string' && /^https?:/.test(url)
+  return html`
+    <p dir="auto">${typeof message === 'string' ? message : ''}</p>
+    ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></p>`}
+    <${Form} fields=${isLink ? [] : (fields ?? raw)} action="Answer" onSubmit=${accept} />
+    <div class="actions">
+      <${ActionButton} run=${() => submit({ result: { action: 'decline' } })}>Decline<//>
+      <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Cancel<//>
+    </div>`
+}
+
+/** Result of a tool that a client runs. */
+function Result({ name, submit }: { name: string; submit: Submit }): VNode {
+  const [isError, setError] = useState(false)
+  const [isJson, setJson] = useState(false)
+  const label = isError ? 'What went wrong' : `Result of ${name}`
+  const field = { name: 'result', label, kind: isJson && !isError ? 'json' : 'longtext', isRequired: true } as const
+  return html`
+    <${Form} key=${`${isError} ${isJson}`} fields=${[field]} action="Answer"
+      onSubmit=${({ result }: Values) => submit(isError ? { error: String(result) } : { result })} />
+    <div class="actions">
+      <label><input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> It failed</label>
+      ${!isError && html`<label><input type="checkbox" checked=${isJson} onChange=${() => setJson(!isJson)} /> JSON</label>`}
+    </div>`
+}

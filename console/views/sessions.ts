@@ -1,0 +1,93 @@
+import type { Agent, Session } from 'agent-session-client'
+import { useLoad } from '../load.ts'
+import { Form } from '../parts/form.ts'
+import { ActionButton, Page, Problem, Time } from '../parts/page.ts'
+import { type Column, Table } from '../parts/table.ts'
+import { go, link, route } from '../router.ts'
+import { api } from '../service.ts'
+import { html, useState, type VNode } from '../ui.ts'
+import { SessionView } from './session/session.ts'
+import { titleOf } from './session/title.ts'
+
+const PAGE = 50
+
+const STATUS: Record<Session['status'], string> = {
+  started: 'new',
+  active: 'works',
+  idle: 'idle',
+  waitingfortoolresults: 'waits for you',
+}
+
+/** Sessions at `#/sessions`, one at `#/sessions/<id>`, a form at `#/sessions/new`. */
+export function Sessions(): VNode {
+  const id = route.value.path[1]
+  if (id === 'new') return html`<${NewSession} />`
+  if (id !== undefined) return html`<${SessionView} key=${id} sessionId=${id} />`
+  return html`<${List} key=${route.value.query.get('agent')} agentId=${route.value.query.get('agent') ?? undefined} />`
+}
+
+function List({ agentId }: { agentId: string | undefined }): VNode {
+  const [count, setCount] = useState(PAGE)
+  const { value, error, reload } = useLoad(async () => {
+    const [sessions, agents] = await Promise.all([readSessions(agentId, count), api.listAgents()])
+    return { sessions, names: new Map(agents.data.map(({ id, name }) => [id, name])) }
+  }, [agentId, count])
+  const { sessions, names } = value ?? {}
+  const at = ({ id }: Session) => ({ path: { session_id: id } })
+  const done = (work: Promise<unknown>) => work.then(reload)
+  const columns: Column<Session>[] = [
+    { title: 'Session', cell: (session) => html`<a href=${link('sessions', session.id)}>${titleOf(session)}</a>` },
+    {
+      title: 'Agent',
+      cell: ({ agent_id }) => agent_id && html`<span dir="auto">${names?.get(agent_id) ?? 'archived'}</span>`,
+    },
+    { title: 'Status', cell: ({ status }) => STATUS[status] ?? status },
+    { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
+  ]
+  const actions = (session: Session) => html`
+    <${ActionButton} run=${() => done(session.is_pinned ? api.unpinSession(at(session)) : api.pinSession(at(session)))}>
+      ${session.is_pinned ? 'Unpin' : 'Pin'}<//>
+    <${ActionButton} className="danger" question=${`Delete “${titleOf(session)}” and everything in it?`}
+      run=${() => done(api.deleteSession(at(session)))}>Delete<//>`
+  const create = html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`
+  return html`<${Page} title="Sessions" actions=${create}>
+    ${agentId && html`<p>Of the agent ${names?.get(agentId) ?? agentId}. <a href=${link('sessions')}>All sessions</a></p>`}
+    <${Problem} error=${error} />
+    <${Table} items=${sessions} keyOf=${({ id }: Session) => id} columns=${columns} actions=${actions} none="None yet." />
+    ${sessions?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more</button>`}
+  <//>`
+}
+
+async function readSessions(agent_id: string | undefined, count: number): Promise<Session[]> {
+  const sessions: Session[] = []
+  for (let offset = 0; offset < count; offset += PAGE) {
+    const { data } = await api.listSessions({ query: { agent_id, limit: PAGE, offset } })
+    sessions.push(...data)
+    if (data.length < PAGE) break
+  }
+  return sessions
+}
+
+function NewSession(): VNode {
+  const { value: agents, error } = useLoad(async () => (await api.listAgents()).data, [])
+  const options = agents?.map(({ id, name }: Agent) => ({ value: id, label: name }))
+  const create = async (values: Record<string, unknown>) => {
+    const { agent_id, title } = values as Record<'agent_id' | 'title', string | null>
+    const { id } = await api.createSession({ body: { agent_id, title } })
+    go(link('sessions', id))
+  }
+  const fields = [
+    {
+      name: 'agent_id',
+      label: 'Agent',
+      kind: 'choice',
+      options,
+      hint: 'None: the organization’s model, without tools.',
+    },
+    { name: 'title', label: 'Title', kind: 'text' },
+  ]
+  return html`<${Page} title="New session">
+    <${Problem} error=${error} />
+    ${agents && html`<${Form} fields=${fields} values=${{ agent_id: route.value.query.get('agent') }} action="Begin" onSubmit=${create} />`}
+  <//>`
+}
