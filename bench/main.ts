@@ -4,6 +4,7 @@ import path from 'node:path'
 import { freePorts, startServices } from '../dev/services/index.ts'
 import { benchAppend } from './append.ts'
 import { benchAuth } from './auth.ts'
+import { benchConsole } from './console.ts'
 import { benchDatabases } from './databases.ts'
 import { benchFiles } from './files.ts'
 import { benchGrep } from './files-grep.ts'
@@ -17,7 +18,7 @@ import { benchApart, benchTurns } from './turns.ts'
 
 /**
  * `npm run bench [-- turns | apart | growth | sse | lists | auth | append | hostile | images | files |
- * databases | schedules]`: starts its own services and the service, measures, prints, and cleans up.
+ * databases | schedules | console]`: starts its own services and the service, measures, prints, and cleans up.
  */
 const [subject = 'turns'] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
@@ -40,6 +41,7 @@ async function measure(): Promise<boolean> {
   if (subject === 'append') return benchAppend(services)
   if (subject === 'auth') return benchAuth(services, [port, otherPort])
   if (subject === 'hostile') return benchHostile(services, port)
+  if (subject === 'console') return benchConsole(services, [port, otherPort])
   if (subject === 'databases') return benchDatabases(services)
   if (subject === 'schedules') return benchSchedules(services, port)
   if (subject === 'images') return benchImages(services, port)

@@ -1,0 +1,173 @@
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { Browser, Page } from 'playwright-core'
+import { startBrowser } from '../dev/chromium.ts'
+import type { RunningServices } from '../dev/services/index.ts'
+import { spawnApp } from './app.ts'
+import { goal, print } from './report.ts'
+import { percentile } from './statistics.ts'
+
+const ROUNDS = 10
+const MOST_FIRST_VIEW_MS = 1000
+const EVENTS_PER_SECOND = 100
+const SECONDS = 5
+const LEAST_FRAMES = 0.95
+const WORDS = 'The quick **brown** fox jumps over the `lazy` dog.\n\n'.split(' ')
+
+type Event = { id: string; type: string; sequence: number; session_id: string; data: object }
+
+/**
+ * Times the first view of the console in a new browser, beside a page with one line of script. Then counts the frames of
+ * a session whose stream brings 100 events a second, beside those of the same page at rest. Prints both and the goals.
+ */
+export async function benchConsole(services: RunningServices, [port, proxyPort]: [number, number]): Promise<boolean> {
+  const app = await spawnApp(services, port)
+  const url = `http://127.0.0.1:${port}`
+  const browser = await startBrowser()
+  const proxy = await startProxy(url, proxyPort)
+  const front = `http://127.0.0.1:${proxyPort}`
+  try {
+    await timeView(browser, `${front}/console`)
+    const [console, floor]: [number[], number[]] = [[], []]
+    for (let round = 0; round < ROUNDS; round++) {
+      console.push(await timeView(browser, `${front}/console`))
+      floor.push(await timeView(browser, `${front}/floor`))
+    }
+    const [view, bare] = [percentile(console, 0.5), percentile(floor, 0.5)]
+    print(
+      `first view: p50 ${view.toFixed(0)} ms, p95 ${percentile(console, 0.95).toFixed(0)} ms; bare page ${bare.toFixed(0)} ms`,
+    )
+    const page = await browser.newPage()
+    await page.goto(`${front}/console#/sessions/${await createSession(url)}`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    const rest = await countFrames(page)
+    proxy.begin(await recordEvents(url))
+    await page.getByText('The quick').first().waitFor()
+    const busy = await countFrames(page)
+    print(
+      `frames a second: ${rest.perSecond.toFixed(1)} at rest; ${busy.perSecond.toFixed(1)} at ${EVENTS_PER_SECOND} events/s, longest ${busy.longestMs.toFixed(0)} ms`,
+    )
+    return [
+      goal(view <= MOST_FIRST_VIEW_MS, `first view within ${MOST_FIRST_VIEW_MS} ms: ${view.toFixed(0)} ms`),
+      goal(
+        busy.perSecond >= LEAST_FRAMES * rest.perSecond,
+        `frames at ${EVENTS_PER_SECOND} events/s, of those at rest: at least ${LEAST_FRAMES}: ${(busy.perSecond / rest.perSecond).toFixed(2)}`,
+      ),
+    ].every(Boolean)
+  } finally {
+    await browser.close()
+    proxy.close()
+    await app.stop()
+  }
+}
+
+/** Opens a page in a new profile, and returns the time until its heading is there. */
+async function timeView(browser: Browser, address: string): Promise<number> {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  const startedAt = performance.now()
+  await page.goto(address)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  const took = performance.now() - startedAt
+  await context.close()
+  return took
+}
+
+/** Counts the frames that a page draws in some seconds. */
+const countFrames = (page: Page): Promise<{ perSecond: number; longestMs: number }> =>
+  page.evaluate(
+    (ms) =>
+      new Promise((resolve) => {
+        const times: number[] = []
+        const take = (time: number) => {
+          times.push(time)
+          const [first = time] = times
+          if (time - first < ms) return void requestAnimationFrame(take)
+          const gaps = times.slice(1).map((at, index) => at - (times[index] ?? at))
+          resolve({ perSecond: (gaps.length * 1000) / (time - first), longestMs: Math.max(...gaps) })
+        }
+        const { requestAnimationFrame } = globalThis as unknown as {
+          requestAnimationFrame(run: (time: number) => void): void
+        }
+        requestAnimationFrame(take)
+      }),
+    SECONDS * 1000,
+  )
+
+type Proxy = { begin(events: Event[]): void; close(): void }
+
+/** Passes everything to the service but streams, which get the events of `begin` at their pace. */
+async function startProxy(url: string, port: number): Promise<Proxy> {
+  const streams = new Set<ServerResponse>()
+  const timers: NodeJS.Timeout[] = []
+  const server: Server = createServer(async (request, response) => {
+    const path = request.url ?? '/'
+    if (path === '/floor') {
+      response
+        .setHeader('Content-Type', 'text/html')
+        .end('<script type="module">document.body.innerHTML = "<h1>Floor</h1>"</script>')
+    } else if (path.includes('/sse')) {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      response.write('event: connected\ndata: {"status":"connected"}\n\n')
+      streams.add(response)
+    } else {
+      const headers = Object.entries(request.headers).filter(([name]) => !['host', 'connection'].includes(name))
+      const answer = await fetch(url + path, { headers: headers.map(([name, value]) => [name, String(value)]) })
+      const passed = [...answer.headers].filter(
+        ([name]) => !/^(content-encoding|content-length|transfer-encoding)$/.test(name),
+      )
+      response.writeHead(answer.status, Object.fromEntries(passed)).end(Buffer.from(await answer.arrayBuffer()))
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return {
+    begin: (events) => {
+      const left = events.values()
+      const timer = setInterval(() => {
+        const { value: event, done } = left.next()
+        if (done) return clearInterval(timer)
+        for (const stream of streams)
+          stream.write(`event: ${event.type}\nid: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`)
+      }, 1000 / EVENTS_PER_SECOND)
+      timers.push(timer)
+    },
+    close: () => {
+      for (const timer of timers) clearInterval(timer)
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+async function createSession(url: string): Promise<string> {
+  return (await post(url, '/v1/sessions', {})).id
+}
+
+/** Returns the events of a real turn, in which a delta stands for as many as the streams are to have. */
+async function recordEvents(url: string): Promise<Event[]> {
+  const id = await createSession(url)
+  await post(url, `/v1/sessions/${id}/messages?wait=30`, { message: { content: [{ type: 'text', text: 'Hello' }] } })
+  const { data } = (await (await fetch(`${url}/v1/sessions/${id}/events?limit=1000`)).json()) as { data: Event[] }
+  const at = data.findIndex(({ type }) => type === 'output.message.delta')
+  const delta = data[at]
+  if (delta === undefined) throw new Error('the turn has no delta')
+  let accumulated = ''
+  const deltas = Array.from({ length: 2 * SECONDS * EVENTS_PER_SECOND }, (_, index) => {
+    const text = `${WORDS[index % WORDS.length]} `
+    accumulated += text
+    const sequence = delta.sequence + index
+    return { ...delta, id: nextId(delta.id, index), sequence, data: { ...delta.data, delta: text, accumulated } }
+  })
+  return [...data.slice(0, at), ...deltas]
+}
+
+const nextId = (id: string, by: number): string => {
+  const [kind, digits = ''] = id.split('_')
+  return `${kind}_${(BigInt(`0x${digits}`) + BigInt(by) * 2n ** 32n).toString(16).padStart(32, '0')}`
+}
+
+async function post(url: string, path: string, body: object): Promise<{ id: string }> {
+  const headers = { 'Content-Type': 'application/json' }
+  const answer = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`)
+  return (await answer.json()) as { id: string }
+}
