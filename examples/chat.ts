@@ -1,7 +1,7 @@
 /**
  * A chat in the terminal, on the typed client. In the service's repository:
  *
- *     npm run client && cd examples && npm install && node chat.ts [agent_0193…]
+ *     npm run client && cd examples && npm install && ../node_modules/.bin/node chat.ts [agent_0193…]
  *
  * The agent's tool ask_user asks here. API_URL and API_TOKEN name another service, and who calls.
  */

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fromId } from '../../domain/ids.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { workflowEnd } from '../support/cancelling.ts'
-import { createSession, type Json, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
+import { createSession, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses, type ServiceProcess, startApiProcess, startWorkerProcess } from '../support/process.ts'
-import { type FakeOpenai, type FakeOpenaiRequest, startFakeOpenai } from '../support/providers/chat-completions.ts'
+import { type FakeOpenai, questionOf, startFakeOpenai } from '../support/providers/chat-completions.ts'
 import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
@@ -37,12 +37,6 @@ afterAll(async () => {
   await killProcesses()
   await provider.close()
 })
-
-/** Returns the last message that the provider was given. Its text names it. */
-function questionOf({ body }: FakeOpenaiRequest): string {
-  const content: unknown = body.messages.at(-1)?.content
-  return typeof content === 'string' ? content : ((content as Json[])[0]?.text ?? '')
-}
 
 const askedFor = (question: string): number => provider.requests.filter((one) => questionOf(one) === question).length
 

@@ -1,6 +1,6 @@
-import { createSession, type Json, waitUntilIdle } from '../support/http.ts'
+import { createSession, waitUntilIdle } from '../support/http.ts'
 import { killProcesses, startApiProcess } from '../support/process.ts'
-import { type FakeOpenai, type FakeOpenaiRequest, startFakeOpenai } from '../support/providers/chat-completions.ts'
+import { type FakeOpenai, questionOf, startFakeOpenai } from '../support/providers/chat-completions.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { withService } from '../support/service.ts'
 import { post } from '../support/turns.ts'
@@ -16,12 +16,6 @@ afterAll(async () => {
   await killProcesses()
   await provider.close()
 })
-
-/** Returns the last message that the provider was given. */
-function questionOf({ body }: FakeOpenaiRequest): string {
-  const content: unknown = body.messages.at(-1)?.content
-  return typeof content === 'string' ? content : ((content as Json[])[0]?.text ?? '')
-}
 
 it(
   'asks once for each of as many slow turns as a process runs, though another process has nothing to do',

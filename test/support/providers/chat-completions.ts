@@ -25,6 +25,12 @@ type ChatContent = Omit<Content, 'blocks'> & {
 }
 
 export type FakeOpenaiRequest = ProviderRequest<z.infer<typeof RequestBody>>
+
+/** Returns the text of the last message that the provider was given. */
+export function questionOf({ body }: FakeOpenaiRequest): string {
+  const content: unknown = body.messages.at(-1)?.content
+  return typeof content === 'string' ? content : ((content as { text?: string }[])[0]?.text ?? '')
+}
 export type FakeOpenaiAnswer = ScriptedAnswer<ChatContent>
 export type FakeOpenai = FakeProvider<z.infer<typeof RequestBody>>
 
