@@ -4,6 +4,7 @@ import { type Resource, ResourceView } from './parts/resource.ts'
 import { go, link, route } from './router.ts'
 import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
 import { html, useEffect, type VNode } from './ui.ts'
+import { Agents } from './views/agents/agents.ts'
 import { apiKeys } from './views/api-keys.ts'
 import { Inbox } from './views/inbox.ts'
 import { mcpServers } from './views/mcp-servers.ts'
@@ -21,6 +22,7 @@ const resourcePlace = (resource: Resource<any>): Place => ({
 
 /** Places of the console, in the order of the navigation. The first is where it begins. */
 const PLACES: Place[] = [
+  { path: 'agents', title: 'Agents', View: Agents },
   { path: 'sessions', title: 'Sessions', View: Sessions },
   { path: 'inbox', title: 'Inbox', View: Inbox },
   ...[mcpServers, apiKeys].map(resourcePlace),

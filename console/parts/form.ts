@@ -15,6 +15,8 @@ export type Field = {
   autocomplete?: string
   /** Of a choice. */
   options?: Option[]
+  /** Text for choosing none of them. */
+  none?: string
 }
 
 /** Values by the names of their fields. What is empty is null. */
@@ -26,6 +28,8 @@ type Props = {
   /** Text of the button. */
   action: string
   onSubmit(values: Values): Promise<unknown>
+  /** More that can be done with what is entered. */
+  others?: { action: string; run(values: Values): Promise<unknown> }[]
   children?: ComponentChildren
 }
 
@@ -41,16 +45,18 @@ class FieldError extends Error {
 let number = 0
 
 /** Form of some fields. The service's sentence about a field is shown at that field. */
-export function Form({ fields, values = {}, action, onSubmit, children }: Props): VNode {
+export function Form({ fields, values = {}, action, onSubmit, others = [], children }: Props): VNode {
   const id = useMemo(() => `form-${number++}`, [])
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
+    const chosen = (event.submitter as HTMLButtonElement | null)?.value
+    const run = others.find((other) => other.action === chosen)?.run ?? onSubmit
     setBusy(true)
     setError(undefined)
     try {
-      await onSubmit(readValues(event.target as HTMLFormElement, fields))
+      await run(readValues(event.target as HTMLFormElement, fields))
     } catch (problem) {
       setError(problem)
     }
@@ -65,7 +71,9 @@ export function Form({ fields, values = {}, action, onSubmit, children }: Props)
     )}
     ${children}
     ${error !== undefined && wrong === undefined && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
-    <div class="actions"><button class="primary" disabled=${isBusy}>${action}</button></div>
+    <div class="actions"><button class="primary" disabled=${isBusy}>${action}</button>${others.map(
+      (other) => html`<button key=${other.action} value=${other.action} disabled=${isBusy}>${other.action}</button>`,
+    )}</div>
   </form>`
 }
 
@@ -78,7 +86,7 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
-  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [] } = field
+  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [], none = '' } = field
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   const common = {
     id,
@@ -118,7 +126,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
     json: () =>
       html`<textarea rows="6" class="code" spellcheck="false" ...${common} defaultValue=${jsonOf(value)}></textarea>`,
     choice: () => html`<select ...${common}>
-      ${!isRequired && html`<option value=""></option>`}
+      ${!isRequired && html`<option value="">${none}</option>`}
       ${options.map((option) => html`<option value=${option.value} selected=${option.value === value}>${option.label}</option>`)}
     </select>`,
   }[kind]

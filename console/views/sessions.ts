@@ -82,7 +82,7 @@ function NewSession(): VNode {
       label: 'Agent',
       kind: 'choice',
       options,
-      hint: 'None: the organization’s model, without tools.',
+      none: 'none: the organization’s model, without tools',
     },
     { name: 'title', label: 'Title', kind: 'text' },
   ]

@@ -1,6 +1,7 @@
 import type { FileInfo, GrepResult, SessionFile } from 'agent-session-client'
 import { isNotFound, useLoad } from '../../load.ts'
 import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
+import { saveFile } from '../../parts/save-file.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { link, route } from '../../router.ts'
 import { api } from '../../service.ts'
@@ -162,10 +163,7 @@ function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
   const picture = PICTURES[name.split('.').pop()?.toLowerCase() ?? '']
   const isText = encoding !== 'base64'
   const download = () => {
-    const url = URL.createObjectURL(new Blob([isText ? (content ?? '') : bytesOf(content ?? '')]))
-    const anchor = Object.assign(document.createElement('a'), { href: url, download: name })
-    anchor.click()
-    URL.revokeObjectURL(url)
+    saveFile(name, new Blob([isText ? (content ?? '') : bytesOf(content ?? '')]))
   }
   return html`<article>
     <p class="quiet">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />

@@ -1,0 +1,51 @@
+import type { CreateAgentRequest } from 'agent-session-client'
+import { useLoad } from '../../load.ts'
+import { changesOf } from '../../parts/form.ts'
+import { ActionButton, Page, Problem, Quiet } from '../../parts/page.ts'
+import { saveFile } from '../../parts/save-file.ts'
+import { go, link } from '../../router.ts'
+import { api, fetchBlob } from '../../service.ts'
+import { html, useState, type VNode } from '../../ui.ts'
+import { Editor } from './editor.ts'
+import { StartButton } from './start-button.ts'
+
+/** One agent: what it is, to be changed, and what can be done with it. */
+export function AgentView({ agentId }: { agentId: string }): VNode {
+  const path = { agent_id: agentId }
+  const { value: agent, error, reload } = useLoad(() => api.getAgent({ path }), [agentId])
+  const [saved, setSaved] = useState(0)
+  const save = async (wanted: CreateAgentRequest) => {
+    await api.updateAgent({ path, body: changesOf(wanted, { ...agent }) })
+    setSaved(saved + 1)
+    reload()
+  }
+  const setStatus = (status: 'active' | 'archived') => async () => {
+    await api.updateAgent({ path, body: { status } })
+    reload()
+  }
+  const copy = async () => {
+    const { id } = await api.copyAgent({ path })
+    go(link('agents', id))
+  }
+  const exportFile = async () =>
+    saveFile(`${agent?.name.replace(/[^\p{L}\p{N}]+/gu, '-')}.md`, await fetchBlob(`/v1/agents/${agentId}/export`))
+  const isActive = agent?.status === 'active'
+  const actions = html`
+    ${isActive && html`<${StartButton} agentId=${agentId} />`}
+    <a class="button" href=${`${link('sessions')}?agent=${encodeURIComponent(agentId)}`}>Sessions</a>
+    <${ActionButton} run=${copy}>Copy<//>
+    <${ActionButton} run=${exportFile}>Export<//>
+    ${
+      isActive
+        ? html`<${ActionButton} className="danger" run=${setStatus('archived')}
+          question=${`Archive “${agent.name}”? Its sessions stay, and it can be brought back.`}>Archive<//>`
+        : html`<${ActionButton} run=${setStatus('active')}>Bring back<//>`
+    }
+    <a class="button" href=${link('agents')}>Back</a>`
+  return html`<${Page} title=${agent?.name ?? 'Agent'} actions=${agent && actions}>
+    <${Problem} error=${error} />
+    ${agent?.status === 'archived' && html`<${Quiet}>This agent is archived: no session can begin with it.<//>`}
+    ${agent && html`<${Editor} key=${agent.updated_at} agent=${agent} action="Save" onSubmit=${save} />`}
+    <p role="status">${saved > 0 ? 'Saved.' : ''}</p>
+  <//>`
+}

@@ -1,0 +1,81 @@
+import type { AgentCapabilityConfig, CapabilityInfo } from 'agent-session-client'
+import { html, type VNode } from '../../ui.ts'
+
+/** Chosen capabilities, with their configuration as JSON, or ''. In the order in which they were chosen. */
+export type Chosen = Map<string, string>
+
+export const chosenOf = (capabilities: AgentCapabilityConfig[]): Chosen =>
+  new Map(
+    capabilities.map(({ ref, config }) => [
+      ref,
+      config === undefined || config === null ? '' : JSON.stringify(config, null, 2),
+    ]),
+  )
+
+export const configsOf = (chosen: Chosen): AgentCapabilityConfig[] =>
+  [...chosen].map(([ref, text]) => (text.trim() === '' ? { ref } : { ref, config: read(ref, text) }))
+
+function read(ref: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Error(`The configuration of ${ref} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+type Props = { all: CapabilityInfo[]; chosen: Chosen; onChange(chosen: Chosen): void }
+
+const GROUPS: { title: string; has(capability: CapabilityInfo): boolean }[] = [
+  { title: 'Capabilities', has: ({ is_mcp, is_skill }) => !is_mcp && !is_skill },
+  { title: 'Skills', has: ({ is_skill }) => is_skill },
+  { title: 'MCP servers', has: ({ is_mcp }) => is_mcp },
+]
+
+/** What an agent may use: capabilities of the service, skills and MCP servers. */
+export function Capabilities({ all, chosen, onChange }: Props): VNode {
+  const names = new Map(all.map(({ id, name }) => [id, name]))
+  const gone = [...chosen.keys()].filter((ref) => !names.has(ref))
+  const available = all.filter(({ id, status }) => status === 'available' || chosen.has(id))
+  return html`${GROUPS.map(({ title, has }) => {
+    const some = available.filter(has)
+    return (
+      some.length > 0 &&
+      html`<fieldset class="field" key=${title}><legend>${title}</legend>${some.map(
+        (capability) =>
+          html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} onChange=${onChange} />`,
+      )}</fieldset>`
+    )
+  })}
+  ${
+    gone.length > 0 &&
+    html`<fieldset class="field"><legend>Not there any more</legend>${gone.map(
+      (ref) => html`<label class="check" key=${ref}><input type="checkbox" checked
+        onChange=${() => onChange(without(chosen, ref))} /><code>${ref}</code></label>`,
+    )}</fieldset>`
+  }`
+}
+
+const without = (chosen: Chosen, ref: string): Chosen => new Map([...chosen].filter(([key]) => key !== ref))
+
+type ChoiceProps = Omit<Props, 'all'> & { capability: CapabilityInfo; names: Map<string, string> }
+
+function Choice({ capability, names, chosen, onChange }: ChoiceProps): VNode {
+  const { id, name, description, tool_definitions, dependencies } = capability
+  const config = chosen.get(id)
+  const toggle = () => onChange(config === undefined ? new Map(chosen).set(id, '') : without(chosen, id))
+  const tools = tool_definitions.map((tool) => tool.name).join(', ')
+  return html`<div>
+    <label class="check"><input type="checkbox" checked=${config !== undefined} onChange=${toggle} aria-describedby=${`about-${id}`} />
+      <span dir="auto">${name}</span></label>
+    <div class="quiet indented" id=${`about-${id}`} dir="auto">${description}
+      ${tools !== '' && html` <code>${tools}</code>`}
+      ${dependencies.length > 0 && ` With ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`}</div>
+    ${
+      config !== undefined &&
+      html`<details class="indented" open=${config !== ''}><summary>Configuration</summary>
+        <textarea class="code" rows="3" spellcheck="false" aria-label=${`Configuration of ${name}, as JSON`} value=${config}
+          onInput=${(event: Event) => onChange(new Map(chosen).set(id, (event.target as HTMLTextAreaElement).value))}></textarea>
+      </details>`
+    }
+  </div>`
+}

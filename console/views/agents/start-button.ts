@@ -1,0 +1,13 @@
+import { ActionButton } from '../../parts/page.ts'
+import { go, link } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, type VNode } from '../../ui.ts'
+
+/** Begins a session with an agent, and goes there. */
+export function StartButton({ agentId }: { agentId: string }): VNode {
+  const start = async () => {
+    const { id } = await api.createSession({ body: { agent_id: agentId } })
+    go(link('sessions', id))
+  }
+  return html`<${ActionButton} run=${start}>Begin a session<//>`
+}

@@ -1,0 +1,112 @@
+import { describePages } from '../support/chromium.ts'
+import { closeBrowser, openConsole } from '../support/console.ts'
+import { call } from '../support/http.ts'
+import { newOrganization } from '../support/shared/service.ts'
+
+afterAll(closeBrowser)
+
+const SCRIPT = [
+  { tool_calls: [{ name: 'write_file', arguments: { path: '/hello.txt', content: 'Hello from the agent' } }] },
+  { text: 'It is **written**.' },
+]
+
+describePages('agents', () => {
+  it.each(['wide', 'narrow'] as const)('are made, used and changed by who has none, in a %s window', async (size) => {
+    const api = await newOrganization()
+    const opened = await openConsole(api.url, { size, organization: api.id })
+    const { page } = opened
+    await page.getByRole('link', { name: 'Make the first one' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Writer')
+    await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
+    await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
+    await page.getByLabel('File system', { exact: true }).check()
+    await page.getByRole('button', { name: 'Add a tool' }).click()
+    const tool = page.getByRole('group', { name: 'Tool 1' })
+    await tool.getByLabel('Name').fill('ask_user')
+    await tool.getByLabel('Description').fill('Asks the user.')
+    await tool.getByLabel('Parameters').fill('{"type": "object"')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
+    await tool.getByLabel('Parameters').fill('{"type": "object"}')
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByRole('heading', { name: 'What the model is given' }).waitFor()
+    for (const name of ['write_file', 'ask_user']) await page.locator('summary', { hasText: name }).waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'Writer' }).waitFor()
+
+    const { body } = await call(api, 'GET', '/v1/agents')
+    expect(body.data).toMatchObject([
+      {
+        name: 'Writer',
+        capabilities: [{ ref: 'session_file_system' }],
+        tools: [{ type: 'client_side', name: 'ask_user', description: 'Asks the user.' }],
+      },
+    ])
+    const [agent] = body.data
+    await page.getByRole('button', { name: 'Begin a session' }).click()
+    await page.getByLabel('Message').fill('Write it.')
+    await page.keyboard.press('Enter')
+    await page.getByText('It is written.').waitFor()
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByRole('link', { name: 'hello.txt' }).click()
+    await page.getByText('Hello from the agent').waitFor()
+
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('link', { name: 'Writer' }).click()
+    // Another program changes what this form does not.
+    await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
+    await page.getByLabel('Tags').fill('one\ntwo')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
+    expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
+  it('are searched, copied, exported, imported, archived and brought back', async () => {
+    const api = await newOrganization()
+    for (const name of ['Painter', 'Plumber']) {
+      await call(api, 'POST', '/v1/agents', { name, system_prompt: `You are a ${name}.`, tools: [GUARDED] })
+    }
+    const opened = await openConsole(api.url, { organization: api.id, at: '#/agents' })
+    const { page } = opened
+    const names = page.getByRole('rowheader')
+    await page.getByRole('searchbox').fill('plumb')
+    await page.keyboard.press('Enter')
+    await page.getByText('Painter').waitFor({ state: 'detached' })
+    expect(await names.allTextContents()).toEqual(['Plumber'])
+    await page.getByRole('link', { name: 'Plumber' }).click()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe('Plumber.md')
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('heading', { name: /Plumber.+/ }).waitFor()
+    page.once('dialog', (dialog) => dialog.accept())
+    await page.getByRole('button', { name: 'Archive' }).click()
+    await page.getByText('This agent is archived').waitFor()
+    await page.getByRole('button', { name: 'Bring back' }).click()
+    await page.getByText('This agent is archived').waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Back' }).click()
+
+    await page.getByLabel('Import a file').setInputFiles(await download.path())
+    await page.getByRole('heading', { name: 'Plumber' }).waitFor()
+    const { body } = await call(api, 'GET', '/v1/agents?search=plumb')
+    await page.getByRole('link', { name: 'Back' }).click()
+    const document = '---\nname: Imported\ncapabilities: [session_file_system]\n---\nYou are new.'
+    await page
+      .getByLabel('Import a file')
+      .setInputFiles({ name: 'agent.md', mimeType: 'text/markdown', buffer: Buffer.from(document) })
+    await page.getByRole('heading', { name: 'Imported' }).waitFor()
+    expect(await page.getByLabel('File system', { exact: true }).isChecked()).toBe(true)
+    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('You are new.')
+    expect(body.data.map(({ tools }: { tools: object[] }) => tools)).toEqual([[GUARDED], [GUARDED], [GUARDED]])
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+})
+
+const GUARDED = { type: 'builtin', name: 'add', description: '', parameters: {}, policy: 'requires_approval' }

@@ -1,0 +1,235 @@
+import { readFile } from 'node:fs/promises'
+import { describePages } from '../support/chromium.ts'
+import { type ConsoleOptions, type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { call, createScriptedSession, createSession, waitFor, waitUntilIdle } from '../support/http.ts'
+import { killProcesses, startApiProcess } from '../support/process.ts'
+import { withService } from '../support/service.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
+import { clientTool, guardedTool, listTurns, MUTE, post } from '../support/turns.ts'
+
+let api: Organization
+beforeAll(async () => {
+  api = await newOrganization()
+})
+const opened: ConsolePage[] = []
+afterEach(async () => {
+  for (const console of opened.splice(0)) {
+    console.expectNoComplaints()
+    await console.close()
+  }
+})
+afterAll(async () => {
+  await closeBrowser()
+  await killProcesses()
+})
+
+async function openSession(id: string, options: ConsoleOptions = {}): Promise<ConsolePage> {
+  const console = await openConsole(api.url, { organization: api.id, at: `#/sessions/${id}`, ...options })
+  opened.push(console)
+  return console
+}
+
+const conversation = ({ page }: ConsolePage) => page.getByRole('log').first()
+
+const textOf = async (console: ConsolePage): Promise<string> => (await conversation(console).textContent()) ?? ''
+
+async function say({ page }: ConsolePage, text: string): Promise<void> {
+  await page.getByLabel('Message', { exact: true }).fill(text)
+  await page.keyboard.press('Enter')
+}
+
+describePages('a conversation', () => {
+  it.each(['wide', 'narrow'] as const)('shows thinking, tools and text as they come, in a %s window', async (size) => {
+    const id = await createScriptedSession(
+      api,
+      [
+        {
+          thinking: 'I need a tool. '.repeat(10),
+          text: 'One moment.',
+          tool_calls: [{ name: 'add', arguments: { a: 20, b: 22 } }],
+          tokens_per_second: 30,
+        },
+        { text: 'It is **42**, as `add` says. '.repeat(20), tokens_per_second: 60 },
+      ],
+      { capabilities: [{ ref: 'test_math' }] },
+    )
+    const [one, other] = [await openSession(id, { size }), await openSession(id, { size: 'wide' })]
+    await say(one, 'What is 20 + 22?')
+    const watch = async ({ page }: ConsolePage) => {
+      await page.getByText('I need a tool.').waitFor()
+      await page.locator('summary', { hasText: 'done' }).waitFor()
+      await page.getByText('It is 42').first().waitFor()
+      // It still grows.
+      await page.getByText('Works…').waitFor()
+      await page.getByText(/tokens/).waitFor()
+    }
+    await Promise.all([one, other].map(watch))
+    await one.page.locator('summary', { hasText: 'done' }).click()
+    await one.page.getByText('"a": 20').waitFor()
+    await one.expectAccessible()
+    await one.page.locator('summary', { hasText: 'done' }).click()
+    expect(await textOf(one)).toBe(await textOf(other))
+    await other.page.reload()
+    await other.page.getByText(/tokens/).waitFor()
+    expect(await textOf(other)).toBe(await textOf(one))
+  })
+
+  it('shows an attempt that is made again once', async () => {
+    const text = 'The first half of the answer, and the second half of it.'
+    const error = { status: 529, message: 'overloaded', times: 1, after_text: true }
+    const id = await createScriptedSession(api, [{ text, error, tokens_per_second: 100 }])
+    const shown = await openSession(id)
+    await say(shown, 'Go')
+    await shown.page.getByText('The model is asked again').waitFor()
+    await shown.page.getByText(/tokens/).waitFor()
+    expect((await textOf(shown)).split('The first half')).toHaveLength(2)
+  })
+
+  it('asks a person, and the first of two who answer is heard', async () => {
+    const id = await createScriptedSession(
+      api,
+      [
+        {
+          tool_calls: [
+            { name: 'ask_user', arguments: { question: 'Which <b>colour</b>?' } },
+            { name: 'multiply', arguments: { a: 6, b: 7 } },
+          ],
+        },
+        { text: 'Painted.' },
+      ],
+      { capabilities: [{ ref: 'test_math' }], tools: [clientTool('ask_user'), guardedTool('multiply')] },
+    )
+    const [one, other] = [await openSession(id), await openSession(id, { size: 'narrow' })]
+    await say(one, 'Paint it.')
+    for (const { page } of [one, other]) {
+      await page.getByText('Which <b>colour</b>?').waitFor()
+      await page.getByRole('button', { name: 'Approve' }).waitFor()
+    }
+    await other.expectAccessible()
+    await one.page.getByLabel('Result of ask_user').last().fill('blue')
+    await other.page.getByLabel('Result of ask_user').last().fill('red')
+    await one.page.getByRole('button', { name: 'Answer' }).click()
+    await waitFor(async () => (await listTurns(api, id))[0]?.pending_tool_calls.length === 1, 'the first answer')
+    // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.
+    const late = other.page.getByRole('button', { name: 'Answer' })
+    if (await late.isVisible()) await late.click({ timeout: 1000 }).catch(() => {})
+    await other.page.getByRole('button', { name: 'Approve' }).click()
+    for (const { page } of [one, other]) await page.getByText('Painted.').waitFor()
+    const events = await waitUntilIdle(api, id)
+    const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.result[0]?.text)
+    expect(results.sort()).toEqual(['"blue"', '{"result":42}'])
+    expect(await other.page.getByRole('alert').count()).toBe(0)
+  })
+
+  it('queues messages, takes them out of the queue, interrupts and cancels', async () => {
+    const id = await createScriptedSession(api, [MUTE, MUTE, { text: 'Third.' }])
+    const shown = await openSession(id)
+    const { page } = shown
+    await say(shown, 'First')
+    await page.getByText('Works…').waitFor()
+    await say(shown, 'Second')
+    await page.getByText('Waits in the queue.').waitFor()
+    await page.getByRole('button', { name: 'Take out of the queue' }).click()
+    await page.getByText('Waits in the queue.').waitFor({ state: 'detached' })
+    await page.getByLabel('While it works').selectOption('do not send')
+    await say(shown, 'Refused')
+    await page
+      .getByRole('alert')
+      .getByText(/busy|turn/)
+      .waitFor()
+    expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Refused')
+    await page.getByLabel('While it works').selectOption('cancel it')
+    await say(shown, 'Instead')
+    await waitFor(async () => (await listTurns(api, id)).length === 3, 'the message that interrupts')
+    await page.getByText('Works…').waitFor()
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await page.getByText('Works…').waitFor({ state: 'detached' })
+    await waitUntilIdle(api, id)
+    const turns = await listTurns(api, id)
+    expect(turns.map(({ status }) => status)).toEqual(['cancelled', 'cancelled', 'cancelled'])
+    expect(await page.getByText(/^Cancelled/).count()).toBe(3)
+  })
+
+  it('sends a picture, and shows it', async () => {
+    const echo = (await call(api, 'GET', '/v1/llm-models')).body.data.find(
+      ({ model_id }: { model_id: string }) => model_id === 'llmsim-echo',
+    )
+    const shown = await openSession(await createSession(api, { default_model_id: echo.id }))
+    const { page } = shown
+    const picture = await page.screenshot({ clip: { x: 0, y: 0, width: 40, height: 30 } })
+    await page.getByLabel('Pictures').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: picture })
+    await page.getByText('a.png').waitFor()
+    await say(shown, 'What is it?')
+    await page.getByText('[image image/png 40x30]').waitFor()
+    await page.getByRole('img', { name: 'a.png' }).waitFor()
+    await shown.expectAccessible()
+  })
+
+  it('shows hostile answers as texts', async () => {
+    const hostile = await readFile('test/console/hostile.md', 'utf8')
+    const id = await createScriptedSession(api, [{ text: hostile }])
+    const shown = await openSession(id)
+    const { page } = shown
+    const foreign: string[] = []
+    page.on('request', (request) => {
+      if (!request.url().startsWith(api.url) && !/^(data|blob):/.test(request.url())) foreign.push(request.url())
+    })
+    await say(shown, 'Attack')
+    await page.getByText(/tokens/).waitFor()
+    expect(await page.title()).not.toBe('owned')
+    expect(await conversation(shown).locator('script, img, iframe, style, form, svg, [onerror], [style]').count()).toBe(
+      0,
+    )
+    const targets = await conversation(shown)
+      .locator('.markdown a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+    expect(targets.filter((target) => target !== null)).toEqual([
+      'https://example.com/good',
+      'https://tracker.example/pixel.png',
+    ])
+    const text = await textOf(shown)
+    expect(text).toContain('<script>document.title = "owned"</script>')
+    expect(text).toContain('⟨U+202E⟩')
+    expect(text).not.toContain('\u202e')
+    expect(text).not.toContain('\u001b')
+    expect(foreign).toEqual([])
+    await shown.expectAccessible()
+  })
+
+  it('says that a session was deleted while it was open', async () => {
+    const id = await createScriptedSession(api, [{ text: 'Hello' }])
+    const shown = await openSession(id)
+    await say(shown, 'Hi')
+    await shown.page.getByText(/tokens/).waitFor()
+    await call(api, 'DELETE', `/v1/sessions/${id}`)
+    await shown.page.getByText('This session was deleted.').waitFor()
+  })
+
+  it('goes on by itself after the network was cut', async () => {
+    const id = await createScriptedSession(api, [{ text: 'word '.repeat(60), tokens_per_second: 40 }])
+    const shown = await openSession(id)
+    const { page } = shown
+    await say(shown, 'Go')
+    await page.getByText('word word').waitFor()
+    await page.context().setOffline(true)
+    await waitUntilIdle(api, id)
+    await page.context().setOffline(false)
+    await page.getByText(/tokens/).waitFor()
+    expect((await textOf(shown)).split('word')).toHaveLength(61)
+  })
+
+  it('goes on by itself after the API was killed and started again in mid-answer', async () => {
+    await withService({}, async (service) => {
+      const first = await startApiProcess(service)
+      const id = await createScriptedSession(first.url, [{ text: 'word '.repeat(60), tokens_per_second: 20 }])
+      const shown = await openConsole(first.url, { at: `#/sessions/${id}` })
+      opened.push(shown)
+      await post(first.url, id)
+      await shown.page.getByText('word word').waitFor()
+      await first.kill()
+      await startApiProcess(service, 'api/main.ts', { PORT: new URL(first.url).port })
+      await shown.page.getByText(/tokens/).waitFor({ timeout: 60_000 })
+      expect((await textOf(shown)).split('word')).toHaveLength(61)
+    })
+  })
+})
