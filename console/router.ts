@@ -3,6 +3,14 @@ import { computed, signal } from './ui.ts'
 /** Address within the console: `#/sessions/session_1/turns?tool=bash`. */
 export type Route = { path: string[]; query: URLSearchParams }
 
+const PLACE = 'console.place'
+/** Keeps the place for when the browser comes back from where it signs in, which does not know it. */
+export const rememberPlace = (): void => sessionStorage.setItem(PLACE, location.hash)
+
+const remembered = sessionStorage.getItem(PLACE)
+sessionStorage.removeItem(PLACE)
+if (remembered && location.hash === '') history.replaceState(null, '', remembered)
+
 const fragment = signal(location.hash)
 addEventListener('hashchange', () => {
   fragment.value = location.hash

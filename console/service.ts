@@ -22,6 +22,9 @@ export function chooseOrganization(id: string): void {
   organization.value = id
 }
 
+/** Operations for which no login is needed: their 401 is about what they were given. */
+const SIGNS_IN = /\/v1\/auth\/(config|login|logout|refresh|register)\b/
+
 /**
  * Sends a request of the client. One that is answered with 401 is sent again with fresh cookies. The tabs of a browser
  * take turns at that: a refresh token can be used once.
@@ -30,7 +33,7 @@ async function send(request: Request): Promise<Response> {
   if (organization.value !== '') request.headers.set('X-Org-Id', organization.value)
   const again = request.clone()
   const response = await fetch(request)
-  if (response.status !== 401 || auth.value?.mode === 'none' || /\/v1\/auth\/(?!me)/.test(request.url)) return response
+  if (response.status !== 401 || auth.value?.mode === 'none' || SIGNS_IN.test(request.url)) return response
   return navigator.locks === undefined
     ? refreshAndSend(again)
     : navigator.locks.request('refresh', () => refreshAndSend(again))

@@ -206,7 +206,8 @@ export const authEndpoints = group(
       params: z.object({ provider }),
       query: z.object({
         return_to: textUpTo(2048).optional().meta({
-          description: "Where the browser is sent in the end: a path on the service's own address. Default: /docs",
+          description:
+            "Where the browser is sent in the end: a path on the service's own address. Default: /, which leads to the console",
         }),
       }),
       responses: { 302: null },

@@ -1,5 +1,6 @@
 import { Form } from '../parts/form.ts'
 import { Page } from '../parts/page.ts'
+import { rememberPlace } from '../router.ts'
 import { addressOf, api, auth, identify } from '../service.ts'
 import { html, useState, type VNode } from '../ui.ts'
 
@@ -13,7 +14,7 @@ const PASSWORD = {
 } as const
 const NAME = { name: 'name', label: 'Name', kind: 'text', isRequired: true, autocomplete: 'name' } as const
 
-/** Where the browser comes back from an identity provider. It keeps the place in the console by itself. */
+/** Where the browser comes back from an identity provider. */
 const returnTo = encodeURIComponent(location.pathname)
 
 export function SignIn(): VNode {
@@ -34,7 +35,7 @@ export function SignIn(): VNode {
     }
     ${oauth_providers.map(
       (provider) =>
-        html`<p key=${provider}><a class="button" href=${addressOf(`/v1/auth/oauth/${provider}?return_to=${returnTo}`)}>Sign in with ${provider}</a></p>`,
+        html`<p key=${provider}><a class="button" onClick=${rememberPlace} href=${addressOf(`/v1/auth/oauth/${provider}?return_to=${returnTo}`)}>Sign in with ${provider}</a></p>`,
     )}
   <//>`
 }

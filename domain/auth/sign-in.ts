@@ -10,7 +10,8 @@ import { createUser, emailTaken, type NewUser, startLogin } from './log-in.ts'
 
 /** Lifetime of a started sign-in; a user who comes back later has to start again. */
 const LIFETIME_SECONDS = 10 * 60
-const DEFAULT_RETURN_TO = '/docs'
+/** Leads to the console, or to the documentation without one. */
+const DEFAULT_RETURN_TO = '/'
 /** Limit for the cookie's value: browsers reject cookies over 4 KB, including name and attributes. */
 const MAX_STATE_CHARACTERS = 3800
 

@@ -58,7 +58,7 @@ describe('signing in with OpenID Connect', () => {
     const name = newName()
     const browser = createBrowser(service)
     const page = await signIn(name, browser)
-    expect(page).toMatchObject({ status: 302, location: `${BASE_URL}/docs` })
+    expect(page).toMatchObject({ status: 302, location: `${BASE_URL}/` })
     const cookies = page.setCookies.filter((cookie) => /^(access|refresh)_token=eyJ/.test(cookie))
     expect(cookies).toHaveLength(2)
     for (const cookie of cookies) expect(cookie).toMatch(/; path=\/; expires=.*; samesite=lax; httponly/i)

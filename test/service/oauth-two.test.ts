@@ -62,7 +62,7 @@ describe('signing in with OAuth 2', () => {
     const browser = createBrowser(service)
     const account = newAccount()
     const page = await signIn(account, browser)
-    expect(page).toMatchObject({ status: 302, location: `${BASE_URL}/docs` })
+    expect(page).toMatchObject({ status: 302, location: `${BASE_URL}/` })
     expect([...browser.cookies.keys()].sort()).toEqual(['access_token', 'refresh_token'])
     const me = await whoIs(browser)
     expect(me).toMatchObject({ email: account.email, name: 'Octo Cat', avatar_url: 'https://a.example/1' })

@@ -1,0 +1,121 @@
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { ADMIN, ADMIN_MODE, addOwnOrganization, logInUser, newPassword } from '../support/auth.ts'
+import { describePages } from '../support/chromium.ts'
+import { closeBrowser, openConsole } from '../support/console.ts'
+import { call, createSession } from '../support/http.ts'
+import { withService } from '../support/service.ts'
+import { sharedService } from '../support/shared/service.ts'
+
+afterAll(closeBrowser)
+
+describePages('signing in', () => {
+  it.each(['wide', 'narrow'] as const)('works with a password in mode full, in a %s window', async (size) => {
+    const { url } = await sharedService('full')
+    const [email, password] = [`person-${size}-${Date.now()}@example.com`, newPassword()]
+    const opened = await openConsole(url, { size, at: '#/api-keys' })
+    const { page } = opened
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'I have no account yet' }).click()
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill(password)
+    await page.getByLabel('Name').fill('A person')
+    await page.getByRole('button', { name: 'Register' }).click()
+    await page.getByRole('heading', { name: 'API keys' }).waitFor()
+    await page.getByText('A person').waitFor()
+
+    // The access token ends, and is renewed with the other cookie.
+    await page.context().clearCookies({ name: 'access_token' })
+    await page.getByRole('link', { name: 'New API key' }).click()
+    await page.getByLabel('Name').fill('Program')
+    await page.getByLabel('May').fill('nonsense')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('alert').filter({ hasText: 'scopes' }).waitFor()
+    await page.getByLabel('May').fill('read')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByText('It is shown only now').waitFor()
+
+    // The login is gone: whoever signs in again is where they were.
+    await page.context().clearCookies()
+    await page.getByRole('link', { name: 'Sessions' }).click()
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill('wrong')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Password').fill(password)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor()
+
+    // A second organization, without a trace of the first.
+    const user = await logInUser(url, { email, password })
+    const own = await addOwnOrganization(url, { ...user, id: '', email, password })
+    await createSession(url, undefined, { title: 'Of my own' }, own.headers)
+    await page.reload()
+    await page.getByLabel('Organization').selectOption('Own')
+    await page.getByText('Of my own').waitFor()
+    await page.reload()
+    await page.getByText('Of my own').waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect(await page.getByText('Of my own').count()).toBe(0)
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
+  it('is for the administrator alone in mode admin', async () => {
+    await withService({ environment: ADMIN_MODE, worker: false }, async ({ url }) => {
+      const opened = await openConsole(url)
+      const { page } = opened
+      await page.getByLabel('E-mail').fill(ADMIN.email)
+      expect(await page.getByRole('button', { name: 'I have no account yet' }).count()).toBe(0)
+      await page.getByLabel('Password').fill(ADMIN.password)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Agents' }).waitFor()
+      opened.expectNoComplaints()
+      await opened.close()
+    })
+  })
+})
+
+describe('the address of the console', () => {
+  it('is not there with CONSOLE=off', async () => {
+    await withService({ environment: { CONSOLE: 'off' }, worker: false }, async ({ url }) => {
+      expect((await call(url, 'GET', '/console')).status).toBe(404)
+      expect((await fetch(url)).url).toBe(`${url}/docs`)
+    })
+  })
+})
+
+describePages('the address of the console', () => {
+  it('may be any that a proxy gives it, and the API may have a prefix', async () => {
+    await withService({ environment: { API_PREFIX: '/api' }, worker: false }, async ({ url }) => {
+      const proxy = createServer((incoming, outgoing) => {
+        const path = incoming.url?.replace(/^\/tools\/agents(?=\/)/, '')
+        if (path === incoming.url) return void outgoing.writeHead(404).end()
+        const { method, headers } = incoming
+        const passed = request(url + path, { method, headers: { ...headers, host: new URL(url).host } }, (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(outgoing)
+        })
+        passed.on('error', () => outgoing.destroy())
+        incoming.pipe(passed)
+      })
+      await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+      const { port } = proxy.address() as AddressInfo
+      const opened = await openConsole(`http://127.0.0.1:${port}/tools/agents`, { at: '#/agents/new' })
+      const { page } = opened
+      await page.getByLabel('Name', { exact: true }).fill('Behind a proxy')
+      await page.getByLabel('Prompt', { exact: true }).fill('Help.')
+      await page.getByRole('button', { name: 'Create' }).click()
+      await page.getByRole('heading', { name: 'Behind a proxy' }).waitFor()
+      await page.getByRole('button', { name: 'Begin a session' }).click()
+      await page.getByText('Nothing has been said yet.').waitFor()
+      opened.expectNoComplaints()
+      await opened.close()
+      proxy.closeAllConnections()
+      proxy.close()
+    })
+  })
+})
