@@ -47,6 +47,28 @@ describe('the page', () => {
   })
 })
 
+describePages('the checks of these tests', () => {
+  it('find what is planted: an error, what the policy forbids, and a control without a name', async () => {
+    const { page, expectNoComplaints, expectAccessible, close } = await openConsole(api.url, { organization: api.id })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await expectAccessible()
+    await page.evaluate('document.querySelector("main").append(document.createElement("input"))')
+    await expect(expectAccessible()).rejects.toThrow(/label/)
+    expectNoComplaints()
+    await page.evaluate('document.body.append(Object.assign(new Image(), { src: "https://tracker.example/x.png" }))')
+    expect(expectNoComplaints).toThrow(/Content Security Policy/)
+    await close()
+  })
+
+  it('find HTML that does not come from DOMPurify', async () => {
+    const { page, expectNoComplaints, close } = await openConsole(api.url, { organization: api.id })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.evaluate('try { document.body.innerHTML = "x" } catch {}')
+    expect(expectNoComplaints).toThrow(/TrustedHTML/)
+    await close()
+  })
+})
+
 describePages('MCP servers', () => {
   it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
     const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, { size, organization: api.id })

@@ -44,11 +44,16 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
   const path = { session_id: sessionId, name }
   const schema = useLoad(() => api.getDatabaseSchema({ path }), [name])
   const [rows, setRows] = useState<DatabaseRows | undefined>(undefined)
-  const [sql, setSql] = useState('')
-  const query = async (text: string) => {
-    setSql(text)
+  /** What the form begins with. */
+  const [given, setGiven] = useState('')
+  const query = async (sql: string) => {
     setRows(undefined)
-    setRows(await api.queryDatabase({ path, body: { sql: text } }))
+    setRows(await api.queryDatabase({ path, body: { sql } }))
+  }
+  const showRows = (table: string) => {
+    const sql = `SELECT * FROM "${table.replaceAll('"', '""')}" LIMIT 100`
+    setGiven(sql)
+    return query(sql)
   }
   const columns: Column<DatabaseTable>[] = [
     { title: 'Table', cell: nameOf },
@@ -58,16 +63,15 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
     },
     { title: 'Rows', cell: ({ row_count }) => row_count?.toLocaleString() },
   ]
-  const actions = (table: DatabaseTable) =>
-    html`<${ActionButton} run=${() => query(`SELECT * FROM "${table.name.replaceAll('"', '""')}" LIMIT 100`)}>Show rows<//>`
+  const actions = (table: DatabaseTable) => html`<${ActionButton} run=${() => showRows(table.name)}>Show rows<//>`
   return html`<section>
     <p><a href=${link('sessions', sessionId, 'databases')}>Databases</a> / ${name}</p>
     <${Problem} error=${schema.error} />
     <${Table} items=${schema.value?.tables} keyOf=${nameOf} columns=${columns} actions=${actions} none="It has no tables yet." />
     ${schema.value?.truncated && html`<${Quiet}>More tables were left out.<//>`}
     <h2>Query</h2>
-    <${Form} key=${sql} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'One statement that only reads.' }]}
-      values=${{ sql }} action="Run" onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
+    <${Form} key=${given} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'One statement that only reads.' }]}
+      values=${{ sql: given }} action="Run" onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
     ${rows && html`<${Rows} rows=${rows} />`}
   </section>`
 }

@@ -5,7 +5,7 @@ import { saveFile } from '../../parts/save-file.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { link, route } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useEffect, useState, type VNode } from '../../ui.ts'
+import { html, useEffect, useMemo, useState, type VNode } from '../../ui.ts'
 import { changedLines } from './changed-lines.ts'
 
 /** Time between two looks at what an agent may have changed. */
@@ -159,19 +159,39 @@ async function store(sessionId: string, path: string, content: string): Promise<
 }
 
 function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
-  const { path, name, size_bytes, updated_at, content, encoding } = file
+  const { path, name, size_bytes, updated_at } = file
   const picture = PICTURES[name.split('.').pop()?.toLowerCase() ?? '']
-  const isText = encoding !== 'base64'
-  const download = () => {
-    saveFile(name, new Blob([isText ? (content ?? '') : bytesOf(content ?? '')]))
-  }
+  const text = useMemo(() => (picture === undefined ? textOf(file) : undefined), [file])
+  const content = useMemo(() => new Blob([bytesOf(file)], { type: picture }), [file])
   return html`<article>
     <p class="quiet">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />
-      <button type="button" onClick=${download}>Download</button></p>
-    ${picture && !isText && html`<img class="picture" src=${`data:${picture};base64,${content}`} alt=${path} />`}
-    ${isText && html`<${Text} key=${sessionId + path} text=${content ?? ''} />`}
-    ${!isText && !picture && html`<${Quiet}>It is no text.<//>`}
+      <button type="button" onClick=${() => saveFile(name, content)}>Download</button></p>
+    ${picture && html`<${Picture} content=${content} name=${path} />`}
+    ${text !== undefined && html`<${Text} key=${sessionId + path} text=${text} />`}
+    ${text === undefined && !picture && html`<${Quiet}>It is no text.<//>`}
   </article>`
+}
+
+const bytesOf = ({ content, encoding }: SessionFile): Uint8Array<ArrayBuffer> =>
+  encoding === 'base64'
+    ? Uint8Array.from(atob(content ?? ''), (character) => character.charCodeAt(0))
+    : new TextEncoder().encode(content ?? '')
+
+/** Returns the text of a file, or undefined if it is none. What people upload comes as bytes. */
+function textOf(file: SessionFile): string | undefined {
+  if (file.encoding !== 'base64') return file.content ?? ''
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytesOf(file))
+    return text.includes('\0') ? undefined : text
+  } catch {
+    return undefined
+  }
+}
+
+function Picture({ content, name }: { content: Blob; name: string }): VNode {
+  const source = useMemo(() => URL.createObjectURL(content), [content])
+  useEffect(() => () => URL.revokeObjectURL(source), [source])
+  return html`<img class="picture" src=${source} alt=${name} />`
 }
 
 /** Text of a file. Lines that have changed while it is shown are marked. */
@@ -208,6 +228,3 @@ const base64Of = (file: Blob): Promise<string> =>
     reader.onerror = () => reject(reader.error)
     reader.readAsDataURL(file)
   })
-
-const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

@@ -15,12 +15,17 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
   const key = useRef<string | undefined>(undefined)
   const session_id = sessionId
 
+  const isWorking = useRef(false)
   const work = async (run: () => Promise<unknown>) => {
+    // Enter may come again before the button is disabled.
+    if (isWorking.current) return
+    isWorking.current = true
     setState({ isSending: true })
     await run().then(
       () => setState({ isSending: false }),
       (error: unknown) => setState({ isSending: false, error }),
     )
+    isWorking.current = false
   }
   const send = () =>
     work(async () => {
