@@ -83,7 +83,9 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
   const seconds = durationMs === undefined ? undefined : `${(durationMs / 1000).toFixed(1)} s`
-  return [seconds, tokens, costUsd && `$${Number(costUsd).toFixed(4)}`].filter(Boolean).join(' · ')
+  return [seconds, tokens, costUsd && (costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`)]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 const Said = ({ message }: { message: Message }): VNode => html`<div class="said">

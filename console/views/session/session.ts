@@ -6,6 +6,7 @@ import { html, useEffect, useMemo, type VNode } from '../../ui.ts'
 import { Databases } from '../contents/databases.ts'
 import { Files } from '../contents/files.ts'
 import { Storage } from '../contents/storage.ts'
+import { TurnView } from '../turn/turn.ts'
 import { Chat } from './chat.ts'
 import { openSession } from './live.ts'
 import { titleOf } from './title.ts'
@@ -22,7 +23,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
   useEffect(() => live.close, [live])
   const { value: session, error } = useLoad(() => api.getSession({ path: { session_id: sessionId } }), [sessionId])
-  const shown = route.value.path[2]
+  const [, , shown, id] = route.value.path
   const tab = TABS.find(({ name }) => name === shown)
   const current = (name: string | undefined) => (name === shown ? 'page' : undefined)
   return html`<${Page} title=${session ? titleOf(session) : 'Session'}>
@@ -34,6 +35,8 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
       )}
     </nav>
     <${Problem} error=${error} />
-    ${tab ? html`<${tab.View} sessionId=${sessionId} />` : error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} />`}
+    ${shown === 'turns' && id !== undefined && html`<${TurnView} key=${id} sessionId=${sessionId} turnId=${id} />`}
+    ${tab && html`<${tab.View} sessionId=${sessionId} />`}
+    ${shown === undefined && error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} />`}
   <//>`
 }

@@ -1,0 +1,183 @@
+import type { Event } from 'agent-session-client'
+
+export type SpanKind = 'turn' | 'queue' | 'reason' | 'model' | 'act' | 'tool' | 'waiting'
+
+/** Time in which something was done, or waited for. */
+export type Span = {
+  /** The same whenever the turn is shown: links name it. */
+  key: string
+  kind: SpanKind
+  title: string
+  /** Number of spans around it. */
+  depth: number
+  /** Milliseconds since the epoch. */
+  from: number
+  /** Undefined as long as it lasts. */
+  to: number | undefined
+  /** Why it failed, or what came of it. */
+  problem: string | undefined
+  tokens: number | undefined
+  /** USD, as a decimal string. */
+  costUsd: string | undefined
+  events: Event[]
+}
+
+type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'depth'>
+
+/**
+ * Folds the events of one turn into spans, in the order in which they begin, each below the one around it. Deltas are not
+ * needed. A turn may be incomplete, at either end.
+ */
+export function spansOf(events: Iterable<Event>): Span[] {
+  const spans = new Map<string, Span>()
+  const attempts = new Map<string, number>()
+  const open = (event: Event, opening: Opening): Span => {
+    const known = spans.get(opening.key)
+    if (known !== undefined) return known
+    const from = Date.parse(event.ts)
+    const empty = { from, to: undefined, problem: undefined, tokens: undefined, costUsd: undefined, events: [] }
+    const span: Span = { ...opening, ...empty }
+    spans.set(span.key, span)
+    return span
+  }
+  const close = (event: Event, span: Span | undefined, changes: Partial<Span> = {}): void => {
+    if (span === undefined) return
+    if (span.to === undefined) span.to = Math.max(Date.parse(event.ts), span.from)
+    Object.assign(span, changes)
+  }
+  const turnOf = (event: Event): Span => open(event, { key: 'turn', kind: 'turn', title: 'Turn', depth: 0 })
+  const stepOf = (event: Event, kind: 'reason' | 'act', title: string): Span =>
+    open(event, { key: `${event.context.span_id}`, kind, title, depth: 1 })
+  /** Attempt of a step to get an answer. */
+  const attemptOf = (event: Event, step: string, isNew = false): Span => {
+    const count = (attempts.get(step) ?? 0) + (isNew || !attempts.has(step) ? 1 : 0)
+    attempts.set(step, count)
+    return open(event, {
+      key: `${step}.${count}`,
+      kind: 'model',
+      title: count === 1 ? 'Model' : `Attempt ${count}`,
+      depth: 2,
+    })
+  }
+  /** Calls are named by the model, which may use a name again in a later round. */
+  const callKey = (round: string | null | undefined, id: string, isWaiting = false): string =>
+    `${round}-${id}${isWaiting ? '-waiting' : ''}`
+
+  const take = (event: Event): void => {
+    const turn = turnOf(event)
+    const { span_id, parent_span_id } = event.context
+    const put = (span: Span | undefined) => (span ?? turn).events.push(event)
+    switch (event.type) {
+      case 'input.message':
+        put(open(event, { key: 'queue', kind: 'queue', title: 'Queue', depth: 1 }))
+        return
+      case 'turn.started':
+        close(event, spans.get('queue'))
+        put(turn)
+        return
+      case 'reason.started': {
+        put(stepOf(event, 'reason', event.data.metadata?.model ?? 'Reasoning'))
+        return
+      }
+      case 'output.message.started': {
+        const step = stepOf(event, 'reason', 'Reasoning')
+        // The attempt before is void, if it has not said so itself.
+        close(event, spans.get(`${step.key}.${attempts.get(step.key)}`))
+        put(attemptOf(event, step.key, true))
+        return
+      }
+      case 'reason.retrying': {
+        const attempt = attemptOf(event, stepOf(event, 'reason', 'Reasoning').key)
+        close(event, attempt, { problem: event.data.error })
+        put(attempt)
+        return
+      }
+      case 'output.message.completed':
+      case 'reason.thinking.started':
+      case 'reason.thinking.completed': {
+        const attempt = attemptOf(event, stepOf(event, 'reason', 'Reasoning').key)
+        if (event.type === 'output.message.completed') close(event, attempt)
+        put(attempt)
+        return
+      }
+      case 'llm.generation': {
+        const { metadata } = event.data
+        const attempt = attemptOf(event, `${parent_span_id}`)
+        attempt.tokens = tokensOf(metadata.usage)
+        attempt.costUsd = metadata.cost_usd ?? undefined
+        put(attempt)
+        return
+      }
+      case 'reason.completed': {
+        const step = stepOf(event, 'reason', 'Reasoning')
+        const attempt = attemptOf(event, step.key)
+        const { usage, error } = event.data
+        close(event, attempt, error ? { problem: error } : {})
+        close(event, step, { tokens: tokensOf(usage), costUsd: attempt.costUsd, ...(error && { problem: error }) })
+        put(step)
+        return
+      }
+      case 'act.started':
+        put(stepOf(event, 'act', 'Tools'))
+        return
+      case 'act.completed':
+        put(stepOf(event, 'act', 'Tools'))
+        close(event, spans.get(`${span_id}`))
+        return
+      case 'tool.call_requested': {
+        const round = stepOf(event, 'act', 'Tools')
+        for (const { id, name, kind } of event.data.tool_calls) {
+          const title = kind === 'approval' ? `${name}: approval` : `${name}: answer`
+          put(open(event, { key: callKey(round.key, id, true), kind: 'waiting', title, depth: 2 }))
+        }
+        return
+      }
+      case 'tool.started': {
+        const { id, name } = event.data.tool_call
+        close(event, spans.get(callKey(parent_span_id, id, true)))
+        put(open(event, { key: callKey(parent_span_id, id), kind: 'tool', title: name, depth: 2 }))
+        return
+      }
+      case 'tool.completed': {
+        const { tool_call_id, tool_name, status, error } = event.data
+        const waiting = spans.get(callKey(parent_span_id, tool_call_id, true))
+        const running = spans.get(callKey(parent_span_id, tool_call_id))
+        const title = tool_name
+        const key = callKey(parent_span_id, tool_call_id)
+        const span = running ?? waiting ?? open(event, { key, kind: 'tool', title, depth: 2 })
+        close(event, waiting)
+        close(event, span, status === 'success' ? {} : { problem: error ?? status })
+        put(span)
+        return
+      }
+      case 'turn.completed':
+      case 'turn.failed':
+      case 'turn.cancelled': {
+        for (const span of spans.values()) close(event, span)
+        if (event.type === 'turn.failed') turn.problem = event.data.error
+        else turn.tokens = tokensOf(event.data.usage)
+        if (event.type === 'turn.completed') turn.costUsd = event.data.cost_usd ?? undefined
+        if (event.type === 'turn.cancelled') turn.problem = event.data.reason ?? 'cancelled'
+        put(turn)
+        return
+      }
+      default:
+        put(undefined)
+    }
+  }
+  for (const event of events) take(event)
+  return inOrder([...spans.values()])
+}
+
+const tokensOf = (usage: { input_tokens: number; output_tokens: number } | null | undefined): number | undefined =>
+  usage ? usage.input_tokens + usage.output_tokens : undefined
+
+/** Attempts and calls stand below their step, which their keys begin with. Those of a step that is missing come last. */
+function inOrder(spans: Span[]): Span[] {
+  const inner = Map.groupBy(
+    spans.filter(({ depth }) => depth === 2),
+    ({ key }) => key.split(/[.-]/)[0] ?? '',
+  )
+  const ordered = spans.filter(({ depth }) => depth < 2).flatMap((span) => [span, ...(inner.get(span.key) ?? [])])
+  return [...new Set([...ordered, ...spans])]
+}

@@ -1,0 +1,154 @@
+import type { Event, Turn } from 'agent-session-client'
+import { useLoad } from '../../load.ts'
+import { LongText } from '../../parts/long-text.ts'
+import { Problem, Quiet } from '../../parts/page.ts'
+import { link, route } from '../../router.ts'
+import { api, sessionOf, workflowAddress } from '../../service.ts'
+import { html, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { type Span, spansOf } from './spans.ts'
+
+/** Time between two looks at a clock while the turn runs. */
+const TICK_MS = 250
+const DELTAS: Event['type'][] = ['output.message.delta', 'reason.thinking.delta']
+
+type Props = { sessionId: string; turnId: string }
+
+/** A turn as a picture, at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
+export function TurnView({ sessionId, turnId }: Props): VNode {
+  const { spans, error, isOver } = useSpans(sessionId, turnId)
+  const { value: turn, error: missing } = useLoad(
+    () => api.getTurn({ path: { session_id: sessionId, turn_id: turnId } }),
+    [turnId, isOver, spans.length],
+  )
+  const now = useNow(!isOver)
+  const shown = route.value.query.get('span')
+  const chosen = spans.find(({ key }) => key === shown)
+  const from = Math.min(...spans.map((span) => span.from))
+  const until = Math.max(from + 1, ...spans.map(({ to }) => to ?? now))
+  const temporal = workflowAddress(turnId)
+  return html`<section class="timeline">
+    <div class="row">
+      <p><${Summary} turn=${turn} /></p>
+      ${temporal && html`<a href=${temporal} target="_blank" rel="noopener noreferrer">Its run in Temporal</a>`}
+    </div>
+    <${Problem} error=${missing ?? error} />
+    ${spans.length === 0 && missing === undefined && html`<${Quiet}>Loading…<//>`}
+    ${
+      spans.length > 0 &&
+      html`<${Axis} ms=${until - from} />
+      <ol class="spans" aria-label="Spans of the turn">${spans.map(
+        (
+          span,
+        ) => html`<${Bar} key=${span.key} href=${at(sessionId, turnId, span.key)} span=${span} from=${from} until=${until}
+          now=${now} isChosen=${span.key === shown} />`,
+      )}</ol>`
+    }
+    ${chosen && html`<${Details} key=${chosen.key} span=${chosen} now=${now} count=${chosen.events.length} />`}
+  </section>`
+}
+
+const at = (sessionId: string, turnId: string, key: string): string =>
+  `${link('sessions', sessionId, 'turns', turnId)}?${new URLSearchParams({ span: key })}`
+
+/** Reads the events of a turn, and those that come, to its end. */
+function useSpans(sessionId: string, turnId: string): { spans: Span[]; error: unknown; isOver: boolean } {
+  const [state, setState] = useState<{ spans: Span[]; error?: unknown; isOver: boolean }>({ spans: [], isOver: false })
+  useEffect(() => {
+    const closed = new AbortController()
+    const events: Event[] = []
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const draw = () => {
+      timer = undefined
+      setState((before) => ({ ...before, spans: spansOf(events) }))
+    }
+    const read = async () => {
+      for await (const event of sessionOf(sessionId).events({ turnId, exclude: DELTAS, signal: closed.signal })) {
+        events.push(event)
+        // Events of one moment are drawn together.
+        timer ??= setTimeout(draw, 50)
+      }
+      if (!closed.signal.aborted) setState({ spans: spansOf(events), isOver: true })
+    }
+    read().catch((error: unknown) => closed.signal.aborted || setState({ spans: spansOf(events), error, isOver: true }))
+    return () => {
+      closed.abort()
+      clearTimeout(timer)
+    }
+  }, [sessionId, turnId])
+  return { error: undefined, ...state }
+}
+
+/** Returns the time, again and again as long as it matters. */
+function useNow(isRunning: boolean): number {
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = setInterval(() => setNow(Date.now()), TICK_MS)
+    return () => clearInterval(timer)
+  }, [isRunning])
+  return now
+}
+
+function Summary({ turn }: { turn: Turn | undefined }): string {
+  if (turn === undefined) return ''
+  const { status, usage, cost_usd } = turn
+  const tokens = usage ? usage.input_tokens + usage.output_tokens : undefined
+  return [`The turn is ${status}`, ...costs({ tokens, costUsd: cost_usd ?? undefined })].join(' · ')
+}
+
+const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] => [
+  ...(tokens === undefined ? [] : [`${tokens.toLocaleString()} tokens`]),
+  ...(costUsd === undefined ? [] : [costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`]),
+]
+
+/** Returns a time as people say it. */
+function timeOf(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  const minutes = Math.floor(ms / 60_000)
+  return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+}
+
+function Axis({ ms }: { ms: number }): VNode {
+  return html`<div class="axis quiet" aria-hidden="true"><span>0</span><span>${timeOf(ms / 2)}</span><span>${timeOf(ms)}</span></div>`
+}
+
+type BarProps = { href: string; span: Span; from: number; until: number; now: number; isChosen: boolean }
+
+function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
+  const { kind, title, depth, problem } = span
+  const to = span.to ?? Math.max(now, span.from)
+  const percent = (ms: number) => `${((ms / (until - from)) * 100).toFixed(3)}%`
+  const facts = [span.to === undefined ? `${timeOf(to - span.from)} so far` : timeOf(to - span.from), ...costs(span)]
+  return html`<li><a href=${href} class=${`span depth-${depth}`} aria-current=${isChosen ? 'true' : undefined}>
+    <span class="name" dir="auto">${title}</span>
+    <span class=${problem === undefined ? 'facts quiet' : 'facts problem'}>${facts.join(' · ')}${problem !== undefined && ', failed'}</span>
+    <svg class=${`bar ${kind} ${problem === undefined ? '' : 'bad'}`} width="100%" height="12" aria-hidden="true">
+      <rect x=${percent(span.from - from)} width=${percent(to - span.from)} height="12" rx="2" />
+      <rect x=${percent(span.from - from)} width="2" height="12" />
+    </svg>
+  </a></li>`
+}
+
+/** What has happened in a span. */
+function Details({ span, now, count }: { span: Span; now: number; count: number }): VNode {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.scrollIntoView({ block: 'nearest' }), [])
+  const { title, problem, from, to, events } = span
+  // Events are shown as they are, and large ones only once.
+  const list = useMemo(
+    () =>
+      events.map((event) => {
+        const label = `${new Date(event.ts).toLocaleTimeString()} ${event.type}`
+        return html`<details key=${event.id} open=${events.length === 1}><summary>${label}</summary>
+          <${LongText} text=${JSON.stringify(event, null, 2)} label=${label} /></details>`
+      }),
+    [events, count],
+  )
+  return html`<section aria-label="Chosen span">
+    <h2 ref=${heading} dir="auto">${title}</h2>
+    <p class="quiet">${[timeOf((to ?? now) - from), ...costs(span)].join(' · ')}</p>
+    ${problem !== undefined && html`<p class="problem" dir="auto">${problem}</p>`}
+    ${list}
+  </section>`
+}

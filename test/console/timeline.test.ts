@@ -1,0 +1,80 @@
+import { describePages } from '../support/chromium.ts'
+import { closeBrowser, openConsole } from '../support/console.ts'
+import { createScriptedSession, waitUntilIdle } from '../support/http.ts'
+import { withService } from '../support/service.ts'
+import { newOrganization } from '../support/shared/service.ts'
+import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
+
+afterAll(closeBrowser)
+
+const STEPS = [
+  {
+    text: 'One moment.',
+    tool_calls: [
+      { name: 'add', arguments: { a: 1, b: 2 } },
+      { name: 'ask_user', arguments: {} },
+      { name: 'multiply', arguments: { a: 3, b: 2 } },
+    ],
+    error: { status: 503, message: 'overloaded', times: 1, retry_after_ms: 50 },
+  },
+  { text: 'Done.' },
+]
+const AGENT = { capabilities: [{ ref: 'test_math' }], tools: [clientTool('ask_user'), guardedTool('multiply')] }
+
+describePages('the timeline of a turn', () => {
+  it.each(['wide', 'narrow'] as const)('grows, and leads to the events of each span, in a %s window', async (size) => {
+    const api = await newOrganization()
+    const id = await createScriptedSession(api, STEPS, AGENT)
+    const turn = await postAndAsk(api, id)
+    const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}` })
+    const { page } = opened
+    await page.getByRole('link', { name: 'Timeline' }).click()
+    const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
+    await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
+    expect(await spans.count()).toBe(9)
+    await page.getByText('The turn is waiting').waitFor()
+    for (const { id: callId, kind } of turn.pending_tool_calls) {
+      await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
+    }
+    await page.getByText('The turn is completed').waitFor()
+    const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
+    expect(names).toEqual([
+      ...['Turn', 'Queue', 'llmsim-script', 'Model', 'Attempt 2'],
+      ...['Tools', 'add', 'ask_user: answer', 'multiply: approval', 'multiply'],
+      ...['llmsim-script', 'Model'],
+    ])
+    expect(await page.getByText('so far').count()).toBe(0)
+    await page.getByRole('link', { name: /^Turn .* tokens · \$0/ }).waitFor()
+    await page.getByRole('link', { name: /^Model .*, failed/ }).click()
+    await page.getByRole('heading', { name: 'Model' }).waitFor()
+    await page.getByText('overloaded').first().waitFor()
+    await opened.expectAccessible()
+
+    await page.getByRole('link', { name: /^multiply \d/ }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByText(/tool\.completed$/).click()
+    await page.getByText('"success": true').waitFor()
+    // The address names the span.
+    await page.reload()
+    await page.getByRole('heading', { name: 'multiply' }).waitFor()
+    await waitUntilIdle(api, id)
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
+  it.each([
+    ['http://temporal.example:8080/ui/', 'http://temporal.example:8080/ui/namespaces/default/workflows/'],
+    ['', undefined],
+  ])('leads to the run in the Temporal UI at "%s"', async (TEMPORAL_UI_URL, address) => {
+    await withService({ environment: { TEMPORAL_UI_URL } }, async ({ url }) => {
+      const id = await createScriptedSession(url, STEPS, AGENT)
+      const turn = await postAndAsk(url, id)
+      const opened = await openConsole(url, { at: `#/sessions/${id}/turns/${turn.id}` })
+      await opened.page.getByText('The turn is waiting').waitFor()
+      const runs = await opened.page.getByRole('link', { name: 'Its run in Temporal' }).all()
+      const targets = await Promise.all(runs.map((run) => run.getAttribute('href')))
+      expect(targets).toEqual(address === undefined ? [] : [address + turn.id])
+      await opened.close()
+    })
+  })
+})
