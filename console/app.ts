@@ -6,10 +6,17 @@ import { auth, chooseOrganization, identify, organization, signOut, user } from 
 import { html, useEffect, type VNode } from './ui.ts'
 import { Agents } from './views/agents/agents.ts'
 import { apiKeys } from './views/api-keys.ts'
+import { Health } from './views/health.ts'
 import { Inbox } from './views/inbox.ts'
+import { llmModels } from './views/llm-models.ts'
+import { llmProviders } from './views/llm-providers.ts'
 import { mcpServers } from './views/mcp-servers.ts'
+import { invitations, members } from './views/members.ts'
+import { organizations } from './views/organizations.ts'
+import { schedules } from './views/schedules.ts'
 import { Sessions } from './views/sessions.ts'
 import { SignIn } from './views/sign-in.ts'
+import { skills } from './views/skills.ts'
 
 type Place = { path: string; title: string; View: () => VNode }
 
@@ -25,7 +32,12 @@ const PLACES: Place[] = [
   { path: 'agents', title: 'Agents', View: Agents },
   { path: 'sessions', title: 'Sessions', View: Sessions },
   { path: 'inbox', title: 'Inbox', View: Inbox },
-  ...[mcpServers, apiKeys].map(resourcePlace),
+  resourcePlace(schedules),
+]
+/** Places where one is less often. */
+const SETTINGS: Place[] = [
+  ...[skills, mcpServers, llmModels, llmProviders, members, invitations, organizations, apiKeys].map(resourcePlace),
+  { path: 'health', title: 'Health', View: Health },
 ]
 
 export function App(): VNode {
@@ -41,7 +53,7 @@ const Starting = ({ error }: { error: unknown }): VNode =>
 
 function Frame(): VNode {
   const [first = ''] = route.value.path
-  const place = PLACES.find(({ path }) => path === first)
+  const place = [...PLACES, ...SETTINGS].find(({ path }) => path === first)
   const start = PLACES[0]?.path ?? ''
   useEffect(() => {
     if (first === '') go(link(start), { replace: true })
@@ -49,14 +61,26 @@ function Frame(): VNode {
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <nav aria-label="Console">
-      <ul>${PLACES.map(
-        ({ path, title }) =>
-          html`<li key=${path}><a href=${link(path)} aria-current=${path === first ? 'page' : undefined}>${title}</a></li>`,
-      )}</ul>
+      <div>
+        <${Links} places=${PLACES} current=${first} />
+        <details open=${isWide || SETTINGS.some(({ path }) => path === first)}>
+          <summary>Settings</summary>
+          <${Links} places=${SETTINGS} current=${first} />
+        </details>
+      </div>
       <${Account} />
     </nav>
     ${place ? html`<${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such place.<//><//>`}`
 }
+
+/** Where there is room, everything can be seen. */
+const isWide = matchMedia('(min-width: 45rem)').matches
+
+const Links = ({ places, current }: { places: Place[]; current: string }): VNode =>
+  html`<ul>${places.map(
+    ({ path, title }) =>
+      html`<li key=${path}><a href=${link(path)} aria-current=${path === current ? 'page' : undefined}>${title}</a></li>`,
+  )}</ul>`
 
 /** Goes to the content without leaving the view, which the address names. */
 function skip(event: Event): void {

@@ -20,7 +20,7 @@ export const Problem = ({ error }: { error: unknown }): VNode | null =>
 
 export const Quiet = ({ children }: { children?: ComponentChildren }): VNode => html`<p class="quiet">${children}</p>`
 
-/** Button that does something at the service: it says so while that lasts, and what went wrong. */
+/** Button that does something at the service: it says what came of it, if `run` returns a sentence, or what went wrong. */
 export function ActionButton(props: {
   run: () => Promise<unknown>
   /** Question to answer first. */
@@ -31,16 +31,19 @@ export function ActionButton(props: {
   const { run, question, className = '', children } = props
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
+  const [outcome, setOutcome] = useState('')
   const click = async () => {
     if (question !== undefined && !confirm(question)) return
     setBusy(true)
     setError(undefined)
-    await run().catch(setError)
+    const told = await run().catch(setError)
+    setOutcome(typeof told === 'string' ? told : '')
     setBusy(false)
   }
   return html`<span class="action">
     <button type="button" class=${className} disabled=${isBusy} onClick=${click}>${children}</button>
     <${Problem} error=${error} />
+    <span role="status">${outcome}</span>
   </span>`
 }
 

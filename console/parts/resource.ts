@@ -5,6 +5,9 @@ import { changesOf, type Field, Form, givenOf, type Values } from './form.ts'
 import { ActionButton, Page, Problem, Quiet } from './page.ts'
 import { type Column, Table } from './table.ts'
 
+/** A sentence that `run` returns is shown. */
+type Action<T> = { label: string; isOffered?(item: T): boolean; run(item: T): Promise<unknown> }
+
 /** Things of one kind: a list at `#/<path>`, a form at `#/<path>/new`, and one at `#/<path>/<id>`. */
 export type Resource<T> = {
   path: string
@@ -15,18 +18,22 @@ export type Resource<T> = {
   /** What the list is for; shown above it. */
   about?: string
   list(): Promise<T[]>
+  /** Reads one thing. Default: it is looked for in the list. */
+  get?(id: string): Promise<T>
   idOf(item: T): string
   nameOf(item: T): string
   columns: Column<T>[]
   /** Fields of the form, for a new thing or this one. */
   fields?(item: T | undefined): Field[] | Promise<Field[]>
   valuesOf?(item: T): Values
+  /** What the form of a new thing begins with. */
+  defaults?: Values
   create?(values: Values): Promise<T>
   /** Gets only what was changed. */
   update?(item: T, changes: Values): Promise<unknown>
-  remove?: { label: string; question(item: T): string; run(item: T): Promise<unknown> }
-  /** More that can be done with a thing, or with all of them. */
-  actions?: { label: string; isOffered?(item: T): boolean; run(item: T): Promise<unknown> }[]
+  remove?: Action<T> & { question(item: T): string }
+  /** More that can be done with a thing. */
+  actions?: Action<T>[]
   /** More about a thing, below its form. */
   Detail?(props: { item: T; reload(): void }): VNode
   /** Shown once after a thing has been created, such as its secret. */
@@ -61,8 +68,9 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
 function Actions<T>({ resource, item, onDone }: { resource: Resource<T>; item: T; onDone(): void }): VNode {
   const { actions = [], remove } = resource
   const run = (action: (item: T) => Promise<unknown>) => async () => {
-    await action(item)
+    const outcome = await action(item)
     onDone()
+    return outcome
   }
   const offered = actions.filter(({ isOffered }) => isOffered?.(item) ?? true)
   return html`${offered.map(
@@ -70,6 +78,7 @@ function Actions<T>({ resource, item, onDone }: { resource: Resource<T>; item: T
   )}
   ${
     remove &&
+    (remove.isOffered?.(item) ?? true) &&
     html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run)}>${remove.label}<//>`
   }`
 }
@@ -88,7 +97,7 @@ function Create<T>({ resource }: { resource: Resource<T> }): VNode {
     <${Problem} error=${error} />
     ${
       created === undefined
-        ? fields && html`<${Form} fields=${fields} action="Create" onSubmit=${submit} />`
+        ? fields && html`<${Form} fields=${fields} values=${resource.defaults} action="Create" onSubmit=${submit} />`
         : Created && html`<${Created} item=${created} />`
     }
   <//>`
@@ -97,7 +106,8 @@ function Create<T>({ resource }: { resource: Resource<T> }): VNode {
 function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode {
   const { path, one, Detail } = resource
   const loaded = useLoad(async () => {
-    const item = (await resource.list()).find((candidate) => resource.idOf(candidate) === id)
+    const find = async () => (await resource.list()).find((candidate) => resource.idOf(candidate) === id)
+    const item = await (resource.get?.(id) ?? find())
     if (item === undefined) throw new Error(`There is no such ${one}.`)
     return { item, fields: (await resource.fields?.(item)) ?? [] }
   }, [path, id])

@@ -72,6 +72,7 @@ describePages('the checks of these tests', () => {
 describePages('MCP servers', () => {
   it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
     const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, { size, organization: api.id })
+    if (size === 'narrow') await page.getByText('Settings').click()
     await page.getByRole('link', { name: 'MCP servers' }).click()
     await expectAccessible()
     await page.getByRole('link', { name: 'New MCP server' }).click()

@@ -1,0 +1,66 @@
+import type { LlmModelWithProvider, UpdateLlmModelRequest } from 'agent-session-client'
+import type { Field } from '../parts/form.ts'
+import type { Resource } from '../parts/resource.ts'
+import { api } from '../service.ts'
+import { html } from '../ui.ts'
+
+const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.updateModel({ path: { id }, body })
+
+const NAME: Field = { name: 'display_name', label: 'Name', kind: 'text', isRequired: true }
+const STATUS: Field = {
+  name: 'status',
+  label: 'Status',
+  kind: 'choice',
+  isRequired: true,
+  options: ['active', 'disabled'].map((value) => ({ value, label: value })),
+}
+
+export const llmModels: Resource<LlmModelWithProvider> = {
+  path: 'llm-models',
+  title: 'Models',
+  one: 'model',
+  about: 'The default one answers for agents that name none.',
+  list: async () => (await api.listModels()).data,
+  get: (id) => api.getModel({ path: { id } }),
+  idOf: ({ id }) => id,
+  nameOf: ({ display_name }) => display_name,
+  columns: [
+    { title: 'Model', cell: ({ model_id }) => html`<code>${model_id}</code>` },
+    { title: 'Provider', cell: ({ provider_name }) => provider_name },
+    {
+      title: 'Status',
+      cell: ({ status, is_default, is_stale }) =>
+        html`${status}${is_default && html` <mark>default</mark>`}${is_stale && ' (not in the provider’s list any more)'}`,
+    },
+  ],
+  fields: async (item) => {
+    if (item !== undefined) return [NAME, STATUS]
+    const { data } = await api.listProviders()
+    const options = data.map(({ id, name }) => ({ value: id, label: name }))
+    return [
+      { name: 'provider_id', label: 'Provider', kind: 'choice', isRequired: true, options },
+      { name: 'model_id', label: 'Model', kind: 'text', isRequired: true, hint: 'As the provider calls it.' },
+      NAME,
+    ]
+  },
+  valuesOf: ({ display_name, status }) => ({ display_name, status }),
+  create: async (values) => {
+    const { provider_id, ...body } = values as Record<'provider_id' | 'model_id' | 'display_name', string>
+    const { id } = await api.createModel({ path: { provider_id }, body })
+    return api.getModel({ path: { id } })
+  },
+  update,
+  actions: [
+    {
+      label: 'Make it the default',
+      isOffered: ({ is_default, status }) => !is_default && status === 'active',
+      run: (item) => update(item, { is_default: true }),
+    },
+  ],
+  remove: {
+    label: 'Delete',
+    isOffered: ({ source }) => source !== 'predefined',
+    question: ({ display_name }) => `Delete the model “${display_name}”? Agents that use it cannot answer then.`,
+    run: ({ id }) => api.deleteModel({ path: { id } }),
+  },
+}

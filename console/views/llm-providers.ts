@@ -1,0 +1,76 @@
+import type { CreateLlmProviderRequest, LlmProvider, UpdateLlmProviderRequest } from 'agent-session-client'
+import { Time } from '../parts/page.ts'
+import type { Resource } from '../parts/resource.ts'
+import { api } from '../service.ts'
+import { html } from '../ui.ts'
+
+const TYPES = {
+  openai: 'OpenAI',
+  openai_completions: 'OpenAI-compatible (chat completions)',
+  anthropic: 'Anthropic',
+  gemini: 'Gemini',
+  llmsim: 'Simulator',
+}
+const options = (labels: Record<string, string>) => Object.entries(labels).map(([value, label]) => ({ value, label }))
+
+export const llmProviders: Resource<LlmProvider> = {
+  path: 'llm-providers',
+  title: 'Providers',
+  one: 'provider',
+  about: 'Who answers: services with models. Their keys are stored encrypted and never shown.',
+  list: async () => (await api.listProviders()).data,
+  idOf: ({ id }) => id,
+  nameOf: ({ name }) => name,
+  columns: [
+    { title: 'Type', cell: ({ provider_type }) => TYPES[provider_type] ?? provider_type },
+    { title: 'Key', cell: ({ api_key_set }) => (api_key_set ? 'stored' : 'none') },
+    { title: 'Status', cell: ({ status }) => status },
+    { title: 'Models read', cell: ({ last_synced_at }) => html`<${Time} at=${last_synced_at} />` },
+  ],
+  fields: (item) => [
+    { name: 'name', label: 'Name', kind: 'text', isRequired: true },
+    { name: 'provider_type', label: 'Type', kind: 'choice', isRequired: true, options: options(TYPES) },
+    {
+      name: 'api_key',
+      label: 'API key',
+      kind: 'secret',
+      hint: item?.api_key_set ? 'One is stored. Left empty, it stays.' : undefined,
+    },
+    { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s own.' },
+    ...(item === undefined
+      ? []
+      : [
+          {
+            name: 'status',
+            label: 'Status',
+            kind: 'choice' as const,
+            isRequired: true,
+            options: options({ active: 'active', disabled: 'disabled' }),
+          },
+        ]),
+  ],
+  valuesOf: ({ name, provider_type, base_url, status }) => ({ name, provider_type, base_url, status }),
+  create: (values) => api.createProvider({ body: values as CreateLlmProviderRequest }),
+  update: ({ id }, { base_url, ...changes }) =>
+    api.updateProvider({
+      path: { provider_id: id },
+      // Null would keep the address.
+      body: { ...changes, ...(base_url !== undefined && { base_url: base_url ?? '' }) } as UpdateLlmProviderRequest,
+    }),
+  actions: [
+    {
+      label: 'Read its models',
+      run: async ({ id }) => {
+        const result = await api.syncModels({ path: { provider_id: id } })
+        if (result.status === 'not_supported') return 'It has no list of models: add them by hand.'
+        return `${result.created} new, ${result.updated} known, ${result.stale} gone.`
+      },
+    },
+  ],
+  remove: {
+    label: 'Delete',
+    isOffered: ({ is_predefined }) => !is_predefined,
+    question: ({ name }) => `Delete the provider “${name}” with its models? Agents that use them cannot answer then.`,
+    run: ({ id }) => api.deleteProvider({ path: { provider_id: id } }),
+  },
+}

@@ -1,0 +1,187 @@
+import type {
+  CreateScheduleRequest,
+  ScheduleExecutionResponse,
+  ScheduleResponse,
+  ScheduleTarget,
+  UpdateScheduleRequest,
+} from 'agent-session-client'
+import { useLoad } from '../load.ts'
+import type { Field, Values } from '../parts/form.ts'
+import { Problem, Time } from '../parts/page.ts'
+import type { Resource } from '../parts/resource.ts'
+import { type Column, Table } from '../parts/table.ts'
+import { api, workflowAddress } from '../service.ts'
+import { html, useEffect, type VNode } from '../ui.ts'
+
+const MOST = 100
+/** Time between two looks at what a schedule has begun. */
+const LOOK_MS = 3000
+const MESSAGE = 'session_message'
+
+export const schedules: Resource<ScheduleResponse> = {
+  path: 'schedules',
+  title: 'Schedules',
+  one: 'schedule',
+  about: 'Messages that are said at their time, whether anybody looks or not.',
+  list: readAll,
+  get: (id) => api.getSchedule({ path: { schedule_id: id } }),
+  idOf: ({ id }) => id,
+  nameOf: ({ name }) => name,
+  columns: [
+    { title: 'When', cell: ({ cron_expression, timezone }) => html`<code>${cron_expression}</code> ${timezone}` },
+    {
+      title: 'Next',
+      cell: ({ enabled, next_trigger_at, disabled_reason }) =>
+        enabled ? html`<${Time} at=${next_trigger_at} />` : `paused${disabled_reason ? `: ${disabled_reason}` : ''}`,
+    },
+    { title: 'Last', cell: ({ last_triggered_at }) => html`<${Time} at=${last_triggered_at} />` },
+  ],
+  fields: fieldsFor,
+  defaults: { timezone: Intl.DateTimeFormat().resolvedOptions().timeZone },
+  valuesOf,
+  create: ({ name, ...values }) =>
+    api.createSchedule({ body: { name, ...timing(values), target: targetOf(values) } as CreateScheduleRequest }),
+  update: (item, changes) => {
+    const isTarget = ['agent_id', 'session_id', 'message', 'target'].some((name) => name in changes)
+    const target = isTarget ? { target: targetOf({ ...valuesOf(item), ...changes }) } : {}
+    const body = { ...timing(changes), ...target } as UpdateScheduleRequest
+    return api.updateSchedule({ path: { schedule_id: item.id }, body })
+  },
+  actions: [
+    {
+      label: 'Pause',
+      isOffered: ({ enabled }) => enabled,
+      run: ({ id }) => api.pauseSchedule({ path: { schedule_id: id } }),
+    },
+    {
+      label: 'Resume',
+      isOffered: ({ enabled }) => !enabled,
+      run: ({ id }) => api.resumeSchedule({ path: { schedule_id: id } }),
+    },
+    {
+      label: 'Run it now',
+      run: async ({ id }) => {
+        await api.triggerSchedule({ path: { schedule_id: id } })
+        return 'It runs.'
+      },
+    },
+  ],
+  remove: {
+    label: 'Delete',
+    question: ({ name }) => `Delete the schedule “${name}” and the list of what it has run?`,
+    run: ({ id }) => api.deleteSchedule({ path: { schedule_id: id } }),
+  },
+  Detail: ({ item }) => html`<${Executions} scheduleId=${item.id} />`,
+}
+
+async function readAll(): Promise<ScheduleResponse[]> {
+  const found: ScheduleResponse[] = []
+  for (;;) {
+    const { data, total } = await api.listSchedules({ query: { limit: MOST, offset: found.length } })
+    found.push(...data)
+    if (data.length < MOST || found.length >= total) return found
+  }
+}
+
+async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
+  const { data } = await api.listAgents()
+  const agents = data.map(({ id, name }) => ({ value: id, label: name }))
+  const saysMessage: Field[] = [
+    {
+      name: 'agent_id',
+      label: 'Agent',
+      kind: 'choice',
+      options: agents,
+      hint: 'Begins a new session each time.',
+    },
+    { name: 'session_id', label: 'Session', kind: 'text', hint: 'Its id; or an agent for a new session each time.' },
+    { name: 'message', label: 'Message', kind: 'longtext' },
+  ]
+  return [
+    ...(item === undefined ? [{ name: 'name', label: 'Name', kind: 'text' as const, isRequired: true }] : []),
+    {
+      name: 'cron_expression',
+      label: 'When',
+      kind: 'text',
+      isRequired: true,
+      hint: 'Minute, hour, day of the month, month, day of the week: “0 8 * * 1-5” is 8 o’clock on working days.',
+    },
+    { name: 'timezone', label: 'Time zone', kind: 'text', hint: 'Such as Europe/Berlin. Empty: UTC.' },
+    ...(item === undefined || isMessage(item.target) ? saysMessage : []),
+    ...(item === undefined || !isMessage(item.target)
+      ? [
+          {
+            name: 'target',
+            label: item === undefined ? 'Or another target' : 'Target',
+            kind: 'json' as const,
+            hint: 'As the API has it: {"type": "activity", "name": "http_request", "input": {"url": …}}.',
+          },
+        ]
+      : []),
+    { name: 'max_concurrent', label: 'Most at once', kind: 'number', hint: 'Others are skipped. Empty: any number.' },
+    { name: 'catch_up_missed', label: 'Makes up for what was missed while the service was away', kind: 'boolean' },
+    { name: 'description', label: 'Description', kind: 'text' },
+  ]
+}
+
+type MessageInput = { agent_id?: string; session_id?: string; message?: unknown }
+
+/** Reports whether a target is what the form's own fields can say. */
+function isMessage({ type, name, input }: ScheduleTarget): boolean {
+  return type === 'workflow' && name === MESSAGE && typeof (input as MessageInput | null)?.message === 'string'
+}
+
+function valuesOf(item: ScheduleResponse): Values {
+  const { description, cron_expression, timezone, catch_up_missed, max_concurrent, target } = item
+  const common = { description, cron_expression, timezone, catch_up_missed, max_concurrent }
+  if (!isMessage(target)) return { ...common, target }
+  const { agent_id, session_id, message } = target.input as MessageInput
+  return { ...common, agent_id, session_id, message }
+}
+
+function targetOf({ agent_id, session_id, message, target }: Values): unknown {
+  if (target) return target
+  const place = session_id ? { session_id } : { agent_id }
+  return { type: 'workflow', name: MESSAGE, input: { ...place, message } }
+}
+
+/** Returns all values but those of the target. */
+const timing = (values: Values): Values =>
+  Object.fromEntries(
+    Object.entries(values).filter(([name]) => !['agent_id', 'session_id', 'message', 'target'].includes(name)),
+  )
+
+const EXECUTIONS: Column<ScheduleExecutionResponse>[] = [
+  { title: 'At', cell: ({ scheduled_at }) => html`<${Time} at=${scheduled_at} />` },
+  { title: 'Status', cell: ({ status }) => status },
+  {
+    title: 'Took',
+    cell: ({ duration_ms }) => (typeof duration_ms === 'number' ? `${(duration_ms / 1000).toFixed(1)} s` : ''),
+  },
+  { title: 'Error', cell: ({ error }) => error && html`<span class="problem" dir="auto">${error}</span>` },
+  {
+    title: 'Run',
+    cell: ({ workflow_id }) => {
+      const address = workflow_id ? workflowAddress(workflow_id) : undefined
+      return address && html`<a href=${address} target="_blank" rel="noopener noreferrer">in Temporal</a>`
+    },
+  },
+]
+
+/** What a schedule has begun, newest first. */
+function Executions({ scheduleId }: { scheduleId: string }): VNode {
+  const path = { schedule_id: scheduleId }
+  const { value, error, reload } = useLoad(
+    async () => (await api.listExecutions({ path, query: { limit: MOST } })).data,
+    [scheduleId],
+  )
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || reload(), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return html`<section>
+    <h2>What it has run</h2>
+    <${Problem} error=${error} />
+    <${Table} items=${value} keyOf=${({ id }: ScheduleExecutionResponse) => id} columns=${EXECUTIONS} none="Nothing yet." />
+  </section>`
+}

@@ -1,0 +1,62 @@
+import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-session-client'
+import type { Resource } from '../parts/resource.ts'
+import { api } from '../service.ts'
+
+const EXAMPLE = `---
+name: release-notes
+description: How to write release notes. Use it when asked for them.
+---
+
+Write one line for each change that users see, newest first.
+`
+
+type SkillWithText = Skill & { skill_md?: string }
+
+export const skills: Resource<SkillWithText> = {
+  path: 'skills',
+  title: 'Skills',
+  one: 'skill',
+  about: 'Instructions that an agent loads when it needs them. Each is a capability of an agent.',
+  list: async () => (await api.listSkills()).data,
+  get: async (id) => {
+    const path = { skill_id: id }
+    const [skill, { skill_md }] = await Promise.all([api.getSkill({ path }), api.getSkillContent({ path })])
+    return { ...skill, skill_md }
+  },
+  idOf: ({ id }) => id,
+  nameOf: ({ name }) => name,
+  columns: [
+    { title: 'Description', cell: ({ description }) => description },
+    { title: 'Version', cell: ({ version }) => version },
+    { title: 'Status', cell: ({ status }) => status },
+  ],
+  fields: (item) => [
+    {
+      name: 'skill_md',
+      label: 'SKILL.md',
+      kind: 'longtext',
+      isRequired: true,
+      hint: 'YAML front matter with name and description, then Markdown.',
+    },
+    ...(item === undefined
+      ? []
+      : [
+          {
+            name: 'status',
+            label: 'Status',
+            kind: 'choice' as const,
+            isRequired: true,
+            options: ['active', 'disabled'].map((value) => ({ value, label: value })),
+          },
+        ]),
+  ],
+  defaults: { skill_md: EXAMPLE },
+  valuesOf: ({ skill_md, status }) => ({ skill_md, status }),
+  create: (values) => api.createSkill({ body: values as CreateSkillRequest }),
+  update: ({ id }, changes) => api.updateSkill({ path: { skill_id: id }, body: changes as UpdateSkillRequest }),
+  remove: {
+    label: 'Delete',
+    question: ({ name }) => `Delete the skill “${name}”? Agents lose it.`,
+    run: ({ id }) => api.deleteSkill({ path: { skill_id: id } }),
+  },
+}

@@ -1,0 +1,172 @@
+import type { Page } from 'playwright-core'
+import { describePages } from '../support/chromium.ts'
+import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { call, createSession, type Json, waitUntilIdle } from '../support/http.ts'
+import { newOrganization, type Organization } from '../support/shared/service.ts'
+
+const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
+
+let api: Organization
+let opened: ConsolePage
+let page: Page
+beforeEach(async () => {
+  api = await newOrganization()
+})
+afterEach(async () => {
+  opened.expectNoComplaints()
+  await opened.close()
+})
+afterAll(closeBrowser)
+
+async function open(at: string, size: 'wide' | 'narrow' = 'wide', organization = api.id) {
+  opened = await openConsole(api.url, { size, organization, at })
+  page = opened.page
+}
+
+const button = (name: string) => page.getByRole('button', { name })
+const acceptNext = () => page.once('dialog', (dialog) => dialog.accept())
+const list = async (path: string): Promise<Json[]> => (await call(api, 'GET', path)).body.data
+
+/** Fills the fields of the form that is open, by their labels, and presses a button. */
+async function fill(values: Record<string, string>, action: string): Promise<void> {
+  for (const [label, value] of Object.entries(values)) {
+    const field = page.getByLabel(label, { exact: true })
+    if ((await field.evaluate((element) => element.tagName)) === 'SELECT') await field.selectOption(value)
+    else await field.fill(value)
+  }
+  await opened.expectAccessible()
+  await button(action).click()
+}
+
+describePages('the places of the console', () => {
+  it('have schedules, which run, are paused, changed and deleted', async () => {
+    const session = await createSession(api)
+    await open('#/schedules/new', 'narrow')
+    await fill({ Name: 'Daily', When: 'every day', Session: session, Message: 'Any news?' }, 'Create')
+    await page.getByRole('alert').filter({ hasText: 'cron_expression' }).waitFor()
+    await fill({ When: '0 8 * * *', 'Time zone': 'Europe/Berlin' }, 'Create')
+    await page.getByRole('link', { name: 'Daily' }).click()
+    await button('Run it now').click()
+    await page.getByText('It runs.').waitFor()
+    await page.getByRole('cell', { name: 'completed' }).waitFor()
+    await waitUntilIdle(api, session)
+    await fill({ Message: 'What is new?', 'Most at once': '1' }, 'Save')
+    await page.getByText('Saved.').waitFor()
+    await button('Pause').click()
+    await button('Resume').waitFor()
+    const input = { session_id: session, message: 'What is new?' }
+    expect(await list('/v1/durable/schedules')).toMatchObject([
+      { timezone: 'Europe/Berlin', enabled: false, max_concurrent: 1, target: { name: 'session_message', input } },
+    ])
+    await button('Resume').click()
+    await button('Pause').waitFor()
+    acceptNext()
+    await button('Delete').click()
+    await page.getByRole('alert').waitFor()
+    expect(await list('/v1/durable/schedules')).toEqual([])
+  })
+
+  it('have providers and models, whose keys are never shown', async () => {
+    await open('#/llm-providers/new')
+    const values = {
+      Name: 'Own',
+      Type: 'openai',
+      'API key': 'sk-secret',
+      Address: 'https://llm.example.com/v1',
+    }
+    await fill(values, 'Create')
+    await page.getByRole('link', { name: 'Own' }).click()
+    await page.getByText('One is stored').waitFor()
+    expect(await page.content()).not.toContain('sk-secret')
+    await fill({ Name: 'Our own', Address: '' }, 'Save')
+    await page.getByRole('alert').filter({ hasText: 'api_key: is needed' }).waitFor()
+    await fill({ 'API key': 'sk-other' }, 'Save')
+    await page.getByText('Saved.').waitFor()
+    const [provider] = (await list('/v1/llm-providers')).filter(({ name }) => name === 'Our own')
+    expect(provider).toMatchObject({ api_key_set: true, base_url: null })
+    await page.getByRole('link', { name: 'Models', exact: true }).click()
+    await page.getByRole('link', { name: 'New model' }).click()
+    await fill({ Provider: 'Our own', Model: 'tiny-1', Name: 'Tiny' }, 'Create')
+    await page.getByRole('row', { name: 'Tiny' }).getByRole('button', { name: 'Make it the default' }).click()
+    await page.getByRole('row', { name: 'Tiny' }).getByText('default', { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Tiny' }).click()
+    await fill({ Status: 'disabled' }, 'Save')
+    const models = await list(`/v1/llm-providers/${provider.id}/models`)
+    expect(models.map(({ model_id }) => model_id)).toEqual(['tiny-1'])
+    await page.getByRole('link', { name: 'Providers' }).click()
+    acceptNext()
+    await page.getByRole('row', { name: 'Our own' }).getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('link', { name: 'Our own' }).waitFor({ state: 'detached' })
+    expect((await list('/v1/llm-providers')).map(({ name }) => name)).not.toContain('Our own')
+  })
+
+  it('have skills, with a text to begin with', async () => {
+    await open('#/skills/new', 'narrow')
+    await button('Create').click()
+    await page.getByRole('link', { name: 'release-notes' }).click()
+    await fill({ 'SKILL.md': '---\nname: notes\ndescription: Notes.\n---\nWrite.', Status: 'disabled' }, 'Save')
+    await page.getByText('Saved.').waitFor()
+    expect(await list('/v1/skills')).toMatchObject([{ name: 'notes', status: 'disabled' }])
+    acceptNext()
+    await button('Delete').click()
+    await page.getByRole('alert').waitFor()
+    expect(await list('/v1/skills')).toEqual([])
+  })
+
+  it('have members and invitations, whose links are shown once', async () => {
+    await open('#/members')
+    await page.getByRole('cell', { name: 'owner' }).waitFor()
+    acceptNext()
+    await button('Remove').click()
+    await page.getByRole('alert').waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('link', { name: 'Invitations' }).click()
+    await page.getByRole('link', { name: 'New invitation' }).click()
+    await fill({ Role: 'admin', 'Days until it ends': '1' }, 'Create')
+    await page.getByText('It is shown only now').waitFor()
+    expect(await page.locator('.secret').textContent()).toMatch(/^http.*\/join#inv_[0-9a-f]{64}$/)
+    const invitations = `/v1/orgs/${api.id}/invitations`
+    const [invitation] = await list(invitations)
+    const lifetimeMs = Date.parse(invitation.expires_at) - Date.parse(invitation.created_at)
+    expect(Math.round(lifetimeMs / 60_000)).toBe(24 * 60)
+    await page.getByRole('link', { name: 'Back' }).click()
+    acceptNext()
+    await button('Withdraw').click()
+    await page.getByText('None yet.').waitFor()
+    expect(await list(invitations)).toEqual([])
+  })
+
+  it('have organizations, of which one is shown', async () => {
+    await open(`#/organizations/${api.id}`, 'narrow')
+    await fill({ Name: `Renamed ${api.id}` }, 'Save')
+    await page.getByText('Saved.').waitFor()
+    expect((await call(api, 'GET', `/v1/orgs/${api.id}`)).body.name).toBe(`Renamed ${api.id}`)
+    const other = await newOrganization()
+    const session = await createSession(other, undefined, { title: 'Of the other' })
+    expect(session).toMatch(/^session_/)
+    await call(other, 'PATCH', `/v1/orgs/${other.id}`, { name: `Other ${other.id}` })
+    await page.reload()
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page
+      .getByRole('row', { name: `Other ${other.id}` })
+      .getByRole('button', { name: 'Show it' })
+      .click()
+    await page
+      .getByRole('row', { name: `Other ${other.id}` })
+      .getByText('shown')
+      .waitFor()
+    await page.getByRole('link', { name: 'Sessions' }).click()
+    await page.getByText('Of the other').waitFor()
+  })
+
+  it('have the health of the service, live', async () => {
+    await open('#/health', 'wide', DEFAULT_ORGANIZATION)
+    await page.getByRole('row', { name: 'Workers' }).getByRole('cell', { name: /^\d+$/ }).waitFor()
+    await page.getByRole('img', { name: 'The last ten minutes' }).waitFor()
+    await opened.expectAccessible()
+    // Who may not see it is told so.
+    await opened.close()
+    await open('#/health')
+    await page.getByRole('alert').waitFor()
+  })
+})
