@@ -11,7 +11,7 @@ export function LongText({ text, label }: { text: string; label: string }): VNod
   const [isWhole, setWhole] = useState(false)
   const start = useMemo(() => beginningOf(text), [text])
   const pieces = useMemo(() => cut(plain(isWhole ? text : start)), [text, isWhole])
-  return html`<pre class="text" dir="auto" tabindex="0" role="region" aria-label=${label}>${pieces.map(
+  return html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label=${label}>${pieces.map(
     (piece, index) => html`<span key=${index} class="piece">${piece}</span>`,
   )}</pre>
     ${
@@ -34,8 +34,9 @@ function beginningOf(text: string): string {
 function cut(text: string): string[] {
   const pieces: string[] = []
   for (let from = 0; from < text.length; ) {
-    const lineEnd = text.lastIndexOf('\n', from + PIECE_CHARACTERS)
-    const to = lineEnd > from ? lineEnd + 1 : from + PIECE_CHARACTERS
+    const most = from + PIECE_CHARACTERS
+    const lineEnd = text.lastIndexOf('\n', most)
+    const to = most < text.length && lineEnd > from ? lineEnd + 1 : most
     pieces.push(text.slice(from, to))
     from = to
   }

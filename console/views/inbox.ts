@@ -5,6 +5,7 @@ import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
+import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
 
@@ -42,8 +43,11 @@ function Item({ turn, session }: Waiting): VNode {
 function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): VNode {
   const { name, kind } = call
   return html`<section>
-    <p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
-    <${LongText} text=${JSON.stringify(call.arguments, null, 2)} label=${`Arguments of ${name}`} />
+    ${
+      name !== QUESTION &&
+      html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
+        <${LongText} text=${JSON.stringify(call.arguments, null, 2)} label=${`Arguments of ${name}`} />`
+    }
     <${WaitingCall} sessionId=${sessionId} call=${call} />
   </section>`
 }

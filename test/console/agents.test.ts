@@ -15,7 +15,7 @@ describePages('agents', () => {
     const api = await newOrganization()
     const opened = await openConsole(api.url, { size, organization: api.id })
     const { page } = opened
-    await page.getByRole('link', { name: 'Make the first one' }).click()
+    await page.getByRole('link', { name: 'Make your own' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Writer')
     await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
     await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
@@ -65,6 +65,23 @@ describePages('agents', () => {
     await opened.close()
   })
 
+  it('begin with an example, which writes a file without any provider', async () => {
+    const api = await newOrganization()
+    const opened = await openConsole(api.url, { size: 'narrow', organization: api.id })
+    const { page } = opened
+    await page.getByText('A simulated model answers until').waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'Try an example' }).click()
+    await page.getByLabel('Message').fill('Write me a greeting.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('Done: /hello.md').waitFor()
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByRole('link', { name: 'hello.md' }).click()
+    await page.getByText('A simulated model wrote this file.').waitFor()
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
   it('are searched, copied, exported, imported, archived and brought back', async () => {
     const api = await newOrganization()
     for (const name of ['Painter', 'Plumber']) {
@@ -73,6 +90,7 @@ describePages('agents', () => {
     const opened = await openConsole(api.url, { organization: api.id, at: '#/agents' })
     const { page } = opened
     const names = page.getByRole('rowheader')
+    await page.getByText('Painter').waitFor()
     await page.getByRole('searchbox').fill('plumb')
     await page.keyboard.press('Enter')
     await page.getByText('Painter').waitFor({ state: 'detached' })

@@ -38,6 +38,20 @@ async function say({ page }: ConsolePage, text: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
+type InBrowser = {
+  DataTransfer: new () => { items: { add(file: File): void } }
+  ClipboardEvent: new (type: string, init: object) => Event
+}
+
+/** Pastes a picture into an element, within the page. */
+function paste(element: unknown, base64: string): void {
+  const { DataTransfer, ClipboardEvent } = globalThis as unknown as InBrowser
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+  const clipboardData = new DataTransfer()
+  clipboardData.items.add(new File([bytes], 'pasted.png', { type: 'image/png' }))
+  ;(element as EventTarget).dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true }))
+}
+
 describePages('a conversation', () => {
   it.each(['wide', 'narrow'] as const)('shows thinking, tools and text as they come, in a %s window', async (size) => {
     const id = await createScriptedSession(
@@ -121,6 +135,36 @@ describePages('a conversation', () => {
     expect(await other.page.getByRole('alert').count()).toBe(0)
   })
 
+  it('answers the questions of a tool by a form of their schema', async () => {
+    const calls = [{ id: 'a', name: 'ask', arguments: { times: 2 } }]
+    const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Done.' }], {
+      capabilities: [{ ref: 'lab' }],
+    })
+    const shown = await openSession(id, { size: 'narrow' })
+    const { page } = shown
+    await say(shown, 'Ask me.')
+    await page.getByText('Who are you?').waitFor()
+    await shown.expectAccessible()
+    await page.getByLabel('name', { exact: true }).fill('Ada')
+    await page.getByRole('button', { name: 'Answer' }).click()
+    // The second time it asks two questions at once.
+    for (let left = 2; left > 0; left--) {
+      await page
+        .getByRole('button', { name: 'Decline' })
+        .nth(left - 1)
+        .waitFor()
+      await page.getByRole('button', { name: 'Decline' }).first().click()
+    }
+    await page.getByText('Done.').waitFor()
+    const events = await waitUntilIdle(api, id)
+    const answers = events.filter(({ data }) => data.tool_name === 'mcp_elicitation')
+    expect(answers.map(({ data }) => JSON.parse(data.result[0].text))).toEqual([
+      { action: 'accept', content: { name: 'Ada' } },
+      { action: 'decline' },
+      { action: 'decline' },
+    ])
+  })
+
   it('queues messages, takes them out of the queue, interrupts and cancels', async () => {
     const id = await createScriptedSession(api, [MUTE, MUTE, { text: 'Third.' }])
     const shown = await openSession(id)
@@ -159,6 +203,10 @@ describePages('a conversation', () => {
     const picture = await page.screenshot({ clip: { x: 0, y: 0, width: 40, height: 30 } })
     await page.getByLabel('Pictures').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: picture })
     await page.getByText('a.png').waitFor()
+    await page.getByLabel('Message', { exact: true }).evaluate(paste, picture.toString('base64'))
+    await page.getByText('pasted.png').waitFor()
+    await page.getByRole('button', { name: 'Leave out pasted.png' }).click()
+    await page.getByText('pasted.png').waitFor({ state: 'detached' })
     await say(shown, 'What is it?')
     await page.getByText('[image image/png 40x30]').waitFor()
     await page.getByRole('img', { name: 'a.png' }).waitFor()

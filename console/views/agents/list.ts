@@ -1,11 +1,12 @@
 import type { Agent } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
-import { Page, Problem, Quiet, Time } from '../../parts/page.ts'
+import { Page, Problem, Time } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { go, link, route } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
 import { StartButton } from './start-button.ts'
+import { isSimulated, SimulatedNote, Welcome } from './welcome.ts'
 
 /** Rows that are drawn at first. */
 const SHOWN = 100
@@ -21,15 +22,18 @@ const COLUMNS: Column<Agent>[] = [
 export function AgentList(): VNode {
   const search = route.value.query.get('search') ?? ''
   const [count, setCount] = useState(SHOWN)
-  const { value: agents, error } = useLoad(
-    async () => (await api.listAgents({ query: search === '' ? {} : { search } })).data,
-    [search],
-  )
+  const { value, error } = useLoad(async () => {
+    const query = search === '' ? {} : { search }
+    const [found, models] = await Promise.all([api.listAgents({ query }), api.listModels()])
+    return { agents: found.data, models: models.data }
+  }, [search])
+  const { agents, models = [] } = value ?? {}
   const actions = html`<${Import} /><a class="button primary" href=${link('agents', 'new')}>New agent</a>`
   return html`<${Page} title="Agents" actions=${actions}>
     <${Search} text=${search} />
     <${Problem} error=${error} />
-    ${agents?.length === 0 && search === '' && html`<${Welcome} />`}
+    ${isSimulated(models) && html`<${SimulatedNote} />`}
+    ${agents?.length === 0 && search === '' && html`<${Welcome} models=${models} />`}
     ${
       (agents?.length !== 0 || search !== '') &&
       html`<${Table} items=${agents?.slice(0, count)} keyOf=${({ id }: Agent) => id} columns=${COLUMNS}
@@ -38,11 +42,6 @@ export function AgentList(): VNode {
     ${(agents?.length ?? 0) > count && html`<button type="button" onClick=${() => setCount(count + SHOWN)}>Show more</button>`}
   <//>`
 }
-
-const Welcome = (): VNode => html`<${Quiet}>
-  An agent is a prompt, a model and what it may use. <a href=${link('agents', 'new')}>Make the first one</a>, then begin a
-  session with it.
-<//>`
 
 function Search({ text }: { text: string }): VNode {
   const submit = (event: SubmitEvent) => {

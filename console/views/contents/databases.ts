@@ -78,7 +78,7 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
 
 function Rows({ rows: { columns, rows, row_count, truncated } }: { rows: DatabaseRows }): VNode {
   return html`<p role="status">${row_count.toLocaleString()} ${row_count === 1 ? 'row' : 'rows'}${truncated ? ', and more that were left out' : ''}</p>
-    <div class="wide" tabindex="0" role="region" aria-label="Rows"><table class="rows">
+    <div class="wide" tabindex="0" role="group" aria-label="Rows"><table class="rows">
       <thead><tr>${columns.map((column) => html`<th scope="col" dir="auto">${column}</th>`)}</tr></thead>
       <tbody>${rows.map(
         (row, index) =>

@@ -6,7 +6,7 @@ import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { Composer } from './composer.ts'
-import { type Call, type Part, type ShownTurn, textOf } from './conversation.ts'
+import { type Call, type Part, QUESTION, type ShownTurn, textOf } from './conversation.ts'
 import type { Live } from './live.ts'
 import { WaitingCall } from './waiting-call.ts'
 
@@ -122,7 +122,8 @@ const STATUS: Record<Call['status'], string> = {
 
 function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
-  const given = call.arguments === undefined ? '' : JSON.stringify(call.arguments, null, 2)
+  // What a question asks is said with its form.
+  const given = call.arguments === undefined || name === QUESTION ? '' : JSON.stringify(call.arguments, null, 2)
   const isOpen = status === 'running' || status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>

@@ -2,7 +2,10 @@ import type { ContentPart, Event, Message, RequestedCall, TokenUsage } from 'age
 
 export type CallStatus = 'planned' | 'running' | 'waiting' | 'success' | 'error' | 'timeout' | 'cancelled'
 
-/** Call of a tool. */
+/** Name of the calls by which a tool asks its user. */
+export const QUESTION = 'mcp_elicitation'
+
+/** Call of a tool, or the question of one. */
 export type Call = {
   id: string
   name: string
@@ -199,7 +202,7 @@ type Planned = { id: string; name: string; display_name?: string | null }
 const planned = ({ id, name, display_name }: Planned): Call => ({
   id,
   name,
-  title: display_name ?? name,
+  title: name === QUESTION ? 'Question' : (display_name ?? name),
   status: 'planned',
   arguments: undefined,
   kind: undefined,

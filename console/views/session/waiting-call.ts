@@ -4,10 +4,7 @@ import { ActionButton, Quiet } from '../../parts/page.ts'
 import { fieldsOf } from '../../parts/schema-form.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
-import type { Call } from './conversation.ts'
-
-/** Name of the calls by which a tool asks its user. */
-const QUESTION = 'mcp_elicitation'
+import { type Call, QUESTION } from './conversation.ts'
 
 type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
 

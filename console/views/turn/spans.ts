@@ -31,6 +31,8 @@ type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'depth'>
 export function spansOf(events: Iterable<Event>): Span[] {
   const spans = new Map<string, Span>()
   const attempts = new Map<string, number>()
+  /** Rounds of the calls, by the spans of these: questions of a tool have its span around them. */
+  const rounds = new Map<string, string>()
   const open = (event: Event, opening: Opening): Span => {
     const known = spans.get(opening.key)
     if (known !== undefined) return known
@@ -125,16 +127,17 @@ export function spansOf(events: Iterable<Event>): Span[] {
         close(event, spans.get(`${span_id}`))
         return
       case 'tool.call_requested': {
-        const round = stepOf(event, 'act', 'Tools')
+        const round = rounds.get(`${parent_span_id}`) ?? stepOf(event, 'act', 'Tools').key
         for (const { id, name, kind } of event.data.tool_calls) {
           const title = kind === 'approval' ? `${name}: approval` : `${name}: answer`
-          put(open(event, { key: callKey(round.key, id, true), kind: 'waiting', title, depth: 2 }))
+          put(open(event, { key: callKey(round, id, true), kind: 'waiting', title, depth: 2 }))
         }
         return
       }
       case 'tool.started': {
         const { id, name } = event.data.tool_call
         close(event, spans.get(callKey(parent_span_id, id, true)))
+        rounds.set(`${span_id}`, `${parent_span_id}`)
         put(open(event, { key: callKey(parent_span_id, id), kind: 'tool', title: name, depth: 2 }))
         return
       }

@@ -98,6 +98,17 @@ it.each<[string, () => Event[], string[]]>([
     ['Turn 10-40 by hand 7', '  Tools 10-40', '    ask: answer 20-30 cancelled'],
   ],
   [
+    'questions of a tool',
+    () => [
+      event('act.started', {}, 'a1', 't'),
+      started('buy'),
+      event('tool.call_requested', { tool_calls: [{ id: 'q1', name: 'mcp_elicitation' }] }, 'x', 'span buy'),
+      completed('q1'),
+      completed('buy'),
+    ],
+    ['Turn 10-', '  Tools 10-', '    buy 20-50', '    mcp_elicitation: answer 30-40'],
+  ],
+  [
     'a turn of which the beginning is missing',
     () => [
       completed('add'),
