@@ -3,7 +3,7 @@ import { Page, Problem, Quiet } from './parts/page.ts'
 import { type Resource, ResourceView } from './parts/resource.ts'
 import { go, link, route } from './router.ts'
 import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
-import { html, useEffect, type VNode } from './ui.ts'
+import { html, useEffect, useErrorBoundary, type VNode } from './ui.ts'
 import { Agents } from './views/agents/agents.ts'
 import { apiKeys } from './views/api-keys.ts'
 import { Health } from './views/health.ts'
@@ -70,7 +70,16 @@ function Frame(): VNode {
       </div>
       <${Account} />
     </nav>
-    ${place ? html`<${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such place.<//><//>`}`
+    ${place ? html`<${Content} key=${place.path} View=${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such place.<//><//>`}`
+}
+
+/** A view that cannot be drawn leaves the others. */
+function Content({ View }: Pick<Place, 'View'>): VNode {
+  const [error, again] = useErrorBoundary()
+  if (error === undefined) return html`<${View} />`
+  return html`<${Page} title="This cannot be shown">
+    <${Problem} error=${error} /><button type="button" onClick=${again}>Try again</button>
+  <//>`
 }
 
 /** Where there is room, everything can be seen. */

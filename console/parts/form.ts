@@ -17,6 +17,8 @@ export type Field = {
   options?: Option[]
   /** Text for choosing none of them. */
   none?: string
+  /** Height of a long text, in lines. */
+  rows?: number
 }
 
 /** Values by the names of their fields. What is empty is null. */
@@ -86,7 +88,7 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
-  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [], none = '' } = field
+  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [], none = '', rows = 8 } = field
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   const common = {
     id,
@@ -120,7 +122,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
     text: () => html`<input ...${common} defaultValue=${text} dir="auto" />`,
     secret: () => html`<input type="password" ...${common} defaultValue=${text} />`,
     number: () => html`<input type="number" step="any" ...${common} defaultValue=${text} />`,
-    longtext: () => html`<textarea rows="8" dir="auto" ...${common} defaultValue=${text}></textarea>`,
+    longtext: () => html`<textarea rows=${rows} dir="auto" ...${common} defaultValue=${text}></textarea>`,
     lines: () =>
       html`<textarea rows="3" ...${common} defaultValue=${Array.isArray(value) ? value.join('\n') : text}></textarea>`,
     json: () =>

@@ -1,6 +1,7 @@
 import DOMPurify, { type Config } from 'dompurify'
-import { Marked } from 'marked'
+import { Lexer, Marked } from 'marked'
 import { html, useLayoutEffect, useMemo, useRef, type VNode } from '../ui.ts'
+import { LongText } from './long-text.ts'
 import { plain } from './plain.ts'
 
 const escapeHtml = (text: string): string =>
@@ -30,24 +31,60 @@ const ALLOWED: Config & { RETURN_DOM_FRAGMENT: true } = {
   RETURN_DOM_FRAGMENT: true,
 }
 
+/** Texts beyond these are shown as they are: what takes a regular expression long must not stop the page. */
+const MOST_CHARACTERS = 50_000
+const MOST_BLOCKS = 1000
+const MOST_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
+const MOST_IN_OTHERS = 12_000
+
 /** Text of a model or a user in Markdown. While it grows, only its last block is drawn again. */
 export function Markdown({ text }: { text: string }): VNode {
-  const blocks = useMemo(() => marked.lexer(plain(text)).filter(({ type }) => type !== 'space'), [text])
-  return html`<div class="markdown">${blocks.map(({ raw }, index) => html`<${Block} key=${index} source=${raw} />`)}</div>`
+  const blocks = useMemo(() => blocksOf(text), [text])
+  if (blocks === undefined) return html`<${LongText} text=${text} label="Text" />`
+  return html`<div class="markdown">${blocks.map(({ source, isMarkdown }, index) =>
+    isMarkdown
+      ? html`<${Block} key=${index} source=${source} />`
+      : html`<${LongText} key=${index} text=${source} label="Part of the text" />`,
+  )}</div>`
+}
+
+type TextBlock = { source: string; isMarkdown: boolean }
+
+/** Undefined for a text that is too long, has too many blocks, or more of them in each other than can be read. */
+export function blocksOf(text: string): TextBlock[] | undefined {
+  if (text.length > MOST_CHARACTERS) return undefined
+  try {
+    const tokens = new Lexer(marked.defaults).blockTokens(plain(text)).filter(({ type }) => type !== 'space')
+    if (tokens.length > MOST_BLOCKS) return undefined
+    return tokens.map(({ type, raw }) => ({
+      source: raw,
+      isMarkdown: raw.length <= (MOST_IN_BLOCK[type] ?? MOST_IN_OTHERS),
+    }))
+  } catch {
+    return undefined
+  }
 }
 
 function Block({ source }: { source: string }): VNode {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => {
-    const content = DOMPurify.sanitize(marked.parse(source, { async: false }), ALLOWED)
-    for (const anchor of content.querySelectorAll('a')) {
-      anchor.target = '_blank'
-      anchor.rel = 'noopener noreferrer'
-    }
-    // Headings of an answer are none of the page's, and a box that is wider than the page is read with the keyboard.
-    for (const box of content.querySelectorAll('pre')) box.tabIndex = 0
-    for (const input of content.querySelectorAll('input')) input.ariaLabel = input.checked ? 'done' : 'to do'
-    place.current?.replaceChildren(content)
-  }, [source])
+  useLayoutEffect(() => place.current?.replaceChildren(draw(source)), [source])
   return html`<div ref=${place} dir="auto"></div>`
+}
+
+function draw(source: string): DocumentFragment | string {
+  let markup: string
+  try {
+    markup = marked.parse(source, { async: false })
+  } catch {
+    return source
+  }
+  const content = DOMPurify.sanitize(markup, ALLOWED)
+  for (const anchor of content.querySelectorAll('a')) {
+    anchor.target = '_blank'
+    anchor.rel = 'noopener noreferrer'
+  }
+  // A box that is wider than the page is read with the keyboard.
+  for (const box of content.querySelectorAll('pre')) box.tabIndex = 0
+  for (const input of content.querySelectorAll('input')) input.ariaLabel = input.checked ? 'done' : 'to do'
+  return content
 }

@@ -142,7 +142,8 @@ function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): v
     input.value = ''
     onDone()
   }
-  return html`<p><label>Upload files <input type="file" multiple onChange=${upload} disabled=${state.isBusy} /></label></p>
+  return html`<p><label class="button file">Upload files
+      <input class="unseen" type="file" multiple onChange=${upload} disabled=${state.isBusy} /></label></p>
     <${Problem} error=${state.error} />`
 }
 

@@ -88,14 +88,15 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
       <button class="primary" disabled=${state.isSending}>Send</button>
       ${
         isBusy &&
-        html`<label>While it works
+        html`<label>While it works${' '}
           <select onChange=${(event: Event) => setOnBusy((event.target as HTMLSelectElement).value as OnBusy)}>
             <option value="enqueue" selected=${onBusy === 'enqueue'}>wait for its end</option>
             <option value="interrupt" selected=${onBusy === 'interrupt'}>cancel it</option>
             <option value="reject" selected=${onBusy === 'reject'}>do not send</option>
           </select></label>`
       }
-      <label>Pictures <input type="file" multiple accept="image/png,image/jpeg,image/gif,image/webp" onChange=${choose} /></label>
+      <label class="button file">Add pictures
+        <input class="unseen" type="file" multiple accept="image/png,image/jpeg,image/gif,image/webp" onChange=${choose} /></label>
     </div>
   </form>`
 }

@@ -63,12 +63,13 @@ function Result({ name, submit }: { name: string; submit: Submit }): VNode {
   const [isError, setError] = useState(false)
   const [isJson, setJson] = useState(false)
   const label = isError ? 'What went wrong' : `Result of ${name}`
-  const field = { name: 'result', label, kind: isJson && !isError ? 'json' : 'longtext', isRequired: true } as const
-  return html`
-    <${Form} key=${`${isError} ${isJson}`} fields=${[field]} action="Answer"
-      onSubmit=${({ result }: Values) => submit(isError ? { error: String(result) } : { result })} />
+  const kind = isJson && !isError ? 'json' : 'longtext'
+  const fields = [{ name: 'result', label, kind, rows: 3, isRequired: true }]
+  return html`<${Form} key=${`${isError} ${isJson}`} fields=${fields} action="Answer"
+    onSubmit=${({ result }: Values) => submit(isError ? { error: String(result) } : { result })}>
     <div class="actions">
       <label><input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> It failed</label>
       ${!isError && html`<label><input type="checkbox" checked=${isJson} onChange=${() => setJson(!isJson)} /> JSON</label>`}
-    </div>`
+    </div>
+  <//>`
 }
