@@ -3,7 +3,7 @@ import { expectSoundRecord } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 
-const STEP = { thinking: 'one two three', text: 'four five six seven eight nine ten', tokens_per_second: 40 }
+const STEP = { thinking: 'one two three', text: 'four five six seven eight nine ten', tokens_per_second: 15 }
 const TURNS = 3
 /** Number of streams opened at once. A session allows 12. */
 const STREAMS_AT_ONCE = 10
