@@ -10,15 +10,18 @@ const PIECE_CHARACTERS = 20_000
 export function LongText({ text, label }: { text: string; label: string }): VNode {
   const [isWhole, setWhole] = useState(false)
   const start = useMemo(() => beginningOf(text), [text])
-  const pieces = useMemo(() => cut(plain(isWhole ? text : start)), [text, isWhole])
-  return html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label=${label}>${pieces.map(
-    (piece, index) => html`<span key=${index} class="piece">${piece}</span>`,
-  )}</pre>
+  return html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label=${label}><${Pieces} text=${isWhole ? text : start} /></pre>
     ${
       start.length < text.length &&
       html`<button type="button" aria-expanded=${isWhole} onClick=${() => setWhole(!isWhole)}>
         ${isWhole ? 'Show less' : `Show all ${text.length.toLocaleString()} characters`}</button>`
     }`
+}
+
+/** Text in pieces, for within a `pre`. */
+export function Pieces({ text }: { text: string }): VNode {
+  const pieces = useMemo(() => cut(plain(text)), [text])
+  return html`${pieces.map((piece, index) => html`<span key=${index} class="piece">${piece}</span>`)}`
 }
 
 function beginningOf(text: string): string {

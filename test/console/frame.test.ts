@@ -69,6 +69,35 @@ describePages('the checks of these tests', () => {
   })
 })
 
+describePages('the keyboard', () => {
+  it('leads past the navigation, and to each place, with a focus that is seen', async () => {
+    const { page, close } = await openConsole(api.url, { organization: api.id })
+    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    const focused = () => page.locator(':focus')
+    // The first element of the page, though a view begins at its heading.
+    await page.evaluate('document.querySelector("a").focus()')
+    expect(await focused().textContent()).toBe('Skip to the content')
+    expect((await focused().boundingBox())?.height).toBeGreaterThan(20)
+    await page.keyboard.press('Enter')
+    expect(await focused().textContent()).toBe('Agents')
+    const names: string[] = []
+    await page.evaluate('document.querySelector(".skip").focus()')
+    for (;;) {
+      await page.keyboard.press('Tab')
+      const name = (await focused().textContent()) ?? ''
+      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
+      expect([name, outline]).toEqual([name, 'solid'])
+      if (name === 'Health') break
+      names.push(name)
+    }
+    expect(names.slice(0, 5)).toEqual(['Agents', 'Sessions', 'Inbox', 'Schedules', 'Settings'])
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Health' }).waitFor()
+    expect(await focused().textContent()).toBe('Health')
+    await close()
+  })
+})
+
 describePages('MCP servers', () => {
   it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
     const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, { size, organization: api.id })

@@ -38,6 +38,9 @@ async function say({ page }: ConsolePage, text: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
+/** Pixels from what is seen to the end of the page. */
+const FROM_END = 'Math.floor(document.documentElement.scrollHeight - innerHeight - document.documentElement.scrollTop)'
+
 type InBrowser = {
   DataTransfer: new () => { items: { add(file: File): void } }
   ClipboardEvent: new (type: string, init: object) => Event
@@ -242,6 +245,28 @@ describePages('a conversation', () => {
     expect(text).not.toContain('\u001b')
     expect(foreign).toEqual([])
     await shown.expectAccessible()
+  })
+
+  it('begins with the newest turns, and loads earlier ones above what is read', async () => {
+    const count = 25
+    const steps = Array.from({ length: count + 1 }, (_, index) => ({ text: `Answer ${index}. ${'More. '.repeat(50)}` }))
+    const id = await createScriptedSession(api, steps)
+    for (let turn = 0; turn < count; turn++) await post(api, id, `Message ${turn}`)
+    await waitUntilIdle(api, id)
+    const shown = await openSession(id)
+    const { page } = shown
+    await page.getByText('Answer 24.').waitFor()
+    expect(await page.getByText('Message 4', { exact: true }).count()).toBe(0)
+    await page.evaluate('scrollTo(0, 0)')
+    const topOf = async () => (await page.getByText('Message 5', { exact: true }).boundingBox())?.y
+    const before = await topOf()
+    await page.getByRole('button', { name: 'Earlier messages' }).click()
+    await page.getByText('Message 0', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Earlier messages' }).waitFor({ state: 'detached' })
+    await waitFor(async () => Math.abs(((await topOf()) ?? 0) - (before ?? 0)) < 100, 'the place of what was read')
+    await say(shown, 'The last')
+    await page.getByText('Answer 25.').waitFor()
+    await waitFor(async () => (await page.evaluate(FROM_END)) === 0, 'the end of the page')
   })
 
   it('says that a session was deleted while it was open', async () => {

@@ -19,12 +19,12 @@ export type ConsolePage = {
 }
 
 export type ConsoleOptions = {
+  /** A narrow window is dark, a wide one is light. */
   size?: keyof typeof SIZES
   /** Place in the console, such as `#/agents`. */
   at?: string
   /** Id of the organization that is shown, where the user has several. */
   organization?: string
-  scheme?: 'light' | 'dark'
 }
 
 let browser: Promise<Browser> | undefined
@@ -32,7 +32,8 @@ let browser: Promise<Browser> | undefined
 /** Opens the console of a service, as someone who has not been there before. */
 export async function openConsole(url: string, options: ConsoleOptions = {}): Promise<ConsolePage> {
   browser ??= startBrowser()
-  const { size = 'wide', at = '', organization, scheme = 'light' } = options
+  const { size = 'wide', at = '', organization } = options
+  const scheme = size === 'narrow' ? 'dark' : 'light'
   const context = await (await browser).newContext({ viewport: SIZES[size], colorScheme: scheme, locale: 'en-GB' })
   const page = await context.newPage()
   const complaints: string[] = []

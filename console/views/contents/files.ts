@@ -1,5 +1,6 @@
 import type { FileInfo, GrepResult, SessionFile } from 'agent-session-client'
 import { isNotFound, useLoad } from '../../load.ts'
+import { Pieces } from '../../parts/long-text.ts'
 import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { type Column, Table } from '../../parts/table.ts'
@@ -206,9 +207,9 @@ function Text({ text }: { text: string }): VNode {
   const lines = part.split('\n')
   const { from, to } = shown.changed
   const join = (some: string[]) => some.map((line) => `${line}\n`).join('')
-  return html`<pre class="text" dir="auto" tabindex="0">${join(lines.slice(0, from))}${
-    to > from && html`<mark>${join(lines.slice(from, to))}</mark>`
-  }${join(lines.slice(to))}</pre>
+  return html`<pre class="text" dir="auto" tabindex="0"><${Pieces} text=${join(lines.slice(0, from))} />${
+    to > from && html`<mark><${Pieces} text=${join(lines.slice(from, to))} /></mark>`
+  }<${Pieces} text=${join(lines.slice(to))} /></pre>
     ${
       part.length < shown.text.length &&
       html`<button type="button" onClick=${() => setWhole(true)}>Show all ${sizeOf(shown.text.length)}</button>`

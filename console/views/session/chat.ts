@@ -22,7 +22,7 @@ export function Chat({ sessionId, live }: Props): VNode {
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
   useEnd(live)
   return html`
-    ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
+    ${live.hasEarlier.value && html`<${ActionButton} run=${() => loadEarlier(live)}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
     ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>Nothing has been said yet.<//>`}
     <div class="chat" role="log" aria-label="Conversation">${turns.map(
@@ -34,6 +34,16 @@ export function Chat({ sessionId, live }: Props): VNode {
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
         : html`<${Composer} sessionId=${sessionId} isBusy=${unfinished.length > 0} />`
     }`
+}
+
+/** Loads earlier turns above those that are seen, which stay where they are. */
+async function loadEarlier(live: Live): Promise<void> {
+  const first = document.querySelector('.turn')
+  const topOf = () => first?.getBoundingClientRect().top ?? 0
+  const before = topOf()
+  await live.loadEarlier()
+  await new Promise((resolve) => setTimeout(resolve))
+  scrollBy(0, topOf() - before)
 }
 
 /** Keeps the end in view while it grows, unless the reader has gone up. */

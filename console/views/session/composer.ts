@@ -39,6 +39,8 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
       await api.createMessage({ path: { session_id }, headers, body: { message: { content }, on_busy: onBusy } })
       change('')
       setImages([])
+      // Whoever says something wants to see the answer.
+      scrollTo(0, document.documentElement.scrollHeight)
     })
   const change = (value: string) => {
     key.current = undefined
