@@ -99,7 +99,12 @@ function skip(event: Event): void {
 
 function Account(): VNode {
   const { name = '', organizations = [] } = user.value ?? {}
-  const choose = (event: Event) => chooseOrganization((event.target as HTMLSelectElement).value)
+  const choose = (event: Event) => {
+    chooseOrganization((event.target as HTMLSelectElement).value)
+    // What is shown belongs to the one before.
+    const [place = ''] = route.value.path
+    go(link(place))
+  }
   return html`<div class="account">
     ${
       organizations.length > 1 &&

@@ -65,21 +65,23 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
   <//>`
 }
 
-function Actions<T>({ resource, item, onDone }: { resource: Resource<T>; item: T; onDone(): void }): VNode {
+type ActionsProps<T> = { resource: Resource<T>; item: T; onDone(): void; onRemoved?(): void }
+
+function Actions<T>({ resource, item, onDone, onRemoved = onDone }: ActionsProps<T>): VNode {
   const { actions = [], remove } = resource
-  const run = (action: (item: T) => Promise<unknown>) => async () => {
+  const run = (action: (item: T) => Promise<unknown>, done: () => void) => async () => {
     const outcome = await action(item)
-    onDone()
+    done()
     return outcome
   }
   const offered = actions.filter(({ isOffered }) => isOffered?.(item) ?? true)
   return html`${offered.map(
-    (action) => html`<${ActionButton} key=${action.label} run=${run(action.run)}>${action.label}<//>`,
+    (action) => html`<${ActionButton} key=${action.label} run=${run(action.run, onDone)}>${action.label}<//>`,
   )}
   ${
     remove &&
     (remove.isOffered?.(item) ?? true) &&
-    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run)}>${remove.label}<//>`
+    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run, onRemoved)}>${remove.label}<//>`
   }`
 }
 
@@ -128,7 +130,8 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
       html`
       ${resource.update && html`<${Form} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" onSubmit=${submit} />`}
       <p role="status">${isSaved ? 'Saved.' : ''}</p>
-      <div class="actions"><${Actions} resource=${resource} item=${item} onDone=${loaded.reload} /></div>
+      <div class="actions"><${Actions} resource=${resource} item=${item}
+        onDone=${loaded.reload} onRemoved=${() => go(link(path))} /></div>
       ${Detail && html`<${Detail} item=${item} reload=${loaded.reload} />`}`
     }
   <//>`

@@ -62,7 +62,7 @@ describePages('the places of the console', () => {
     await button('Pause').waitFor()
     acceptNext()
     await button('Delete').click()
-    await page.getByRole('alert').waitFor()
+    await page.getByText('None yet.').waitFor()
     expect(await list('/v1/durable/schedules')).toEqual([])
   })
 
@@ -109,7 +109,7 @@ describePages('the places of the console', () => {
     expect(await list('/v1/skills')).toMatchObject([{ name: 'notes', status: 'disabled' }])
     acceptNext()
     await button('Delete').click()
-    await page.getByRole('alert').waitFor()
+    await page.getByText('None yet.').waitFor()
     expect(await list('/v1/skills')).toEqual([])
   })
 

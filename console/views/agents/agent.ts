@@ -45,7 +45,7 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
   return html`<${Page} title=${agent?.name ?? 'Agent'} actions=${agent && actions}>
     <${Problem} error=${error} />
     ${agent?.status === 'archived' && html`<${Quiet}>This agent is archived: no session can begin with it.<//>`}
-    ${agent && html`<${Editor} key=${agent.updated_at} agent=${agent} action="Save" onSubmit=${save} />`}
+    ${agent && html`<${Editor} agent=${agent} action="Save" onSubmit=${save} />`}
     <p role="status">${saved > 0 ? 'Saved.' : ''}</p>
   <//>`
 }
