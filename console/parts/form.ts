@@ -55,10 +55,12 @@ export function Form({ fields, values = {}, action, onSubmit, others = [], child
     event.preventDefault()
     const chosen = (event.submitter as HTMLButtonElement | null)?.value
     const run = others.find((other) => other.action === chosen)?.run ?? onSubmit
+    const form = event.target as HTMLFormElement
     setBusy(true)
     setError(undefined)
     try {
-      await run(readValues(event.target as HTMLFormElement, fields))
+      await run(readValues(form, fields))
+      if (run === onSubmit) forgetSecrets(form)
     } catch (problem) {
       setError(problem)
     }
@@ -77,6 +79,11 @@ export function Form({ fields, values = {}, action, onSubmit, others = [], child
       (other) => html`<button key=${other.action} value=${other.action} disabled=${isBusy}>${other.action}</button>`,
     )}</div>
   </form>`
+}
+
+/** What was sent stays nowhere, and is not sent again. */
+function forgetSecrets(form: HTMLFormElement): void {
+  for (const input of form.querySelectorAll<HTMLInputElement>('input[type=password]')) input.value = ''
 }
 
 /** Finds the field that an error is about: the service's sentences begin with its name. */
