@@ -4,7 +4,7 @@ import { LongText } from '../parts/long-text.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
-import { html, useEffect, useState, type VNode } from '../ui.ts'
+import { html, useEffect, useRef, useState, type VNode } from '../ui.ts'
 import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
@@ -18,7 +18,8 @@ type Waiting = { turn: Turn; session: Session | undefined }
 /** Everything that waits for a person, over all sessions, newest first. */
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
-  const { value: items, error, reload } = useLoad(() => readWaiting(count), [count])
+  const sessions = useRef(new Map<string, Session>()).current
+  const { value: items, error, reload } = useLoad(() => readWaiting(count, sessions), [count])
   useEffect(() => {
     const timer = setInterval(() => document.hidden || reload(), LOOK_MS)
     return () => clearInterval(timer)
@@ -52,15 +53,23 @@ function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): 
   </section>`
 }
 
-/** Reads the newest turns that wait, in pages, and their sessions. */
-async function readWaiting(count: number): Promise<Waiting[]> {
+/** Reads the newest turns that wait, in pages, and their sessions as far as they are not known. */
+async function readWaiting(count: number, sessions: Map<string, Session>): Promise<Waiting[]> {
   const turns: Turn[] = []
   for (let offset = 0; offset < count; offset += PAGE) {
     const { data } = await api.listWaitingTurns({ query: { limit: PAGE, offset } })
     turns.push(...data)
     if (data.length < PAGE) break
   }
-  return Promise.all(turns.map(async (turn) => ({ turn, session: await findSession(turn.session_id) })))
+  const waiting = new Set(turns.map(({ session_id }) => session_id))
+  for (const id of sessions.keys()) if (!waiting.has(id)) sessions.delete(id)
+  await Promise.all(
+    [...waiting].map(async (id) => {
+      const session = sessions.get(id) ?? (await findSession(id))
+      if (session !== undefined) sessions.set(id, session)
+    }),
+  )
+  return turns.map((turn) => ({ turn, session: sessions.get(turn.session_id) }))
 }
 
 /** A session that was deleted meanwhile is none. */
