@@ -7,6 +7,8 @@ import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './co
 /** Turns that are loaded at once. */
 const TURNS = 20
 const EVENTS = 1000
+/** Turns that an open session grows to before its older half is forgotten. It can be loaded again. */
+const MOST_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
 type EventTypes = Event['type'][]
 
@@ -47,8 +49,17 @@ export function openSession(sessionId: string): Live {
     conversation.take(event)
     if ((DELTAS as readonly string[]).includes(event.type)) deltas.set(`${event.type} ${turnIdOf(event)}`, event)
     else events.push(event)
+    if (event.type === 'input.message' && conversation.turns.length > MOST_TURNS) forgetHalf()
     // A page that nobody sees draws nothing until it is seen again.
     frame ||= requestAnimationFrame(draw)
+  }
+
+  const forgetHalf = (): void => {
+    const kept = new Set(conversation.turns.slice(-MOST_TURNS / 2).map(({ id }) => id))
+    events = events.slice(events.findIndex((event) => kept.has(turnIdOf(event) ?? '')))
+    for (const [key, delta] of deltas) if (!kept.has(turnIdOf(delta) ?? '')) deltas.delete(key)
+    conversation = createConversation([...events, ...deltas.values()].sort(bySequence))
+    hasEarlier.value = true
   }
 
   /** Reads the events after one, up to another or the last, without deltas. */
