@@ -4,35 +4,42 @@ import { Markdown } from '../../parts/markdown.ts'
 import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { Composer } from './composer.ts'
 import { type Call, type Part, QUESTION, type ShownTurn, textOf } from './conversation.ts'
 import type { Live } from './live.ts'
 import { WaitingCall } from './waiting-call.ts'
 
-type Props = { sessionId: string; live: Live }
+type Props = {
+  sessionId: string
+  live: Live
+  /** What the agent is for. */
+  about?: string | null
+}
 
 /** Distance from the end of the page at which a reader counts as being there. */
 const END_PX = 80
 
 /** What was said in a session, with what is being said, and a box to say more. */
-export function Chat({ sessionId, live }: Props): VNode {
+export function Chat({ sessionId, live, about }: Props): VNode {
   const { conversation } = live.shown.value
   const { turns } = conversation
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
-  useEnd(live)
+  const chat = useRef<HTMLDivElement>(null)
+  const { goToEnd } = useEnd(chat)
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${() => loadEarlier(live)}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
-    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>Nothing has been said yet.<//>`}
-    <div class="chat" role="log" aria-label="Conversation">${turns.map(
+    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>Nothing has been said yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
+    <div class="chat" ref=${chat} role="log" aria-label="Conversation">${turns.map(
       (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
     )}</div>
     <${Problem} error=${live.error.value} />
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
-        : html`<${Composer} sessionId=${sessionId} isBusy=${unfinished.length > 0} />`
+        : html`<${Composer} sessionId=${sessionId} isBusy=${unfinished.length > 0} onSent=${goToEnd}
+            isFirst=${live.state.value === 'live' && turns.length === 0} />`
     }`
 }
 
@@ -46,21 +53,37 @@ async function loadEarlier(live: Live): Promise<void> {
   scrollBy(0, topOf() - before)
 }
 
-/** Keeps the end in view while it grows, unless the reader has gone up. */
-function useEnd(live: Live): void {
+/**
+ * Keeps the end in view while the page grows, until the reader goes up; returns to it at `goToEnd`. What is laid out late,
+ * such as pictures, grows the page too.
+ */
+function useEnd(chat: RefObject<HTMLElement | null>): { goToEnd(): void } {
   const isAtEnd = useRef(true)
+  const stay = () => {
+    if (isAtEnd.current) document.documentElement.scrollTop = document.documentElement.scrollHeight
+  }
   useEffect(() => {
+    let before = 0
     const look = () => {
       const { scrollHeight, clientHeight, scrollTop } = document.documentElement
-      isAtEnd.current = scrollHeight - clientHeight - scrollTop < END_PX
+      // By the time the browser tells of a movement, the page may have grown: only a movement upwards is the reader's.
+      if (scrollHeight - clientHeight - scrollTop < END_PX) isAtEnd.current = true
+      else if (scrollTop < before) isAtEnd.current = false
+      before = scrollTop
     }
+    const growth = new ResizeObserver(stay)
+    if (chat.current) growth.observe(chat.current)
     addEventListener('scroll', look, { passive: true })
-    return () => removeEventListener('scroll', look)
+    return () => {
+      growth.disconnect()
+      removeEventListener('scroll', look)
+    }
   }, [])
-  const state = live.shown.value
-  useLayoutEffect(() => {
-    if (isAtEnd.current) document.documentElement.scrollTop = document.documentElement.scrollHeight
-  }, [state])
+  const goToEnd = () => {
+    isAtEnd.current = true
+    stay()
+  }
+  return { goToEnd }
 }
 
 function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {

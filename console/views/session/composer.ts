@@ -1,12 +1,21 @@
 import type { ImageUploadResponse, InputContentPart } from 'agent-session-client'
 import { Problem } from '../../parts/page.ts'
 import { api } from '../../service.ts'
-import { html, useRef, useState, type VNode } from '../../ui.ts'
+import { html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 
 type OnBusy = 'enqueue' | 'reject' | 'interrupt'
 
+type Props = {
+  sessionId: string
+  /** Whether a turn is not over. */
+  isBusy: boolean
+  /** Whether nothing has been said yet: there is nothing to do but to begin. */
+  isFirst: boolean
+  onSent(): void
+}
+
 /** Box for the next message. Enter sends it, Shift and Enter begin a line. */
-export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boolean }): VNode {
+export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
   const [text, setText] = useState('')
   const [images, setImages] = useState<ImageUploadResponse[]>([])
   const [onBusy, setOnBusy] = useState<OnBusy>('enqueue')
@@ -16,6 +25,10 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
   const session_id = sessionId
 
   const isWorking = useRef(false)
+  const box = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    if (isFirst) box.current?.focus()
+  }, [isFirst])
   const work = async (run: () => Promise<unknown>) => {
     // Enter may come again before the button is disabled.
     if (isWorking.current) return
@@ -39,8 +52,7 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
       await api.createMessage({ path: { session_id }, headers, body: { message: { content }, on_busy: onBusy } })
       change('')
       setImages([])
-      // Whoever says something wants to see the answer.
-      scrollTo(0, document.documentElement.scrollHeight)
+      onSent()
     })
   const change = (value: string) => {
     key.current = undefined
@@ -76,7 +88,7 @@ export function Composer({ sessionId, isBusy }: { sessionId: string; isBusy: boo
   }
   return html`<form class="composer" onSubmit=${submit}>
     <label class="unseen" for="message">Message</label>
-    <textarea id="message" rows="3" dir="auto" placeholder="Message" value=${text}
+    <textarea id="message" ref=${box} rows="3" dir="auto" placeholder="Message" value=${text}
       onInput=${(event: Event) => change((event.target as HTMLTextAreaElement).value)} onKeyDown=${press} onPaste=${paste}></textarea>
     ${
       images.length > 0 &&

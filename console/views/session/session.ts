@@ -1,3 +1,4 @@
+import type { Agent } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
 import { Page, Problem } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
@@ -23,10 +24,12 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
   useEffect(() => live.close, [live])
   const { value: session, error } = useLoad(() => api.getSession({ path: { session_id: sessionId } }), [sessionId])
+  const { value: agent } = useLoad(() => findAgent(session?.agent_id), [session?.agent_id])
   const [, , shown, id] = route.value.path
   const tab = TABS.find(({ name }) => name === shown)
   const current = (name: string | undefined) => (name === shown ? 'page' : undefined)
-  return html`<${Page} title=${session ? titleOf(session) : 'Session'}>
+  const actions = agent && html`<span>Agent <a href=${link('agents', agent.id)} dir="auto">${agent.name}</a></span>`
+  return html`<${Page} title=${session ? titleOf(session) : 'Session'} actions=${actions}>
     <nav class="tabs" aria-label="Session">
       <a href=${link('sessions', sessionId)} aria-current=${current(undefined)}>Conversation</a>
       ${TABS.map(
@@ -37,6 +40,10 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     <${Problem} error=${error} />
     ${shown === 'turns' && id !== undefined && html`<${TurnView} key=${id} sessionId=${sessionId} turnId=${id} />`}
     ${tab && html`<${tab.View} sessionId=${sessionId} />`}
-    ${shown === undefined && error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} />`}
+    ${shown === undefined && error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} about=${agent?.description} />`}
   <//>`
+}
+
+async function findAgent(agent_id: string | null | undefined): Promise<Agent | undefined> {
+  return agent_id ? api.getAgent({ path: { agent_id } }) : undefined
 }
