@@ -89,8 +89,11 @@ export const agentEndpoints = group(
     list: {
       operationId: 'listAgents',
       method: 'GET',
-      summary: 'Lists the active agents of the organization, newest first',
-      query: z.object({ search: textUpTo(200).optional() }),
+      summary: 'Lists agents of the organization, newest first',
+      query: z.object({
+        search: textUpTo(200).optional(),
+        status: AgentStatus.optional().meta({ description: 'Default: active.' }),
+      }),
       responses: { 200: listOf(Agent) },
     },
     create: {

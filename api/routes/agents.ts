@@ -15,7 +15,7 @@ import { checkText } from '../http/text.ts'
 
 export function agentRoutes(handle: Handle, deps: Deps): void {
   handle(agentEndpoints.list, async ({ actor, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listAgents(deps, actor, query.search))),
+    answerList(ctx, deps.log, linesOf(listAgents(deps, actor, query))),
   )
   handle(agentEndpoints.create, async ({ actor, body, once }) => {
     const { created, agent } = await once((attempt) => createAgent(deps, actor, body, attempt))

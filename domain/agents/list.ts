@@ -10,21 +10,27 @@ import { presentAgent } from './present.ts'
 const AGENTS_AT_ONCE = 20
 
 type Found = SizedRow & { id: string; createdAt: Date }
+type Wanted = { search?: string | undefined; status?: Agent['status'] | undefined }
 
-/** Lists the active agents, newest first. `search` selects those that contain it in their name or description. */
-export const listAgents = (deps: Deps, actor: Actor, search?: string): Pages<Agent> =>
+/** Lists agents, newest first: active ones by default. `search` selects those that contain it in their name or description. */
+export const listAgents = (deps: Deps, actor: Actor, wanted: Wanted = {}): Pages<Agent> =>
   pages({
     atOnce: AGENTS_AT_ONCE,
     read: async (place: Place<Found>) => {
-      const rows = await findPage(deps, actor, search, place)
+      const rows = await findPage(deps, actor, wanted, place)
       return { rows, hasMore: isFull(rows) || rows.length === place.take }
     },
-    present: (rows) => readPage(deps, actor, rows),
+    present: (rows) => readPage(deps, actor, wanted, rows),
   })
 
-async function readPage(deps: Deps, { organizationId }: Actor, found: Found[]): Promise<Agent[]> {
+async function readPage(
+  deps: Deps,
+  { organizationId }: Actor,
+  { status = 'active' }: Wanted,
+  found: Found[],
+): Promise<Agent[]> {
   const rows = await deps.db.agent.findMany({
-    where: { organizationId, id: { in: found.map(({ id }) => id) }, status: 'active' },
+    where: { organizationId, id: { in: found.map(({ id }) => id) }, status },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
   })
   return rows.map(presentAgent)
@@ -33,12 +39,12 @@ async function readPage(deps: Deps, { organizationId }: Actor, found: Found[]): 
 function findPage(
   deps: Deps,
   { organizationId }: Actor,
-  search: string | undefined,
+  { search, status = 'active' }: Wanted,
   { after, take }: Place<Found>,
 ): Promise<Found[]> {
   const order = Prisma.sql`created_at DESC, id DESC`
   const agents = Prisma.sql`
-    SELECT * FROM agents WHERE organization_id = ${organizationId}::uuid AND status = 'active'
+    SELECT * FROM agents WHERE organization_id = ${organizationId}::uuid AND status = ${status}::agent_status
       AND ${search === undefined ? Prisma.sql`true` : isFound(search)}
       AND ${after === undefined ? Prisma.sql`true` : isAfter(after)}
     ORDER BY ${order} LIMIT ${take}`

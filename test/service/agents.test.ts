@@ -212,6 +212,8 @@ describe('listing agents', () => {
     const id = body.id.replace('agent_', '')
     await api.query("UPDATE agents SET status = 'archived' WHERE id = $1::uuid", [id])
     expect(names((await search('gone for good')).body)).toEqual([])
+    expect(names((await call(api, 'GET', '/v1/agents?status=archived&search=gone')).body)).toEqual(['gone for good'])
+    expect(names((await call(api, 'GET', '/v1/agents?status=active&search=gone')).body)).toEqual([])
     expect((await call(api, 'GET', `/v1/agents/${body.id}`)).body.status).toBe('archived')
   })
 
@@ -236,5 +238,6 @@ describe('listing agents', () => {
   it('refuses a search that no text can match', async () => {
     expectError(await call(api, 'GET', '/v1/agents?search=a%00b'), 400, /^search: .*NUL/)
     expectError(await call(api, 'GET', '/v1/agents?search=a&search=b'), 400, /^search: /)
+    expectError(await call(api, 'GET', '/v1/agents?status=gone'), 400, /^status: /)
   })
 })
