@@ -12,6 +12,9 @@ const MAX_INPUT_BYTES = 1024 * 1024 + 64 * 1024
 const MAX_INT32 = 2 ** 31 - 1
 const HOUR_MS = 3_600_000
 
+/** Maximum number of next times in an answer: as many as Temporal tells at once. */
+const MAX_NEXT_TRIGGERS = 10
+
 const count = z.int().min(0).max(MAX_INT32)
 
 const ScheduleTarget = z
@@ -64,6 +67,10 @@ export const Schedule = z
     next_trigger_at: DateTime.nullish().meta({
       description: 'As Temporal says. Null while disabled, and while Temporal has not said yet.',
     }),
+    next_triggers: z
+      .array(DateTime)
+      .max(MAX_NEXT_TRIGGERS)
+      .meta({ description: `The next ${MAX_NEXT_TRIGGERS} at most, of which next_trigger_at is the first.` }),
     created_at: DateTime,
     updated_at: DateTime,
   })

@@ -10,20 +10,20 @@ const PATIENCE_MS = 2000
 type Row = Pick<Schedule, 'id' | 'enabled' | 'deletedAt' | 'revision' | 'clockDueAt' | 'nextTimes' | 'nextTimesSince'>
 
 /**
- * Returns the next time of each schedule, by id: from the record, or from Temporal where those of the record have
- * passed. Null for one that is disabled, or when Temporal does not answer in time. Never rejects.
+ * Returns the next times of each schedule, by id: from the record, or from Temporal where those of the record have
+ * passed. None for one that is disabled, or when Temporal does not answer in time. Never rejects.
  */
-export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string, Date | null>> {
-  const next = new Map(rows.map((row) => [row.id, row.enabled ? firstAfterNow(row.nextTimes) : null]))
-  const passed = rows.filter((row) => next.get(row.id) === null && mayHaveMore(row))
+export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string, Date[]>> {
+  const next = new Map(rows.map((row) => [row.id, row.enabled ? afterNow(row.nextTimes) : []]))
+  const passed = rows.filter((row) => next.get(row.id)?.length === 0 && mayHaveMore(row))
   if (passed.length === 0) return next
   const over = new AbortController()
   const asking = atOnce(
     passed,
     ASKED_AT_ONCE,
     async (row) => {
-      const time = await askAgain(deps, row)
-      if (!over.signal.aborted) next.set(row.id, time)
+      const times = await askAgain(deps, row)
+      if (!over.signal.aborted) next.set(row.id, times)
     },
     () => over.signal.aborted,
   )
@@ -32,21 +32,21 @@ export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string
   return next
 }
 
-const firstAfterNow = (times: Date[]): Date | null => times.find((time) => time.getTime() > Date.now()) ?? null
+const afterNow = (times: Date[]): Date[] => times.filter((time) => time.getTime() > Date.now())
 
 /** Whether Temporal knows of the schedule, and has not said that no time is left. */
 const mayHaveMore = ({ enabled, deletedAt, clockDueAt, nextTimes, nextTimesSince }: Row): boolean =>
   enabled && deletedAt === null && clockDueAt === null && (nextTimes.length > 0 || nextTimesSince === null)
 
 /** Asks Temporal and stores its answer. When it has lost or paused the schedule, the sweeper tells it again. */
-async function askAgain({ clock, db, log }: Deps, { id, revision }: Row): Promise<Date | null> {
+async function askAgain({ clock, db, log }: Deps, { id, revision }: Row): Promise<Date[]> {
   try {
     const next = await clock.nextTimes(id)
     const data = next === undefined ? { clockDueAt: new Date() } : { nextTimes: next.times, nextTimesSince: next.since }
     await db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data })
-    return firstAfterNow(next?.times ?? [])
+    return afterNow(next?.times ?? [])
   } catch (error) {
     warnRarely(log, { scheduleId: id, err: (error as Error).message }, 'Temporal did not say when a schedule runs next')
-    return null
+    return []
   }
 }

@@ -171,7 +171,7 @@ async function present(deps: Deps, rows: Schedule[]): Promise<SessionSchedule[]>
   return rows.map((row) => {
     // Written by `fieldsOf`.
     const { message } = row.targetInput as { message: string }
-    return { ...shown(row, message), next_run: next.get(row.id)?.toISOString() ?? null }
+    return { ...shown(row, message), next_run: next.get(row.id)?.[0]?.toISOString() ?? null }
   })
 }
 

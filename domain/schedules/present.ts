@@ -1,7 +1,7 @@
 import type { RetryPolicy, Schedule, ScheduleExecution } from '../../contract/schedules.ts'
 import type { ScheduleExecution as ExecutionRow, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 
-export const presentSchedule = (row: ScheduleRow, nextTriggerAt: Date | null): Schedule => ({
+export const presentSchedule = (row: ScheduleRow, nextTimes: Date[]): Schedule => ({
   id: row.id,
   name: row.name,
   description: row.description,
@@ -16,7 +16,8 @@ export const presentSchedule = (row: ScheduleRow, nextTriggerAt: Date | null): S
   retry_policy: row.retryPolicy as RetryPolicy | null,
   target: { type: row.targetType, name: row.targetName, input: row.targetInput },
   last_triggered_at: row.lastTriggeredAt?.toISOString() ?? null,
-  next_trigger_at: nextTriggerAt?.toISOString() ?? null,
+  next_trigger_at: nextTimes[0]?.toISOString() ?? null,
+  next_triggers: nextTimes.map((time) => time.toISOString()),
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),
 })

@@ -24,5 +24,5 @@ export async function requireSchedule(deps: Deps, { organizationId }: Actor, id:
 /** Presents schedules, in their order, with their next times. */
 export async function presentSchedules(deps: Deps, rows: ScheduleRow[]): Promise<Schedule[]> {
   const nextTimes = await readNextTimes(deps, rows)
-  return rows.map((row) => presentSchedule(row, nextTimes.get(row.id) ?? null))
+  return rows.map((row) => presentSchedule(row, nextTimes.get(row.id) ?? []))
 }

@@ -44,7 +44,7 @@ describe('schedules', () => {
       retry_policy: { max_attempts: 3, backoff_coefficient: 1.5 },
     }
     const second = await add(given)
-    expect(second).toMatchObject({ status: 201, body: { ...given, next_trigger_at: null } })
+    expect(second).toMatchObject({ status: 201, body: { ...given, next_trigger_at: null, next_triggers: [] } })
     const path = `${SCHEDULES}/${second.body.id}`
     expect(await read(path)).toEqual(second.body)
     expect(await read(SCHEDULES)).toEqual({
