@@ -34,6 +34,10 @@ export const McpServer = z
       description:
         'When the tools were found to differ from those that an administrator has accepted. Null while they do not.',
     }),
+    changed_tools: z.array(z.string()).meta({
+      description:
+        'Tools that were added, changed or removed since, by their names in the tool_definitions of the capability. Empty while none was.',
+    }),
     tools_error: z.string().nullish().meta({ description: 'Why the tools could not be read last.' }),
     created_at: DateTime,
     updated_at: DateTime,

@@ -2,12 +2,12 @@ import type { McpServer } from '../../contract/mcp-servers.ts'
 import type { McpServer as ServerRow } from '../../prisma/generated/client.ts'
 import { toId } from '../ids.ts'
 import { maskHeaders } from '../sent-headers.ts'
+import { toolNameOf } from './tool-names.ts'
 
 /** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
 export type ServerSummary = Omit<
   ServerRow,
   | 'organizationId'
-  | 'slug'
   | 'credentials'
   | 'revision'
   | 'tools'
@@ -15,7 +15,7 @@ export type ServerSummary = Omit<
   | 'acceptedTools'
   | 'protocol'
   | 'toolsExpireAt'
-> & { toolsCount: number | null }
+> & { toolsCount: number | null; changedTools: string[] }
 
 export const presentServer = (row: ServerSummary): McpServer => ({
   id: toId('mcp', row.id),
@@ -30,6 +30,7 @@ export const presentServer = (row: ServerSummary): McpServer => ({
   tools_count: row.toolsCount,
   tools_discovered_at: row.toolsDiscoveredAt?.toISOString() ?? null,
   tools_changed_at: row.toolsChangedAt?.toISOString() ?? null,
+  changed_tools: row.changedTools.map((name) => toolNameOf(row.slug, name)),
   tools_error: row.toolsError,
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),

@@ -27,9 +27,21 @@ export async function deleteServer(deps: Deps, { organizationId }: Actor, id: Mc
 
 /** Reads servers without their tools, which may have half a megabyte each. */
 const readSummaries = (deps: Deps, organizationId: string, which: Prisma.Sql) => deps.db.$queryRaw<ServerSummary[]>`
-  SELECT id, name, description, url, status::text, tools_policy::text AS "toolsPolicy",
+  SELECT id, name, slug, description, url, status::text, tools_policy::text AS "toolsPolicy",
     has_api_key AS "hasApiKey", header_names AS "headerNames",
     jsonb_array_length(tools -> 'tools') AS "toolsCount", tools_discovered_at AS "toolsDiscoveredAt",
     tools_changed_at AS "toolsChangedAt", tools_error AS "toolsError",
+    CASE WHEN tools_changed_at IS NULL THEN '{}' ELSE ARRAY(
+      SELECT COALESCE(found.name, accepted.name)
+      FROM (
+        SELECT tool ->> 'name' AS name, tool ->> 'fingerprint' AS fingerprint
+        FROM jsonb_array_elements(tools -> 'tools') AS tool
+      ) AS found
+      FULL JOIN (
+        SELECT pair ->> 0 AS name, pair ->> 1 AS fingerprint FROM jsonb_array_elements(accepted_tools) AS pair
+      ) AS accepted ON accepted.name = found.name
+      WHERE found.fingerprint IS DISTINCT FROM accepted.fingerprint
+      ORDER BY 1
+    ) END AS "changedTools",
     created_at AS "createdAt", updated_at AS "updatedAt"
   FROM mcp_servers WHERE organization_id = ${organizationId}::uuid ${which} ORDER BY id DESC`

@@ -1,5 +1,6 @@
-import { call, createSession, expectError, type Json, unknownId, waitFor } from '../support/http.ts'
+import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
+import * as tools from '../support/mcp-tools.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
@@ -17,20 +18,10 @@ const add = (more: object = {}) => call(api, 'POST', SERVERS, { name: 'Mine', ur
 const addServer = async (more: object = {}): Promise<string> => `${SERVERS}/${(await add(more)).body.id}`
 const patch = (path: string, body: object) => call(api, 'PATCH', path, body)
 const uuidOf = (path: string) => toUuid(path.slice(SERVERS.length + 1))
+const untilTried = (path: string) => tools.untilTried(api, uuidOf(path))
+const giveTools = (path: string, changedAt?: string) => tools.giveTools(api, uuidOf(path), changedAt)
 const rowOf = async (path: string): Promise<Json> =>
   (await api.query('SELECT * FROM mcp_servers WHERE id = $1', [uuidOf(path)]))[0]
-
-/** Waits until the first attempt to read the tools is over, which nothing changes afterwards. */
-const untilTried = (path: string) => waitFor(async () => (await rowOf(path)).tools_error !== null, 'the first attempt')
-
-/** Gives a server a list of tools that has been read, and that differs from the accepted one since `changedAt`. */
-async function giveTools(path: string, changedAt: string | null = null): Promise<void> {
-  await untilTried(path)
-  const tools = { leftOut: [], tools: [{ name: 'search', description: 'Finds.', inputSchema: {}, fingerprint: 'new' }] }
-  const set = `tools = $2, accepted_tools = '[["search","old"]]', protocol = '{"any":1}', tools_changed_at = $3,
-    tools_error = NULL, tools_discovered_at = now(), tools_expire_at = now() + interval '1 hour'`
-  await api.query(`UPDATE mcp_servers SET ${set} WHERE id = $1`, [uuidOf(path), JSON.stringify(tools), changedAt])
-}
 
 describe('MCP servers', () => {
   it('are added, listed newest first, changed and deleted', async () => {
