@@ -70,7 +70,7 @@ function Frame(): VNode {
       </div>
       <${Account} />
     </nav>
-    ${place ? html`<${Content} key=${place.path} View=${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such place.<//><//>`}`
+    ${place ? html`<${Content} key=${place.path} View=${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}`
 }
 
 /** A view that cannot be drawn leaves the others. */

@@ -11,18 +11,18 @@ const SHOWN_MS = 10 * 60_000
 
 const STATUS: Record<DurableHealth['status'], string> = {
   healthy: 'Healthy',
-  warning: 'There is something to look at',
+  warning: 'Needs attention',
   degraded: 'Degraded',
 }
 
 const LINES: { name: string; className: string; read(health: DurableHealth): number | null }[] = [
-  { name: 'Turns that run', className: 'line-1', read: ({ turns }) => turns.running },
+  { name: 'Running turns', className: 'line-1', read: ({ turns }) => turns.running },
   {
-    name: 'Tasks that wait for a worker',
+    name: 'Tasks waiting for a worker',
     className: 'line-2',
     read: ({ task_queue_backlog }) => task_queue_backlog,
   },
-  { name: 'Models that are asked again', className: 'line-3', read: ({ turns }) => turns.retrying },
+  { name: 'Model calls being retried', className: 'line-3', read: ({ turns }) => turns.retrying },
 ]
 
 /** Health of durable execution, live. */
@@ -43,9 +43,9 @@ export function Health(): VNode {
             html`<${Row} key=${name} name=${name} className=${className} value=${read(health)} />`,
         )}
         <${Row} name="Workers" value=${health.workers} />
-        <${Row} name="Turns that failed within the hour" value=${health.turns.failed} />
-        <${Row} name="Executions of schedules that run" value=${health.executions.running} />
-        <${Row} name="Executions that failed within the hour" value=${health.executions.failed} />
+        <${Row} name="Turns failed in the last hour" value=${health.turns.failed} />
+        <${Row} name="Running schedule executions" value=${health.executions.running} />
+        <${Row} name="Schedule executions failed in the last hour" value=${health.executions.failed} />
       </tbody></table>`
     }
   <//>`

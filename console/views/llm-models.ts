@@ -19,7 +19,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   path: 'llm-models',
   title: 'Models',
   one: 'model',
-  about: 'The default one answers for agents that name none.',
+  about: 'Agents without a model of their own use the default.',
   list: async () => (await api.listModels()).data,
   get: (id) => api.getModel({ path: { id } }),
   idOf: ({ id }) => id,
@@ -30,7 +30,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
     {
       title: 'Status',
       cell: ({ status, is_default, is_stale }) =>
-        html`${status}${is_default && html` <mark>default</mark>`}${is_stale && ' (not in the provider’s list any more)'}`,
+        html`${status}${is_default && html` <mark>default</mark>`}${is_stale && ' (no longer listed by the provider)'}`,
     },
   ],
   fields: async (item) => {
@@ -39,7 +39,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
     const options = data.map(({ id, name }) => ({ value: id, label: name }))
     return [
       { name: 'provider_id', label: 'Provider', kind: 'choice', isRequired: true, options },
-      { name: 'model_id', label: 'Model', kind: 'text', isRequired: true, hint: 'As the provider calls it.' },
+      { name: 'model_id', label: 'Model', kind: 'text', isRequired: true, hint: 'Identifier at the provider.' },
       NAME,
     ]
   },
@@ -52,7 +52,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   update,
   actions: [
     {
-      label: 'Make it the default',
+      label: 'Make default',
       isOffered: ({ is_default, status }) => !is_default && status === 'active',
       run: (item) => update(item, { is_default: true }),
     },

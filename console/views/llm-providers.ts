@@ -17,7 +17,7 @@ export const llmProviders: Resource<LlmProvider> = {
   path: 'llm-providers',
   title: 'Providers',
   one: 'provider',
-  about: 'Who answers: services with models. Their keys are stored encrypted and never shown.',
+  about: 'Services that host models. Keys are stored encrypted and never shown.',
   list: async () => (await api.listProviders()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
@@ -25,7 +25,7 @@ export const llmProviders: Resource<LlmProvider> = {
     { title: 'Type', cell: ({ provider_type }) => TYPES[provider_type] ?? provider_type },
     { title: 'Key', cell: ({ api_key_set }) => (api_key_set ? 'stored' : 'none') },
     { title: 'Status', cell: ({ status }) => status },
-    { title: 'Models read', cell: ({ last_synced_at }) => html`<${Time} at=${last_synced_at} />` },
+    { title: 'Synced', cell: ({ last_synced_at }) => html`<${Time} at=${last_synced_at} />` },
   ],
   fields: (item) => [
     { name: 'name', label: 'Name', kind: 'text', isRequired: true },
@@ -34,9 +34,9 @@ export const llmProviders: Resource<LlmProvider> = {
       name: 'api_key',
       label: 'API key',
       kind: 'secret',
-      hint: item?.api_key_set ? 'One is stored. Left empty, it stays.' : undefined,
+      hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : undefined,
     },
-    { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s own.' },
+    { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s default.' },
     ...(item === undefined
       ? []
       : [
@@ -59,11 +59,11 @@ export const llmProviders: Resource<LlmProvider> = {
     }),
   actions: [
     {
-      label: 'Read its models',
+      label: 'Sync models',
       run: async ({ id }) => {
         const result = await api.syncModels({ path: { provider_id: id } })
-        if (result.status === 'not_supported') return 'It has no list of models: add them by hand.'
-        return `${result.created} new, ${result.updated} known, ${result.stale} gone.`
+        if (result.status === 'not_supported') return 'This provider has no list of models: add them by hand.'
+        return `${result.created} added, ${result.updated} updated, ${result.stale} no longer listed.`
       },
     },
   ],

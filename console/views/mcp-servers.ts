@@ -1,9 +1,11 @@
-import type { CreateMcpServerRequest, McpServer, UpdateMcpServerRequest } from 'agent-session-client'
+import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServerRequest } from 'agent-session-client'
+import { useLoad } from '../load.ts'
 import type { Values } from '../parts/form.ts'
-import { Time } from '../parts/page.ts'
+import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
+import { ToolDetails } from '../parts/tool-details.ts'
 import { api } from '../service.ts'
-import { html } from '../ui.ts'
+import { html, type VNode } from '../ui.ts'
 
 const update = ({ id }: McpServer, body: UpdateMcpServerRequest) =>
   api.updateMcpServer({ path: { server_id: id }, body })
@@ -34,7 +36,7 @@ export const mcpServers: Resource<McpServer> = {
       name: 'api_key',
       label: 'API key',
       kind: 'secret',
-      hint: item?.api_key_set ? 'One is stored. Left empty, it stays.' : 'Sent as “Authorization: Bearer …”.',
+      hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : 'Sent as “Authorization: Bearer …”.',
     },
     { name: 'headers', label: 'Headers', kind: 'json', hint: 'As {"X-Name": "value"}. *** keeps a stored value.' },
     {
@@ -43,8 +45,8 @@ export const mcpServers: Resource<McpServer> = {
       kind: 'choice',
       isRequired: true,
       options: [
-        { value: 'accept', label: 'are offered like the others' },
-        { value: 'ask', label: 'wait for approval at each call' },
+        { value: 'accept', label: 'accepted automatically' },
+        { value: 'ask', label: 'each call needs approval' },
       ],
     },
     ...(item === undefined
@@ -69,14 +71,41 @@ export const mcpServers: Resource<McpServer> = {
     update(item, { ...changes, ...(headers !== undefined && { headers: (headers ?? {}) as Record<string, string> }) }),
   actions: [
     {
-      label: 'Accept the changed tools',
+      label: 'Accept the changes',
       isOffered: ({ tools_changed_at }) => Boolean(tools_changed_at),
       run: (item) => update(item, { accept_tools_changed_at: item.tools_changed_at }),
     },
   ],
+  Detail: ({ item }) => html`<${Tools} server=${item} />`,
   remove: {
     label: 'Delete',
     question: ({ name }) => `Delete the MCP server “${name}”? Agents lose its tools.`,
     run: ({ id }) => api.deleteMcpServer({ path: { server_id: id } }),
   },
+}
+
+/** Tools as models get them. Those that differ from what an administrator has accepted are marked. */
+function Tools({ server }: { server: McpServer }): VNode {
+  const { id, changed_tools, tools_error, tools_discovered_at } = server
+  const { value: tools, error } = useLoad(() => readTools(id), [id, tools_discovered_at])
+  const names = new Set(tools?.map(({ name }) => name))
+  const removed = changed_tools.filter((name) => !names.has(name))
+  return html`<section>
+    <h2>Tools</h2>
+    <${Problem} error=${error} />
+    ${tools_error && html`<p class="problem" dir="auto">${tools_error}</p>`}
+    ${tools?.length === 0 && html`<${Quiet}>None are known.<//>`}
+    ${tools?.map(
+      (tool) =>
+        html`<${ToolDetails} key=${tool.name} tool=${tool}>${changed_tools.includes(tool.name) && html`<mark>changed</mark>`}<//>`,
+    )}
+    ${tools && removed.map((name) => html`<p key=${name}><code>${name}</code> <mark>removed</mark></p>`)}
+  </section>`
+}
+
+/** Reads the tools of a server, which are those of its capability. Both have the same UUID. */
+async function readTools(id: string): Promise<ToolDefinition[]> {
+  const [, a, b, c, d, e] = /^mcp_(.{8})(.{4})(.{4})(.{4})(.{12})$/.exec(id) ?? []
+  const capability_id = `mcp:${[a, b, c, d, e].join('-')}`
+  return (await api.getCapability({ path: { capability_id } })).tool_definitions
 }

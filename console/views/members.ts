@@ -18,14 +18,14 @@ export const members: Resource<OrganizationMember> = {
   path: 'members',
   title: 'Members',
   one: 'member',
-  about: 'Who belongs to this organization. Others come by an invitation.',
+  about: 'People in this organization. Invite others with an invitation.',
   list: async () => (await api.listMembers({ path: path() })).data,
   idOf: ({ user_id }) => user_id,
   nameOf: ({ name, email }) => name || email,
   columns: [
     { title: 'E-mail', cell: ({ email }) => email },
     { title: 'Role', cell: ({ role }) => role },
-    { title: 'Since', cell: ({ joined_at }) => html`<${Time} at=${joined_at} />` },
+    { title: 'Joined', cell: ({ joined_at }) => html`<${Time} at=${joined_at} />` },
   ],
   fields: () => [ROLE],
   valuesOf: ({ role }) => ({ role }),
@@ -42,27 +42,27 @@ export const invitations: Resource<Invitation> = {
   path: 'invitations',
   title: 'Invitations',
   one: 'invitation',
-  about: 'An invitation is a link for one person. Whoever has it can join until it ends.',
+  about: 'Each is a link that lets one person join until it expires.',
   list: async () => (await api.listInvitations({ path: path() })).data,
   idOf: ({ id }) => id,
   nameOf: ({ role }) => `For a new ${role}`,
   columns: [
-    { title: 'Made', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
-    { title: 'Ends', cell: ({ expires_at }) => html`<${Time} at=${expires_at} />` },
+    { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
+    { title: 'Expires', cell: ({ expires_at }) => html`<${Time} at=${expires_at} />` },
   ],
-  fields: () => [ROLE, { name: 'days', label: 'Days until it ends', kind: 'number', hint: 'Empty: 7 days.' }],
+  fields: () => [ROLE, { name: 'days', label: 'Expires in days', kind: 'number', hint: 'Empty: 7 days.' }],
   create: ({ role, days }) => {
     const expires_in = days === undefined ? undefined : Number(days) * DAY_SECONDS
     return api.createInvitation({ path: path(), body: { role, expires_in } as CreateInvitationRequest })
   },
   Created: ({ item }) => {
     const { url } = item as CreatedInvitation
-    return html`<p role="status">Send this link to the person. It is shown only now:</p>
+    return html`<p role="status">Send this link to the person. It is not shown again:</p>
       <p><code class="secret">${url}</code></p>`
   },
   remove: {
-    label: 'Withdraw',
-    question: () => 'Withdraw this invitation? Its link leads nowhere then.',
+    label: 'Revoke',
+    question: () => 'Revoke this invitation? Its link stops working.',
     run: ({ id }) => api.withdrawInvitation({ path: { ...path(), invitation_id: id } }),
   },
 }

@@ -15,13 +15,13 @@ export const organizations: Resource<OrganizationResponse> = {
   path: 'organizations',
   title: 'Organizations',
   one: 'organization',
-  about: 'Everything belongs to one organization, and only its members see it.',
+  about: 'Each has its own agents, sessions and settings, which only its members see.',
   list: async () => (await api.listOrganizations()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: '', cell: ({ id }) => id === organization.value && html`<mark>shown</mark>` },
-    { title: 'Made', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
+    { title: '', cell: ({ id }) => id === organization.value && html`<mark>current</mark>` },
+    { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
   ],
   fields: () => [{ name: 'name', label: 'Name', kind: 'text', isRequired: true }],
   valuesOf: ({ name }) => ({ name }),
@@ -30,7 +30,7 @@ export const organizations: Resource<OrganizationResponse> = {
     andIdentify(api.updateOrganization({ path: { org: id }, body: changes as UpdateOrganizationRequest })),
   actions: [
     {
-      label: 'Show it',
+      label: 'Switch to it',
       isOffered: ({ id }) => id !== organization.value,
       run: async ({ id }) => chooseOrganization(id),
     },

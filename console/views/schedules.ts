@@ -7,7 +7,7 @@ import type {
 } from 'agent-session-client'
 import { useLoad } from '../load.ts'
 import type { Field, Values } from '../parts/form.ts'
-import { Problem, Time } from '../parts/page.ts'
+import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { api, workflowAddress } from '../service.ts'
@@ -22,19 +22,19 @@ export const schedules: Resource<ScheduleResponse> = {
   path: 'schedules',
   title: 'Schedules',
   one: 'schedule',
-  about: 'Messages that are said at their time, whether anybody looks or not.',
+  about: 'Send messages to agents at set times, whether anybody is watching or not.',
   list: readAll,
   get: (id) => api.getSchedule({ path: { schedule_id: id } }),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: 'When', cell: ({ cron_expression, timezone }) => html`<code>${cron_expression}</code> ${timezone}` },
+    { title: 'Schedule', cell: ({ cron_expression, timezone }) => html`<code>${cron_expression}</code> ${timezone}` },
     {
-      title: 'Next',
+      title: 'Next run',
       cell: ({ enabled, next_trigger_at, disabled_reason }) =>
         enabled ? html`<${Time} at=${next_trigger_at} />` : `paused${disabled_reason ? `: ${disabled_reason}` : ''}`,
     },
-    { title: 'Last', cell: ({ last_triggered_at }) => html`<${Time} at=${last_triggered_at} />` },
+    { title: 'Last run', cell: ({ last_triggered_at }) => html`<${Time} at=${last_triggered_at} />` },
   ],
   fields: fieldsFor,
   defaults: { timezone: Intl.DateTimeFormat().resolvedOptions().timeZone },
@@ -59,10 +59,10 @@ export const schedules: Resource<ScheduleResponse> = {
       run: ({ id }) => api.resumeSchedule({ path: { schedule_id: id } }),
     },
     {
-      label: 'Run it now',
+      label: 'Trigger',
       run: async ({ id }) => {
         await api.triggerSchedule({ path: { schedule_id: id } })
-        return 'It runs.'
+        return 'Triggered.'
       },
     },
   ],
@@ -71,7 +71,13 @@ export const schedules: Resource<ScheduleResponse> = {
     question: ({ name }) => `Delete the schedule “${name}” and the list of what it has run?`,
     run: ({ id }) => api.deleteSchedule({ path: { schedule_id: id } }),
   },
-  Detail: ({ item }) => html`<${Executions} scheduleId=${item.id} />`,
+  Detail: ({ item }) => html`
+    <section aria-labelledby="next-runs">
+      <h2 id="next-runs">Next runs</h2>
+      ${item.next_triggers.length === 0 && html`<${Quiet}>${item.enabled ? 'None known yet.' : 'None while paused.'}<//>`}
+      <ul>${item.next_triggers.map((at) => html`<li key=${at}><${Time} at=${at} /></li>`)}</ul>
+    </section>
+    <${Executions} scheduleId=${item.id} />`,
 }
 
 async function readAll(): Promise<ScheduleResponse[]> {
@@ -92,16 +98,16 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       label: 'Agent',
       kind: 'choice',
       options: agents,
-      hint: 'Begins a new session each time.',
+      hint: 'Each run starts a new session.',
     },
-    { name: 'session_id', label: 'Session', kind: 'text', hint: 'Its id; or an agent for a new session each time.' },
+    { name: 'session_id', label: 'Session', kind: 'text', hint: 'Id of a session, in place of an agent.' },
     { name: 'message', label: 'Message', kind: 'longtext' },
   ]
   return [
     ...(item === undefined ? [{ name: 'name', label: 'Name', kind: 'text' as const, isRequired: true }] : []),
     {
       name: 'cron_expression',
-      label: 'When',
+      label: 'Cron expression',
       kind: 'text',
       isRequired: true,
       hint: 'Minute, hour, day of the month, month, day of the week: “0 8 * * 1-5” is 8 o’clock on working days.',
@@ -118,8 +124,13 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
           },
         ]
       : []),
-    { name: 'max_concurrent', label: 'Most at once', kind: 'number', hint: 'Others are skipped. Empty: any number.' },
-    { name: 'catch_up_missed', label: 'Makes up for what was missed while the service was away', kind: 'boolean' },
+    {
+      name: 'max_concurrent',
+      label: 'Maximum concurrent runs',
+      kind: 'number',
+      hint: 'Runs beyond it are skipped. Empty: no limit.',
+    },
+    { name: 'catch_up_missed', label: 'Catch up on missed runs', kind: 'boolean' },
     { name: 'description', label: 'Description', kind: 'text' },
   ]
 }
@@ -152,10 +163,10 @@ const timing = (values: Values): Values =>
   )
 
 const EXECUTIONS: Column<ScheduleExecutionResponse>[] = [
-  { title: 'At', cell: ({ scheduled_at }) => html`<${Time} at=${scheduled_at} />` },
+  { title: 'Scheduled for', cell: ({ scheduled_at }) => html`<${Time} at=${scheduled_at} />` },
   { title: 'Status', cell: ({ status }) => status },
   {
-    title: 'Took',
+    title: 'Duration',
     cell: ({ duration_ms }) => (typeof duration_ms === 'number' ? `${(duration_ms / 1000).toFixed(1)} s` : ''),
   },
   { title: 'Error', cell: ({ error }) => error && html`<span class="problem" dir="auto">${error}</span>` },
@@ -180,7 +191,7 @@ function Executions({ scheduleId }: { scheduleId: string }): VNode {
     return () => clearInterval(timer)
   }, [])
   return html`<section>
-    <h2>What it has run</h2>
+    <h2>Executions</h2>
     <${Problem} error=${error} />
     <${Table} items=${value} keyOf=${({ id }: ScheduleExecutionResponse) => id} columns=${EXECUTIONS} none="Nothing yet." />
   </section>`

@@ -13,9 +13,9 @@ const PAGE = 50
 
 const STATUS: Record<Session['status'], string> = {
   started: 'new',
-  active: 'works',
+  active: 'working',
   idle: 'idle',
-  waitingfortoolresults: 'waits for you',
+  waitingfortoolresults: 'waiting for you',
 }
 
 /** Sessions at `#/sessions`, one at `#/sessions/<id>`, a form at `#/sessions/new`. */
@@ -51,7 +51,7 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
       run=${() => done(api.deleteSession(at(session)))}>Delete<//>`
   const create = html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`
   return html`<${Page} title="Sessions" actions=${create}>
-    ${agentId && html`<p>Of the agent ${names?.get(agentId) ?? agentId}. <a href=${link('sessions')}>All sessions</a></p>`}
+    ${agentId && html`<p>Sessions of ${names?.get(agentId) ?? agentId}. <a href=${link('sessions')}>All sessions</a></p>`}
     <${Problem} error=${error} />
     <${Table} items=${sessions} keyOf=${({ id }: Session) => id} columns=${columns} actions=${actions} none="None yet." />
     ${sessions?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more</button>`}
@@ -88,6 +88,6 @@ function NewSession(): VNode {
   ]
   return html`<${Page} title="New session">
     <${Problem} error=${error} />
-    ${agents && html`<${Form} fields=${fields} values=${{ agent_id: route.value.query.get('agent') }} action="Begin" onSubmit=${create} />`}
+    ${agents && html`<${Form} fields=${fields} values=${{ agent_id: route.value.query.get('agent') }} action="Start" onSubmit=${create} />`}
   <//>`
 }

@@ -31,7 +31,7 @@ export function SignIn(): VNode {
     ${
       signup_enabled &&
       html`<p><button type="button" class="plain" onClick=${() => setNew(!isNew)}>
-        ${isNew ? 'I have an account' : 'I have no account yet'}</button></p>`
+        ${isNew ? 'Sign in instead' : 'Create an account'}</button></p>`
     }
     ${oauth_providers.map(
       (provider) =>

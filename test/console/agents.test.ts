@@ -22,14 +22,14 @@ describePages('agents', () => {
     await page.getByLabel('File system', { exact: true }).check()
     await page.getByRole('button', { name: 'Add a tool' }).click()
     const tool = page.getByRole('group', { name: 'Tool 1' })
-    await tool.getByLabel('Name').fill('ask_user')
-    await tool.getByLabel('Description').fill('Asks the user.')
+    await tool.getByLabel('Name', { exact: true }).fill('ask_user')
+    await tool.getByLabel('Description', { exact: true }).fill('Asks the user.')
     await tool.getByLabel('Parameters').fill('{"type": "object"')
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
     await tool.getByLabel('Parameters').fill('{"type": "object"}')
     await page.getByRole('button', { name: 'Preview' }).click()
-    await page.getByRole('heading', { name: 'What the model is given' }).waitFor()
+    await page.getByRole('heading', { name: 'What the model gets' }).waitFor()
     for (const name of ['write_file', 'ask_user']) await page.locator('summary', { hasText: name }).waitFor()
     await opened.expectAccessible()
     await page.getByRole('button', { name: 'Create' }).click()
@@ -44,7 +44,7 @@ describePages('agents', () => {
       },
     ])
     const [agent] = body.data
-    await page.getByRole('button', { name: 'Begin a session' }).click()
+    await page.getByRole('button', { name: 'Start a session' }).click()
     await page.getByLabel('Message').fill('Write it.')
     await page.keyboard.press('Enter')
     await page.getByText('It is written.').waitFor()
@@ -82,7 +82,7 @@ describePages('agents', () => {
     await opened.close()
   })
 
-  it('are searched, copied, exported, imported, archived and brought back', async () => {
+  it('are searched, copied, exported, imported, archived and restored', async () => {
     const api = await newOrganization()
     for (const name of ['Painter', 'Plumber']) {
       await call(api, 'POST', '/v1/agents', { name, system_prompt: `You are a ${name}.`, tools: [GUARDED] })
@@ -106,7 +106,12 @@ describePages('agents', () => {
     page.once('dialog', (dialog) => dialog.accept())
     await page.getByRole('button', { name: 'Archive' }).click()
     await page.getByText('This agent is archived').waitFor()
-    await page.getByRole('button', { name: 'Bring back' }).click()
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('link', { name: 'Archived agents' }).click()
+    await page.getByRole('heading', { name: 'Archived agents' }).waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('rowheader').getByRole('link').click()
+    await page.getByRole('button', { name: 'Restore' }).click()
     await page.getByText('This agent is archived').waitFor({ state: 'detached' })
     await page.getByRole('link', { name: 'Back' }).click()
 

@@ -1,6 +1,8 @@
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
 import { call } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
+import { giveTools } from '../support/mcp-tools.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
@@ -105,15 +107,15 @@ describePages('MCP servers', () => {
     await page.getByRole('link', { name: 'MCP servers' }).click()
     await expectAccessible()
     await page.getByRole('link', { name: 'New MCP server' }).click()
-    await page.getByLabel('Name').fill('Files')
-    await page.getByLabel('Address').fill('https://mcp.example.com/mcp')
+    await page.getByLabel('Name', { exact: true }).fill('Files')
+    await page.getByLabel('Address', { exact: true }).fill('https://mcp.example.com/mcp')
     await page.getByLabel('Headers').fill('{"X-Team": "blue"')
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('Headers is not valid JSON').waitFor()
     await page.getByLabel('Headers').fill('{"X-Team": "blue"}')
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByRole('link', { name: 'Files' }).click()
-    await page.getByLabel('Description').fill('All the files')
+    await page.getByLabel('Description', { exact: true }).fill('All the files')
     await expectAccessible()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved.').waitFor()
@@ -122,6 +124,25 @@ describePages('MCP servers', () => {
     page.once('dialog', (dialog) => dialog.accept())
     await page.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('None yet.').waitFor()
+    expectNoComplaints()
+  })
+
+  it('have their tools, of which changed ones are marked until they are accepted', async () => {
+    const api = await newOrganization()
+    const server = { name: 'Library', url: 'https://mcp.example/mcp' }
+    const { id } = (await call(api, 'POST', '/v1/mcp-servers', server)).body
+    await giveTools(api, toUuid(id), '2026-11-24T08:00:00.000Z')
+    const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, {
+      organization: api.id,
+      at: `#/mcp-servers/${id}`,
+    })
+    const tool = page.getByRole('group').filter({ hasText: 'mcp_library__search' })
+    await tool.getByText('changed').waitFor()
+    await expectAccessible()
+    await page.getByRole('button', { name: 'Accept the changes' }).click()
+    await tool.getByText('changed').waitFor({ state: 'detached' })
+    await tool.getByText('mcp_library__search').waitFor()
+    expect((await call(api, 'GET', `/v1/mcp-servers/${id}`)).body.changed_tools).toEqual([])
     expectNoComplaints()
   })
 })

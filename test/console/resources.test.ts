@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describePages } from '../support/chromium.ts'
 import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
-import { call, createSession, type Json, waitUntilIdle } from '../support/http.ts'
+import { call, createSession, type Json, waitFor, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
@@ -42,15 +42,15 @@ describePages('the places of the console', () => {
   it('have schedules, which run, are paused, changed and deleted', async () => {
     const session = await createSession(api)
     await open('#/schedules/new', 'narrow')
-    await fill({ Name: 'Daily', When: 'every day', Session: session, Message: 'Any news?' }, 'Create')
+    await fill({ Name: 'Daily', 'Cron expression': 'every day', Session: session, Message: 'Any news?' }, 'Create')
     await page.getByRole('alert').filter({ hasText: 'cron_expression' }).waitFor()
-    await fill({ When: '0 8 * * *', 'Time zone': 'Europe/Berlin' }, 'Create')
+    await fill({ 'Cron expression': '0 8 * * *', 'Time zone': 'Europe/Berlin' }, 'Create')
     await page.getByRole('link', { name: 'Daily' }).click()
-    await button('Run it now').click()
-    await page.getByText('It runs.').waitFor()
+    await button('Trigger').click()
+    await page.getByText('Triggered.').waitFor()
     await page.getByRole('cell', { name: 'completed' }).waitFor()
     await waitUntilIdle(api, session)
-    await fill({ Message: 'What is new?', 'Most at once': '1' }, 'Save')
+    await fill({ Message: 'What is new?', 'Maximum concurrent runs': '1' }, 'Save')
     await page.getByText('Saved.').waitFor()
     await button('Pause').click()
     await button('Resume').waitFor()
@@ -58,8 +58,15 @@ describePages('the places of the console', () => {
     expect(await list('/v1/durable/schedules')).toMatchObject([
       { timezone: 'Europe/Berlin', enabled: false, max_concurrent: 1, target: { name: 'session_message', input } },
     ])
+    await page.getByText('None while paused.').waitFor()
     await button('Resume').click()
     await button('Pause').waitFor()
+    const nextRuns = page.getByRole('region', { name: 'Next runs' })
+    await waitFor(async () => {
+      await page.reload()
+      await page.getByText('Executions').waitFor()
+      return (await nextRuns.getByRole('listitem').count()) > 1
+    }, 'the next runs')
     acceptNext()
     await button('Delete').click()
     await page.getByText('None yet.').waitFor()
@@ -76,7 +83,7 @@ describePages('the places of the console', () => {
     }
     await fill(values, 'Create')
     await page.getByRole('link', { name: 'Own' }).click()
-    await page.getByText('One is stored').waitFor()
+    await page.getByText('A key is stored').waitFor()
     expect(await page.content()).not.toContain('sk-secret')
     await fill({ Name: 'Our own', Address: '' }, 'Save')
     await page.getByRole('alert').filter({ hasText: 'api_key: is needed' }).waitFor()
@@ -87,7 +94,7 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Models', exact: true }).click()
     await page.getByRole('link', { name: 'New model' }).click()
     await fill({ Provider: 'Our own', Model: 'tiny-1', Name: 'Tiny' }, 'Create')
-    await page.getByRole('row', { name: 'Tiny' }).getByRole('button', { name: 'Make it the default' }).click()
+    await page.getByRole('row', { name: 'Tiny' }).getByRole('button', { name: 'Make default' }).click()
     await page.getByRole('row', { name: 'Tiny' }).getByText('default', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'Tiny' }).click()
     await fill({ Status: 'disabled' }, 'Save')
@@ -122,8 +129,8 @@ describePages('the places of the console', () => {
     await opened.expectAccessible()
     await page.getByRole('link', { name: 'Invitations' }).click()
     await page.getByRole('link', { name: 'New invitation' }).click()
-    await fill({ Role: 'admin', 'Days until it ends': '1' }, 'Create')
-    await page.getByText('It is shown only now').waitFor()
+    await fill({ Role: 'admin', 'Expires in days': '1' }, 'Create')
+    await page.getByText('It is not shown again').waitFor()
     expect(await page.locator('.secret').textContent()).toMatch(/^http.*\/join#inv_[0-9a-f]{64}$/)
     const invitations = `/v1/orgs/${api.id}/invitations`
     const [invitation] = await list(invitations)
@@ -131,7 +138,7 @@ describePages('the places of the console', () => {
     expect(Math.round(lifetimeMs / 60_000)).toBe(24 * 60)
     await page.getByRole('link', { name: 'Back' }).click()
     acceptNext()
-    await button('Withdraw').click()
+    await button('Revoke').click()
     await page.getByText('None yet.').waitFor()
     expect(await list(invitations)).toEqual([])
   })
@@ -149,11 +156,11 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Back' }).click()
     await page
       .getByRole('row', { name: `Other ${other.id}` })
-      .getByRole('button', { name: 'Show it' })
+      .getByRole('button', { name: 'Switch to it' })
       .click()
     await page
       .getByRole('row', { name: `Other ${other.id}` })
-      .getByText('shown')
+      .getByText('current')
       .waitFor()
     await page.getByRole('link', { name: 'Sessions' }).click()
     await page.getByText('Of the other').waitFor()

@@ -71,7 +71,7 @@ describePages('the timeline of a turn', () => {
       const turn = await postAndAsk(url, id)
       const opened = await openConsole(url, { at: `#/sessions/${id}/turns/${turn.id}` })
       await opened.page.getByText('The turn is waiting').waitFor()
-      const runs = await opened.page.getByRole('link', { name: 'Its run in Temporal' }).all()
+      const runs = await opened.page.getByRole('link', { name: 'Open in Temporal' }).all()
       const targets = await Promise.all(runs.map((run) => run.getAttribute('href')))
       expect(targets).toEqual(address === undefined ? [] : [address + turn.id])
       await opened.close()

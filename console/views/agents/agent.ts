@@ -38,8 +38,8 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     ${
       isActive
         ? html`<${ActionButton} className="danger" run=${setStatus('archived')}
-          question=${`Archive “${agent.name}”? Its sessions stay, and it can be brought back.`}>Archive<//>`
-        : html`<${ActionButton} run=${setStatus('active')}>Bring back<//>`
+          question=${`Archive “${agent.name}”? Its sessions stay, and it can be restored.`}>Archive<//>`
+        : html`<${ActionButton} run=${setStatus('active')}>Restore<//>`
     }
     <a class="button" href=${link('agents')}>Back</a>`
   return html`<${Page} title=${agent?.name ?? 'Agent'} actions=${agent && actions}>

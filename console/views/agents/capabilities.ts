@@ -48,7 +48,7 @@ export function Capabilities({ all, chosen, onChange }: Props): VNode {
   })}
   ${
     gone.length > 0 &&
-    html`<fieldset class="field"><legend>Not there any more</legend>${gone.map(
+    html`<fieldset class="field"><legend>No longer available</legend>${gone.map(
       (ref) => html`<label class="check" key=${ref}><input type="checkbox" checked
         onChange=${() => onChange(without(chosen, ref))} /><code>${ref}</code></label>`,
     )}</fieldset>`
@@ -57,18 +57,29 @@ export function Capabilities({ all, chosen, onChange }: Props): VNode {
 
 const without = (chosen: Chosen, ref: string): Chosen => new Map([...chosen].filter(([key]) => key !== ref))
 
+/** Parts of a session that come with a capability. */
+const FEATURES: Record<CapabilityInfo['features'][number], string> = {
+  file_system: 'files',
+  secrets: 'secrets',
+  key_value: 'values',
+  schedules: 'schedules',
+  sql_database: 'databases',
+}
+
 type ChoiceProps = Omit<Props, 'all'> & { capability: CapabilityInfo; names: Map<string, string> }
 
 function Choice({ capability, names, chosen, onChange }: ChoiceProps): VNode {
-  const { id, name, description, tool_definitions, dependencies } = capability
+  const { id, name, description, tool_definitions, dependencies, features } = capability
   const config = chosen.get(id)
   const toggle = () => onChange(config === undefined ? new Map(chosen).set(id, '') : without(chosen, id))
   const tools = tool_definitions.map((tool) => tool.name).join(', ')
+  const given = features.map((feature) => FEATURES[feature] ?? feature).join(', ')
   return html`<div>
     <label class="check"><input type="checkbox" checked=${config !== undefined} onChange=${toggle} aria-describedby=${`about-${id}`} />
       <span dir="auto">${name}</span></label>
     <div class="quiet indented" id=${`about-${id}`} dir="auto">${description}
       ${tools !== '' && html` <code>${tools}</code>`}
+      ${given !== '' && ` Gives a session ${given}.`}
       ${dependencies.length > 0 && ` With ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`}</div>
     ${
       config !== undefined &&

@@ -53,7 +53,13 @@ function Fields({ agent, action, onSubmit, models, capabilities }: FieldsProps):
 
 const fieldsFor = (models: LlmModel[]): Field[] => [
   { name: 'name', label: 'Name', kind: 'text', isRequired: true },
-  { name: 'system_prompt', label: 'Prompt', kind: 'longtext', isRequired: true, hint: 'What the agent is told first.' },
+  {
+    name: 'system_prompt',
+    label: 'Prompt',
+    kind: 'longtext',
+    isRequired: true,
+    hint: 'Instructions that the model gets before the conversation.',
+  },
   {
     name: 'default_model_id',
     label: 'Model',

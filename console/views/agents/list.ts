@@ -18,36 +18,42 @@ const COLUMNS: Column<Agent>[] = [
   { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
 ]
 
-/** Agents that are not archived, all or those that are searched for. */
+/** Agents, all or those that are searched for: those in use, or the archived ones. */
 export function AgentList(): VNode {
   const search = route.value.query.get('search') ?? ''
+  const isArchive = route.value.query.get('status') === 'archived'
   const [count, setCount] = useState(SHOWN)
   const { value, error } = useLoad(async () => {
-    const query = search === '' ? {} : { search }
+    const query = { ...(search !== '' && { search }), ...(isArchive && { status: 'archived' as const }) }
     const [found, models] = await Promise.all([api.listAgents({ query }), api.listModels()])
     return { agents: found.data, models: models.data }
-  }, [search])
+  }, [search, isArchive])
   const { agents, models = [] } = value ?? {}
+  const isEmpty = agents?.length === 0 && search === ''
   const actions = html`<${Import} /><a class="button primary" href=${link('agents', 'new')}>New agent</a>`
-  return html`<${Page} title="Agents" actions=${actions}>
-    <${Search} text=${search} />
+  return html`<${Page} key=${isArchive} title=${isArchive ? 'Archived agents' : 'Agents'} actions=${actions}>
+    <${Search} text=${search} isArchive=${isArchive} />
     <${Problem} error=${error} />
     ${isSimulated(models) && html`<${SimulatedNote} />`}
-    ${agents?.length === 0 && search === '' && html`<${Welcome} models=${models} />`}
+    ${isEmpty && !isArchive && html`<${Welcome} models=${models} />`}
     ${
-      (agents?.length !== 0 || search !== '') &&
+      (!isEmpty || isArchive) &&
       html`<${Table} items=${agents?.slice(0, count)} keyOf=${({ id }: Agent) => id} columns=${COLUMNS}
-        actions=${({ id }: Agent) => html`<${StartButton} agentId=${id} />`} none="No agent has that in its name or description." />`
+        actions=${isArchive ? undefined : ({ id }: Agent) => html`<${StartButton} agentId=${id} />`}
+        none=${search === '' ? 'None.' : 'No agent matches.'} />`
     }
     ${(agents?.length ?? 0) > count && html`<button type="button" onClick=${() => setCount(count + SHOWN)}>Show more</button>`}
+    <p>${isArchive ? html`<a href=${link('agents')}>Agents in use</a>` : html`<a href=${placeOf({ status: 'archived' })}>Archived agents</a>`}</p>
   <//>`
 }
 
-function Search({ text }: { text: string }): VNode {
+const placeOf = (query: Record<string, string>): string => `${link('agents')}?${new URLSearchParams(query)}`
+
+function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNode {
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
     const search = String(new FormData(event.target as HTMLFormElement).get('search')).trim()
-    go(search === '' ? link('agents') : `${link('agents')}?${new URLSearchParams({ search })}`)
+    go(placeOf({ ...(search !== '' && { search }), ...(isArchive && { status: 'archived' }) }))
   }
   return html`<form role="search" class="search" onSubmit=${submit}>
     <label class="unseen" for="search">Search agents</label>

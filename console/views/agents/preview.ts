@@ -1,6 +1,7 @@
 import type { AgentPreviewResponse } from 'agent-session-client'
 import { LongText } from '../../parts/long-text.ts'
 import { Quiet } from '../../parts/page.ts'
+import { ToolDetails } from '../../parts/tool-details.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 
 /** What a model would be given. */
@@ -9,14 +10,9 @@ export function Preview({ preview }: { preview: AgentPreviewResponse }): VNode {
   useEffect(() => heading.current?.focus(), [preview])
   const { system_prompt, tools } = preview
   return html`<section>
-    <h2 tabindex="-1" ref=${heading}>What the model is given</h2>
+    <h2 tabindex="-1" ref=${heading}>What the model gets</h2>
     <${LongText} text=${system_prompt} label="Prompt" />
     ${tools.length === 0 && html`<${Quiet}>No tools.<//>`}
-    ${tools.map(
-      (tool) => html`<details key=${tool.name}>
-        <summary><code>${tool.name}</code> <span class="quiet" dir="auto">${tool.description}</span></summary>
-        <${LongText} text=${JSON.stringify(tool.parameters, null, 2)} label=${`Parameters of ${tool.name}`} />
-      </details>`,
-    )}
+    ${tools.map((tool) => html`<${ToolDetails} key=${tool.name} tool=${tool} />`)}
   </section>`
 }

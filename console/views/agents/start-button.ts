@@ -9,5 +9,5 @@ export function StartButton({ agentId }: { agentId: string }): VNode {
     const { id } = await api.createSession({ body: { agent_id: agentId } })
     go(link('sessions', id))
   }
-  return html`<${ActionButton} run=${start}>Begin a session<//>`
+  return html`<${ActionButton} run=${start}>Start a session<//>`
 }

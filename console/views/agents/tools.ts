@@ -23,8 +23,8 @@ const NEW: Draft = {
 }
 
 const RUNNERS: Record<Runner, string> = {
-  client: 'the client, who sends its result',
-  approval: 'the service, after an approval',
+  client: 'the client, which sends the result',
+  approval: 'the service, after approval',
   service: 'the service',
 }
 
@@ -64,8 +64,8 @@ function read(name: string, text: string): Record<string, unknown> {
 export function Tools({ drafts, onChange }: { drafts: Draft[]; onChange(drafts: Draft[]): void }): VNode {
   const change = (at: number, changes: Partial<Draft>) =>
     onChange(drafts.map((draft, index) => (index === at ? { ...draft, ...changes } : draft)))
-  return html`<fieldset class="field"><legend>Tools of its own</legend>
-    <small>Those that your program or a person runs, and tools of capabilities that are to wait for an approval.</small>
+  return html`<fieldset class="field"><legend>Tools</legend>
+    <small>Client tools, which your program or a person executes, and tools of capabilities that need approval.</small>
     ${drafts.map(
       (draft, index) => html`<${Tool} key=${index} draft=${draft} number=${index + 1}
         onChange=${(changes: Partial<Draft>) => change(index, changes)}
@@ -84,7 +84,7 @@ function Tool({ draft, number, onChange, onRemove }: ToolProps): VNode {
   return html`<fieldset class="field raised"><legend>Tool ${number}</legend>
     <label>Name <input value=${name} required pattern="[a-zA-Z0-9_\\-]{1,64}" title="1 to 64 letters, digits, _ or -" autocomplete="off"
       onInput=${(event: Event) => onChange({ name: enteredIn(event) })} /></label>
-    <label>Run by <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>${Object.entries(
+    <label>Executed by <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>${Object.entries(
       RUNNERS,
     ).map(
       ([value, label]) => html`<option value=${value} selected=${value === runner}>${label}</option>`,

@@ -30,7 +30,7 @@ export function Chat({ sessionId, live, about }: Props): VNode {
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${() => loadEarlier(live)}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
-    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>Nothing has been said yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
+    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>No messages yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
     <div class="chat" ref=${chat} role="log" aria-label="Conversation">${turns.map(
       (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
     )}</div>
@@ -98,7 +98,7 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
-          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Take out of the queue' : 'Cancel'}<//>`
+          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Remove from the queue' : 'Cancel'}<//>`
         }
       </p>
     </article>`,
@@ -109,9 +109,9 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
 /** Says how a turn stands. */
 function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   const { status, error, durationMs, usage, costUsd } = turn
-  if (status === 'queued') return 'Waits in the queue.'
-  if (status === 'active') return html`<span role="status">Works…</span>`
-  if (status === 'waiting') return html`<span role="status">Waits for you.</span>`
+  if (status === 'queued') return 'Queued.'
+  if (status === 'active') return html`<span role="status">Working…</span>`
+  if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
   if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
@@ -126,7 +126,7 @@ const Said = ({ message }: { message: Message }): VNode => html`<div class="said
 </div>`
 
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
-  if (part.type === 'retry') return html`<p class="quiet" dir="auto">The model is asked again: ${part.error}</p>`
+  if (part.type === 'retry') return html`<p class="quiet" dir="auto">Retrying: ${part.error}</p>`
   if (part.type === 'calls') {
     return html`<ul class="calls">${part.calls.map(
       (call) => html`<${Tool} key=${call.id} sessionId=${sessionId} call=${call} />`,
@@ -139,17 +139,17 @@ function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
         <${LongText} text=${part.thinking} label="Thinking" /></details>`
     }
     <${Markdown} text=${part.text} />
-    ${part.isInterrupted && html`<p class="quiet">Cut short.</p>`}
+    ${part.isInterrupted && html`<p class="quiet">Interrupted.</p>`}
   </div>`
 }
 
 const STATUS: Record<Call['status'], string> = {
-  planned: 'is next',
-  running: 'runs…',
-  waiting: 'waits for you',
+  planned: 'planned',
+  running: 'running…',
+  waiting: 'waiting for you',
   success: 'done',
   error: 'failed',
-  timeout: 'took too long',
+  timeout: 'timed out',
   cancelled: 'cancelled',
 }
 

@@ -93,7 +93,7 @@ export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
     ${
       images.length > 0 &&
       html`<ul class="images">${images.map(
-        ({ id, filename }) => html`<li key=${id}>${filename} <button type="button" aria-label=${`Leave out ${filename}`}
+        ({ id, filename }) => html`<li key=${id}>${filename} <button type="button" aria-label=${`Remove ${filename}`}
           onClick=${() => setImages((before) => before.filter((image) => image.id !== id))}>×</button></li>`,
       )}</ul>`
     }
@@ -102,14 +102,14 @@ export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
       <button class="primary" disabled=${state.isSending}>Send</button>
       ${
         isBusy &&
-        html`<label>While it works${' '}
+        html`<label>If a turn is running${' '}
           <select onChange=${(event: Event) => setOnBusy((event.target as HTMLSelectElement).value as OnBusy)}>
-            <option value="enqueue" selected=${onBusy === 'enqueue'}>wait for its end</option>
-            <option value="interrupt" selected=${onBusy === 'interrupt'}>cancel it</option>
-            <option value="reject" selected=${onBusy === 'reject'}>do not send</option>
+            <option value="enqueue" selected=${onBusy === 'enqueue'}>queue the message</option>
+            <option value="interrupt" selected=${onBusy === 'interrupt'}>interrupt it</option>
+            <option value="reject" selected=${onBusy === 'reject'}>reject the message</option>
           </select></label>`
       }
-      <label class="button file">Add pictures
+      <label class="button file">Add images
         <input class="unseen" type="file" multiple accept="image/png,image/jpeg,image/gif,image/webp" onChange=${choose} /></label>
     </div>
   </form>`

@@ -29,7 +29,7 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
   return html`<section class="timeline">
     <div class="row">
       <p><${Summary} turn=${turn} /></p>
-      ${temporal && html`<a href=${temporal} target="_blank" rel="noopener noreferrer">Its run in Temporal</a>`}
+      ${temporal && html`<a href=${temporal} target="_blank" rel="noopener noreferrer">Open in Temporal</a>`}
     </div>
     <${Problem} error=${missing ?? error} />
     ${spans.length === 0 && missing === undefined && html`<${Quiet}>Loading…<//>`}
