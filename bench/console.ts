@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { startBrowser } from '../dev/chromium.ts'
 import type { RunningServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
+import { benchLongSessions } from './console-long.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'
 
@@ -17,7 +18,8 @@ type Event = { id: string; type: string; sequence: number; session_id: string; d
 
 /**
  * Times the first view of the console in a new browser, beside a page with one line of script. Then counts the frames of
- * a session whose stream brings 100 events a second, beside those of the same page at rest. Prints both and the goals.
+ * a session whose stream brings 100 events a second, beside those of the same page at rest. Then opens what is long.
+ * Prints all of it, and the goals.
  */
 export async function benchConsole(services: RunningServices, [port, proxyPort]: [number, number]): Promise<boolean> {
   const app = await spawnApp(services, port)
@@ -47,6 +49,7 @@ export async function benchConsole(services: RunningServices, [port, proxyPort]:
       `frames a second: ${rest.perSecond.toFixed(1)} at rest; ${busy.perSecond.toFixed(1)} at ${EVENTS_PER_SECOND} events/s, longest ${busy.longestMs.toFixed(0)} ms`,
     )
     return [
+      await benchLongSessions(services, url, browser),
       goal(view <= MOST_FIRST_VIEW_MS, `first view within ${MOST_FIRST_VIEW_MS} ms: ${view.toFixed(0)} ms`),
       goal(
         busy.perSecond >= LEAST_FRAMES * rest.perSecond,
