@@ -1,10 +1,10 @@
 import type { RequestedCall, Session, Turn } from 'agent-session-client'
-import { isNotFound, useLoad } from '../load.ts'
+import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
 import { LongText } from '../parts/long-text.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
-import { html, useEffect, useRef, useState, type VNode } from '../ui.ts'
+import { html, useRef, useState, type VNode } from '../ui.ts'
 import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
@@ -19,11 +19,8 @@ type Waiting = { turn: Turn; session: Session | undefined }
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
   const sessions = useRef(new Map<string, Session>()).current
-  const { value: items, error, reload } = useLoad(() => readWaiting(count, sessions), [count])
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || reload(), LOOK_MS)
-    return () => clearInterval(timer)
-  }, [])
+  const { value: items, error, refresh } = useLoad(() => readWaiting(count, sessions), [count])
+  useEvery(LOOK_MS, refresh)
   return html`<${Page} title="Inbox">
     <${Problem} error=${error} />
     ${items?.length === 0 && html`<${Quiet}>Nothing waits for a person.<//>`}
@@ -36,8 +33,8 @@ function Item({ turn, session }: Waiting): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
   return html`<li>
     <h2 dir="auto"><a href=${link('sessions', session_id)}>${session ? titleOf(session) : 'Untitled session'}</a></h2>
-    <p class="quiet">Since <${Time} at=${created_at} /></p>
-    ${pending_tool_calls.map((call) => html`<${Call} key=${call.id} sessionId=${session_id} call=${call} />`)}
+    <p class="quiet">Turn of <${Time} at=${created_at} /></p>
+    ${pending_tool_calls.map((call) => html`<${Call} key=${`${turn.iterations} ${call.id}`} sessionId=${session_id} call=${call} />`)}
   </li>`
 }
 
@@ -55,12 +52,7 @@ function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): 
 
 /** Reads the newest turns that wait, in pages, and their sessions as far as they are not known. */
 async function readWaiting(count: number, sessions: Map<string, Session>): Promise<Waiting[]> {
-  const turns: Turn[] = []
-  for (let offset = 0; offset < count; offset += PAGE) {
-    const { data } = await api.listWaitingTurns({ query: { limit: PAGE, offset } })
-    turns.push(...data)
-    if (data.length < PAGE) break
-  }
+  const turns: Turn[] = await readPages((query) => api.listWaitingTurns({ query }), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
   for (const id of sessions.keys()) if (!waiting.has(id)) sessions.delete(id)
   await Promise.all(

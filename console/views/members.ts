@@ -1,4 +1,5 @@
 import type { CreatedInvitation, CreateInvitationRequest, Invitation, OrganizationMember } from 'agent-session-client'
+import { readPages } from '../load.ts'
 import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api, organization } from '../service.ts'
@@ -19,7 +20,7 @@ export const members: Resource<OrganizationMember> = {
   title: 'Members',
   one: 'member',
   about: 'People in this organization. Invite others with an invitation.',
-  list: async () => (await api.listMembers({ path: path() })).data,
+  list: () => readPages((query) => api.listMembers({ path: path(), query })),
   idOf: ({ user_id }) => user_id,
   nameOf: ({ name, email }) => name || email,
   columns: [
@@ -43,7 +44,7 @@ export const invitations: Resource<Invitation> = {
   title: 'Invitations',
   one: 'invitation',
   about: 'Each is a link that lets one person join until it expires.',
-  list: async () => (await api.listInvitations({ path: path() })).data,
+  list: () => readPages((query) => api.listInvitations({ path: path(), query })),
   idOf: ({ id }) => id,
   nameOf: ({ role }) => `For a new ${role}`,
   columns: [

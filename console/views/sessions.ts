@@ -1,5 +1,5 @@
 import type { Agent, Session } from 'agent-session-client'
-import { useLoad } from '../load.ts'
+import { readPages, useLoad } from '../load.ts'
 import { Form } from '../parts/form.ts'
 import { ActionButton, Page, Problem, Time } from '../parts/page.ts'
 import { type Column, Table } from '../parts/table.ts'
@@ -29,7 +29,10 @@ export function Sessions(): VNode {
 function List({ agentId }: { agentId: string | undefined }): VNode {
   const [count, setCount] = useState(PAGE)
   const { value, error, reload } = useLoad(async () => {
-    const [sessions, agents] = await Promise.all([readSessions(agentId, count), api.listAgents()])
+    const [sessions, agents] = await Promise.all([
+      readPages((query) => api.listSessions({ query: { agent_id: agentId, ...query } }), count),
+      api.listAgents(),
+    ])
     return { sessions, names: new Map(agents.data.map(({ id, name }) => [id, name])) }
   }, [agentId, count])
   const { sessions, names } = value ?? {}
@@ -56,16 +59,6 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
     <${Table} items=${sessions} keyOf=${({ id }: Session) => id} columns=${columns} actions=${actions} none="None yet." />
     ${sessions?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more</button>`}
   <//>`
-}
-
-async function readSessions(agent_id: string | undefined, count: number): Promise<Session[]> {
-  const sessions: Session[] = []
-  for (let offset = 0; offset < count; offset += PAGE) {
-    const { data } = await api.listSessions({ query: { agent_id, limit: PAGE, offset } })
-    sessions.push(...data)
-    if (data.length < PAGE) break
-  }
-  return sessions
 }
 
 function NewSession(): VNode {
