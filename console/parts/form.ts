@@ -19,9 +19,11 @@ export type Field = {
   none?: string
   /** Height of a long text, in lines. */
   rows?: number
+  /** Value of an empty entry, where the service takes null for "not given". */
+  empty?: unknown
 }
 
-/** Values by the names of their fields. What is empty is null. */
+/** Values by the names of their fields. What is empty is null, if its field says nothing else. */
 export type Values = Record<string, unknown>
 
 type Props = {
@@ -90,12 +92,16 @@ function forgetSecrets(form: HTMLFormElement): void {
 function fieldOf(error: unknown, fields: Field[]): string | undefined {
   if (error instanceof FieldError) return error.field
   if (!(error instanceof ApiError)) return undefined
-  return fields.find(({ name }) => new RegExp(`^${name}\\b`).test(error.message))?.name
+  const { message } = error
+  return fields.find(({ name }) => message.startsWith(name) && !/\w/.test(message[name.length] ?? ''))?.name
 }
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
-  const { name, label, kind, hint, isRequired = false, autocomplete = 'off', options = [], none = '', rows = 8 } = field
+  const { label, kind, hint, isRequired = false, options = [], none = '', rows = 8 } = field
+  // Browsers would fill in the user's own password where they are not told otherwise.
+  const { autocomplete = kind === 'secret' ? 'new-password' : 'off' } = field
+  const name = entryName(field)
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   const common = {
     id,
@@ -150,7 +156,12 @@ function readValues(form: HTMLFormElement, fields: Field[]): Values {
   return Object.fromEntries(fields.map((field) => [field.name, readValue(data, field)]))
 }
 
-function readValue(data: FormData, { name, label, kind }: Field): unknown {
+/** Name of the entry in the form. Fields may be named by strangers, and a form's own properties must stay what they are. */
+const entryName = ({ name }: Field): string => `field-${name}`
+
+function readValue(data: FormData, field: Field): unknown {
+  const { label, kind, empty = null } = field
+  const name = entryName(field)
   if (kind === 'boolean') return data.has(name)
   if (kind === 'choices') return data.getAll(name)
   const text = String(data.get(name) ?? '')
@@ -159,22 +170,31 @@ function readValue(data: FormData, { name, label, kind }: Field): unknown {
       .split('\n')
       .map((line) => line.trim())
       .filter(Boolean)
-  if (text.trim() === '') return null
+  if (text.trim() === '') return empty
   if (kind === 'number') return Number(text)
   if (kind !== 'json') return text
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new FieldError(name, `${label} is not valid JSON: ${(error as Error).message}`)
+    throw new FieldError(field.name, `${label} is not valid JSON: ${(error as Error).message}`)
   }
 }
 
-/** Returns the values that differ from those before: what an update has to send. */
+/** Returns the values that differ from those before: what an update has to send. Nothing, '' and 0 are the same. */
 export const changesOf = (values: Values, before: Values): Values =>
   Object.fromEntries(
-    Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name] ?? null)),
+    Object.entries(values).filter(
+      ([name, value]) => JSON.stringify(value || null) !== JSON.stringify(before[name] || null),
+    ),
   )
 
 /** Returns the values without those that are empty: what a creation has to send. */
 export const givenOf = (values: Values): Values =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''))
+
+/** Entry beside one for a secret of which one is stored: an empty one keeps it. */
+export const REMOVE_KEY: Field = { name: 'remove_key', label: 'Remove the stored key', kind: 'boolean' }
+
+/** Returns changes in the terms of the service, for which a key of '' removes the one that is stored. */
+export const keyChanges = ({ remove_key, ...changes }: Values): Values =>
+  remove_key ? { api_key: '', ...changes } : changes

@@ -20,7 +20,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   title: 'Models',
   one: 'model',
   about: 'Agents without a model of their own use the default.',
-  list: async () => (await api.listModels()).data,
+  list: async () => (await api.listModels({ query: { include_stale: true } })).data,
   get: (id) => api.getModel({ path: { id } }),
   idOf: ({ id }) => id,
   nameOf: ({ display_name }) => display_name,

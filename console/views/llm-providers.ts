@@ -1,4 +1,5 @@
 import type { CreateLlmProviderRequest, LlmProvider, UpdateLlmProviderRequest } from 'agent-session-client'
+import { keyChanges, REMOVE_KEY } from '../parts/form.ts'
 import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api } from '../service.ts'
@@ -36,6 +37,7 @@ export const llmProviders: Resource<LlmProvider> = {
       kind: 'secret',
       hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : undefined,
     },
+    ...(item?.api_key_set ? [REMOVE_KEY] : []),
     { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s default.' },
     ...(item === undefined
       ? []
@@ -55,7 +57,10 @@ export const llmProviders: Resource<LlmProvider> = {
     api.updateProvider({
       path: { provider_id: id },
       // Null would keep the address.
-      body: { ...changes, ...(base_url !== undefined && { base_url: base_url ?? '' }) } as UpdateLlmProviderRequest,
+      body: {
+        ...keyChanges(changes),
+        ...(base_url !== undefined && { base_url: base_url ?? '' }),
+      } as UpdateLlmProviderRequest,
     }),
   actions: [
     {

@@ -1,6 +1,6 @@
 import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServerRequest } from 'agent-session-client'
 import { useLoad } from '../load.ts'
-import type { Values } from '../parts/form.ts'
+import { keyChanges, REMOVE_KEY, type Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { ToolDetails } from '../parts/tool-details.ts'
@@ -31,13 +31,14 @@ export const mcpServers: Resource<McpServer> = {
   fields: (item) => [
     { name: 'name', label: 'Name', kind: 'text', isRequired: true },
     { name: 'url', label: 'Address', kind: 'text', isRequired: true, hint: 'Of the MCP endpoint (Streamable HTTP).' },
-    { name: 'description', label: 'Description', kind: 'longtext' },
+    { name: 'description', label: 'Description', kind: 'longtext', rows: 3, empty: '' },
     {
       name: 'api_key',
       label: 'API key',
       kind: 'secret',
       hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : 'Sent as “Authorization: Bearer …”.',
     },
+    ...(item?.api_key_set ? [REMOVE_KEY] : []),
     { name: 'headers', label: 'Headers', kind: 'json', hint: 'As {"X-Name": "value"}. *** keeps a stored value.' },
     {
       name: 'tools_policy',
@@ -68,7 +69,10 @@ export const mcpServers: Resource<McpServer> = {
   create: (values) => api.createMcpServer({ body: values as CreateMcpServerRequest }),
   update: (item, { headers, ...changes }) =>
     // Null would keep the headers.
-    update(item, { ...changes, ...(headers !== undefined && { headers: (headers ?? {}) as Record<string, string> }) }),
+    update(item, {
+      ...keyChanges(changes),
+      ...(headers !== undefined && { headers: (headers ?? {}) as Record<string, string> }),
+    }),
   actions: [
     {
       label: 'Accept the changes',
@@ -86,14 +90,18 @@ export const mcpServers: Resource<McpServer> = {
 
 /** Tools as models get them. Those that differ from what an administrator has accepted are marked. */
 function Tools({ server }: { server: McpServer }): VNode {
-  const { id, changed_tools, tools_error, tools_discovered_at } = server
-  const { value: tools, error } = useLoad(() => readTools(id), [id, tools_discovered_at])
+  const { id, changed_tools, tools_error, tools_discovered_at, status } = server
+  const { value: tools, error } = useLoad(
+    async () => (status === 'active' ? readTools(id) : undefined),
+    [id, tools_discovered_at, status],
+  )
   const names = new Set(tools?.map(({ name }) => name))
   const removed = changed_tools.filter((name) => !names.has(name))
   return html`<section>
     <h2>Tools</h2>
     <${Problem} error=${error} />
     ${tools_error && html`<p class="problem" dir="auto">${tools_error}</p>`}
+    ${status === 'disabled' && html`<${Quiet}>A disabled server’s tools are not listed.<//>`}
     ${tools?.length === 0 && html`<${Quiet}>None are known.<//>`}
     ${tools?.map(
       (tool) =>

@@ -5,13 +5,13 @@ import type {
   ScheduleTarget,
   UpdateScheduleRequest,
 } from 'agent-session-client'
-import { useLoad } from '../load.ts'
+import { readPages, useEvery, useLoad } from '../load.ts'
 import type { Field, Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { api, workflowAddress } from '../service.ts'
-import { html, useEffect, type VNode } from '../ui.ts'
+import { html, type VNode } from '../ui.ts'
 
 const MOST = 100
 /** Time between two looks at what a schedule has begun. */
@@ -23,7 +23,7 @@ export const schedules: Resource<ScheduleResponse> = {
   title: 'Schedules',
   one: 'schedule',
   about: 'Send messages to agents at set times, whether anybody is watching or not.',
-  list: readAll,
+  list: () => readPages((query) => api.listSchedules({ query })),
   get: (id) => api.getSchedule({ path: { schedule_id: id } }),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
@@ -80,18 +80,12 @@ export const schedules: Resource<ScheduleResponse> = {
     <${Executions} scheduleId=${item.id} />`,
 }
 
-async function readAll(): Promise<ScheduleResponse[]> {
-  const found: ScheduleResponse[] = []
-  for (;;) {
-    const { data, total } = await api.listSchedules({ query: { limit: MOST, offset: found.length } })
-    found.push(...data)
-    if (data.length < MOST || found.length >= total) return found
-  }
-}
-
 async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
   const { data } = await api.listAgents()
   const agents = data.map(({ id, name }) => ({ value: id, label: name }))
+  const { agent_id } = (item?.target.input ?? {}) as MessageInput
+  if (agent_id && !agents.some(({ value }) => value === agent_id))
+    agents.push({ value: agent_id, label: `${agent_id} (archived)` })
   const saysMessage: Field[] = [
     {
       name: 'agent_id',
@@ -112,7 +106,7 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       isRequired: true,
       hint: 'Minute, hour, day of the month, month, day of the week: “0 8 * * 1-5” is 8 o’clock on working days.',
     },
-    { name: 'timezone', label: 'Time zone', kind: 'text', hint: 'Such as Europe/Berlin. Empty: UTC.' },
+    { name: 'timezone', label: 'Time zone', kind: 'text', empty: 'UTC', hint: 'Such as Europe/Berlin. Empty: UTC.' },
     ...(item === undefined || isMessage(item.target) ? saysMessage : []),
     ...(item === undefined || !isMessage(item.target)
       ? [
@@ -128,10 +122,11 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       name: 'max_concurrent',
       label: 'Maximum concurrent runs',
       kind: 'number',
+      empty: 0,
       hint: 'Runs beyond it are skipped. Empty: no limit.',
     },
     { name: 'catch_up_missed', label: 'Catch up on missed runs', kind: 'boolean' },
-    { name: 'description', label: 'Description', kind: 'text' },
+    { name: 'description', label: 'Description', kind: 'longtext', rows: 2, empty: '' },
   ]
 }
 
@@ -144,7 +139,7 @@ function isMessage({ type, name, input }: ScheduleTarget): boolean {
 
 function valuesOf(item: ScheduleResponse): Values {
   const { description, cron_expression, timezone, catch_up_missed, max_concurrent, target } = item
-  const common = { description, cron_expression, timezone, catch_up_missed, max_concurrent }
+  const common = { description, cron_expression, timezone, catch_up_missed, max_concurrent: max_concurrent || null }
   if (!isMessage(target)) return { ...common, target }
   const { agent_id, session_id, message } = target.input as MessageInput
   return { ...common, agent_id, session_id, message }
@@ -182,14 +177,11 @@ const EXECUTIONS: Column<ScheduleExecutionResponse>[] = [
 /** What a schedule has begun, newest first. */
 function Executions({ scheduleId }: { scheduleId: string }): VNode {
   const path = { schedule_id: scheduleId }
-  const { value, error, reload } = useLoad(
+  const { value, error, refresh } = useLoad(
     async () => (await api.listExecutions({ path, query: { limit: MOST } })).data,
     [scheduleId],
   )
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || reload(), LOOK_MS)
-    return () => clearInterval(timer)
-  }, [])
+  useEvery(LOOK_MS, refresh)
   return html`<section>
     <h2>Executions</h2>
     <${Problem} error=${error} />

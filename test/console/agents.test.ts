@@ -61,6 +61,17 @@ describePages('agents', () => {
     await page.getByText('Saved.').waitFor()
     const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
     expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
+    // What is emptied is empty, also where an update takes null for "not given".
+    await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Two\nlines' })
+    await page.reload()
+    await page.getByLabel('Tags').fill('')
+    await page.getByLabel('Model', { exact: true }).selectOption({ index: 0 })
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    const emptied = await call(api, 'GET', `/v1/agents/${agent.id}`)
+    const { capabilities, tools } = agent
+    const kept = { description: 'Two\nlines', capabilities, tools }
+    expect(emptied.body).toMatchObject({ ...kept, default_model_id: null, tags: [] })
     opened.expectNoComplaints()
     await opened.close()
   })

@@ -52,11 +52,13 @@ describePages('the places of the console', () => {
     await waitUntilIdle(api, session)
     await fill({ Message: 'What is new?', 'Maximum concurrent runs': '1' }, 'Save')
     await page.getByText('Saved.').waitFor()
+    await fill({ 'Maximum concurrent runs': '', 'Time zone': '' }, 'Save')
+    await waitFor(async () => (await list('/v1/durable/schedules'))[0]?.timezone === 'UTC', 'the second change')
     await button('Pause').click()
     await button('Resume').waitFor()
     const input = { session_id: session, message: 'What is new?' }
     expect(await list('/v1/durable/schedules')).toMatchObject([
-      { timezone: 'Europe/Berlin', enabled: false, max_concurrent: 1, target: { name: 'session_message', input } },
+      { timezone: 'UTC', enabled: false, max_concurrent: 0, target: { name: 'session_message', input } },
     ])
     await page.getByText('None while paused.').waitFor()
     await button('Resume').click()
@@ -89,8 +91,12 @@ describePages('the places of the console', () => {
     await page.getByRole('alert').filter({ hasText: 'api_key: is needed' }).waitFor()
     await fill({ 'API key': 'sk-other' }, 'Save')
     await page.getByText('Saved.').waitFor()
-    const [provider] = (await list('/v1/llm-providers')).filter(({ name }) => name === 'Our own')
+    const own = async () => (await list('/v1/llm-providers')).find(({ name }) => name === 'Our own')
+    const provider = await own()
     expect(provider).toMatchObject({ api_key_set: true, base_url: null })
+    await page.getByLabel('Remove the stored key').check()
+    await button('Save').click()
+    await waitFor(async () => (await own())?.api_key_set === false, 'the key to be gone')
     await page.getByRole('link', { name: 'Models', exact: true }).click()
     await page.getByRole('link', { name: 'New model' }).click()
     await fill({ Provider: 'Our own', Model: 'tiny-1', Name: 'Tiny' }, 'Create')

@@ -9,5 +9,5 @@ export function Agents(): VNode {
   const id = route.value.path[1]
   if (id === 'new') return html`<${NewAgent} />`
   if (id !== undefined) return html`<${AgentView} key=${id} agentId=${id} />`
-  return html`<${AgentList} />`
+  return html`<${AgentList} key=${route.value.query.get('status')} />`
 }

@@ -78,9 +78,9 @@ function Choice({ capability, names, chosen, onChange }: ChoiceProps): VNode {
     <label class="check"><input type="checkbox" checked=${config !== undefined} onChange=${toggle} aria-describedby=${`about-${id}`} />
       <span dir="auto">${name}</span></label>
     <div class="quiet indented" id=${`about-${id}`} dir="auto">${description}
-      ${tools !== '' && html` <code>${tools}</code>`}
-      ${given !== '' && ` Gives a session ${given}.`}
-      ${dependencies.length > 0 && ` With ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`}</div>
+      ${tools !== '' && html` Tools: <code>${tools}</code>.`}
+      ${given !== '' && ` Session features: ${given}.`}
+      ${dependencies.length > 0 && ` Requires ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`}</div>
     ${
       config !== undefined &&
       html`<details class="indented" open=${config !== ''}><summary>Configuration</summary>

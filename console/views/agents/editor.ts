@@ -18,7 +18,10 @@ type Props = {
 /** Form of an agent. */
 export function Editor(props: Props): VNode {
   const { value, error } = useLoad(async () => {
-    const [models, capabilities] = await Promise.all([api.listModels(), api.listCapabilities()])
+    const [models, capabilities] = await Promise.all([
+      api.listModels({ query: { include_stale: true } }),
+      api.listCapabilities(),
+    ])
     return { models: models.data, capabilities: capabilities.data }
   }, [])
   if (value === undefined)
@@ -43,7 +46,7 @@ function Fields({ agent, action, onSubmit, models, capabilities }: FieldsProps):
     setPreview(await api.previewAgent({ body: { system_prompt, capabilities: refs, tools } }))
   }
   return html`
-    <${Form} fields=${fieldsFor(models)} values=${agent} action=${action} onSubmit=${(values: Values) => onSubmit(wanted(values))}
+    <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} onSubmit=${(values: Values) => onSubmit(wanted(values))}
       others=${[{ action: 'Preview', run: show }]}>
       <${Capabilities} all=${capabilities} chosen=${chosen} onChange=${setChosen} />
       <${Tools} drafts=${drafts} onChange=${setDrafts} />
@@ -51,7 +54,7 @@ function Fields({ agent, action, onSubmit, models, capabilities }: FieldsProps):
     ${preview && html`<${Preview} preview=${preview} />`}`
 }
 
-const fieldsFor = (models: LlmModel[]): Field[] => [
+const fieldsFor = (models: LlmModel[], chosen: string | null | undefined): Field[] => [
   { name: 'name', label: 'Name', kind: 'text', isRequired: true },
   {
     name: 'system_prompt',
@@ -67,12 +70,12 @@ const fieldsFor = (models: LlmModel[]): Field[] => [
     none: 'the organization’s default',
     hint: html`More come with a <a href=${link('llm-providers')}>provider</a>.`,
     options: models
-      .filter(({ status }) => status === 'active')
-      .map(({ id, display_name, is_default }) => ({
+      .filter(({ id, status, is_stale }) => id === chosen || (status === 'active' && !is_stale))
+      .map(({ id, display_name, is_default, status }) => ({
         value: id,
-        label: `${display_name}${is_default ? ' (default)' : ''}`,
+        label: `${display_name}${is_default ? ' (default)' : ''}${status === 'active' ? '' : ` (${status})`}`,
       })),
   },
-  { name: 'description', label: 'Description', kind: 'text', hint: 'For people.' },
+  { name: 'description', label: 'Description', kind: 'longtext', rows: 2, empty: '', hint: 'For people.' },
   { name: 'tags', label: 'Tags', kind: 'lines', hint: 'One a line.' },
 ]

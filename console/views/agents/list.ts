@@ -31,7 +31,7 @@ export function AgentList(): VNode {
   const { agents, models = [] } = value ?? {}
   const isEmpty = agents?.length === 0 && search === ''
   const actions = html`<${Import} /><a class="button primary" href=${link('agents', 'new')}>New agent</a>`
-  return html`<${Page} key=${isArchive} title=${isArchive ? 'Archived agents' : 'Agents'} actions=${actions}>
+  return html`<${Page} title=${isArchive ? 'Archived agents' : 'Agents'} actions=${actions}>
     <${Search} text=${search} isArchive=${isArchive} />
     <${Problem} error=${error} />
     ${isSimulated(models) && html`<${SimulatedNote} />`}

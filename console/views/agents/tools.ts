@@ -28,14 +28,15 @@ const RUNNERS: Record<Runner, string> = {
   service: 'the service',
 }
 
-export const draftsOf = (tools: ToolDefinition[]): Draft[] =>
-  tools.map((given) => ({
-    runner: runnerOf(given),
-    name: given.name,
-    description: given.description,
-    parameters: JSON.stringify(given.parameters, null, 2),
-    given,
-  }))
+export const draftsOf = (tools: ToolDefinition[]): Draft[] => tools.map(draftOf)
+
+const draftOf = (given: ToolDefinition): Draft => ({
+  runner: runnerOf(given),
+  name: given.name,
+  description: given.description,
+  parameters: JSON.stringify(given.parameters, null, 2),
+  given,
+})
 
 function runnerOf(tool: ToolDefinition): Runner {
   if (tool.type === 'client_side' || tool.policy === 'client_side') return 'client'
@@ -43,7 +44,9 @@ function runnerOf(tool: ToolDefinition): Runner {
 }
 
 export const toolsOf = (drafts: Draft[]): ToolDefinition[] =>
-  drafts.map(({ runner, name, description, parameters, given }) => {
+  drafts.map((draft) => {
+    const { runner, name, description, parameters, given } = draft
+    if (given !== undefined && JSON.stringify(draftOf(given)) === JSON.stringify(draft)) return given
     const fields = { name, description, parameters: read(name, parameters) }
     const display = given?.display_name ? { display_name: given.display_name } : {}
     if (given?.type === 'client_side' && runner === 'client') return { ...given, ...fields }
