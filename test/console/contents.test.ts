@@ -40,6 +40,9 @@ describePages('what a session holds', () => {
 
     const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}/files` })
     const { page } = opened
+    await page.getByRole('button', { name: 'Contents of src' }).click()
+    await page.getByRole('link', { name: 'a.txt' }).waitFor()
+    await opened.expectAccessible()
     await page.getByRole('link', { name: 'src/' }).click()
     await page.getByRole('link', { name: 'a.txt' }).click()
     await page.getByText('three').waitFor()

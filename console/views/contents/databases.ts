@@ -5,7 +5,7 @@ import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { link, route } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useState, type VNode } from '../../ui.ts'
+import { html, useRef, useState, type VNode } from '../../ui.ts'
 import { sizeOf } from './files.ts'
 
 type Props = { sessionId: string }
@@ -46,9 +46,13 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
   const [rows, setRows] = useState<DatabaseRows | undefined>(undefined)
   /** What the form begins with. */
   const [given, setGiven] = useState('')
+  const latest = useRef(0)
   const query = async (sql: string) => {
+    const number = ++latest.current
     setRows(undefined)
-    setRows(await api.queryDatabase({ path, body: { sql } }))
+    const found = await api.queryDatabase({ path, body: { sql } })
+    // The answer to an earlier question may come later.
+    if (number === latest.current) setRows(found)
   }
   const showRows = (table: string) => {
     const sql = `SELECT * FROM "${table.replaceAll('"', '""')}" LIMIT 100`

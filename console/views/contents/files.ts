@@ -1,7 +1,8 @@
-import type { FileInfo, GrepResult, SessionFile } from 'agent-session-client'
-import { isNotFound, useLoad } from '../../load.ts'
+import type { FileInfo, FileStat, GrepResult, SessionFile } from 'agent-session-client'
+import { isNotFound, useEvery, useLoad } from '../../load.ts'
 import { Pieces } from '../../parts/long-text.ts'
 import { ActionButton, Problem, Quiet, Time } from '../../parts/page.ts'
+import { plain } from '../../parts/plain.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { link, route } from '../../router.ts'
@@ -61,7 +62,7 @@ function Search({ sessionId, pattern }: Props & { pattern: string }): VNode {
 
 function Matches({ sessionId, pattern }: Props & { pattern: string }): VNode {
   const { value, error } = useLoad(
-    async () => (await api.grepFiles({ path: { session_id: sessionId }, body: { pattern } })).data,
+    () => api.grepFiles({ path: { session_id: sessionId }, body: { pattern } }),
     [pattern],
   )
   const file = ({ path, matches }: GrepResult) => html`<section key=${path}>
@@ -70,44 +71,49 @@ function Matches({ sessionId, pattern }: Props & { pattern: string }): VNode {
       ({ line_number, line }) => html`<li key=${line_number} value=${line_number}><code dir="auto">${line}</code></li>`,
     )}</ol>
   </section>`
-  return html`<${Problem} error=${error} />${value?.length === 0 && html`<${Quiet}>No line matches.<//>`}${value?.map(file)}`
+  return html`<${Problem} error=${error} />${value?.data.length === 0 && html`<${Quiet}>No line matches.<//>`}${value?.data.map(file)}
+    ${value?.truncated && html`<${Quiet}>There are more matches: narrow the search.<//>`}`
 }
 
 /** What is at a path, looked at again and again as long as the page is seen. */
 function Entry({ sessionId, path }: Props & { path: string }): VNode {
-  const stamp = useStamp(sessionId, path)
-  const read = async () =>
-    path === '/'
-      ? api.listRootDirectory({ path: { session_id: sessionId } })
-      : api.getFile({ path: { session_id: sessionId, path: path.slice(1) } })
-  const { value, error, reload } = useLoad(read, [stamp])
-  if (error !== undefined && value === undefined) {
-    return isNotFound(error) ? html`<${Quiet}>There is no such file.<//>` : html`<${Problem} error=${error} />`
-  }
-  if (value === undefined) return html`<${Quiet}>Loading…<//>`
+  const session_id = sessionId
+  const { value, error, reload, refresh } = useLoad(
+    () =>
+      path === '/'
+        ? api.listRootDirectory({ path: { session_id } })
+        : api.getFile({ path: { session_id, path: path.slice(1) } }),
+    [path],
+  )
+  useEvery(LOOK_MS, async () => {
+    if (value === undefined || 'data' in value || error !== undefined) return refresh()
+    // A look that fails is followed by the next.
+    const stat = await api.statFile({ path: { session_id }, body: { path } }).catch((problem: unknown) => problem)
+    if (isNotFound(stat)) return refresh()
+    const { updated_at, size_bytes } = stat as Partial<FileStat>
+    if (updated_at !== undefined && (updated_at !== value.updated_at || size_bytes !== value.size_bytes)) refresh()
+  })
+  if (isNotFound(error)) return html`<${Quiet}>There is no such file.<//>`
+  if (value === undefined) return html`<${error === undefined ? Quiet : Problem} error=${error}>Loading…<//>`
   if ('data' in value)
     return html`<${Directory} sessionId=${sessionId} path=${path} files=${value.data} reload=${reload} />`
   return html`<${File} sessionId=${sessionId} file=${value} />`
 }
 
-/** Returns what changes when the file or the directory does. */
-function useStamp(sessionId: string, path: string): string {
-  const [stamp, setStamp] = useState('')
-  useEffect(() => {
-    const look = async () => {
-      if (document.hidden) return
-      // A missing file is told by the view itself, and a look that fails is followed by the next.
-      const stat = await api.statFile({ path: { session_id: sessionId }, body: { path } }).catch(() => undefined)
-      if (stat) setStamp(`${stat.updated_at} ${stat.size_bytes}`)
-    }
-    const timer = setInterval(look, LOOK_MS)
-    return () => clearInterval(timer)
-  }, [sessionId, path])
-  return stamp
-}
+type Row = { file: FileInfo; depth: number }
 
+/** Directory as a tree, whose directories open in their place. */
 function Directory(props: Props & { path: string; files: FileInfo[]; reload(): void }): VNode {
   const { sessionId, path, files, reload } = props
+  const [opened, setOpened] = useState<string[]>([])
+  const inner = useLoad(() => readDirectories(sessionId, opened), [opened, files])
+  const toggle = (of: string) =>
+    setOpened(opened.includes(of) ? opened.filter((one) => one !== of && !one.startsWith(`${of}/`)) : [...opened, of])
+  const rowsOf = (some: FileInfo[], depth: number): Row[] =>
+    some.flatMap((file) => [
+      { file, depth },
+      ...(opened.includes(file.path) ? rowsOf(inner.value?.get(file.path) ?? [], depth + 1) : []),
+    ])
   const remove = (file: FileInfo) => async () => {
     await api.deleteFile({
       path: { session_id: sessionId, path: file.path.slice(1) },
@@ -115,18 +121,35 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
     })
     reload()
   }
-  const columns: Column<FileInfo>[] = [
+  const columns: Column<Row>[] = [
     {
       title: 'Name',
-      cell: (file) => html`<a href=${fileLink(sessionId, file.path)}>${file.name}${file.is_directory ? '/' : ''}</a>`,
+      cell: ({ file, depth }) =>
+        html`${Array.from({ length: depth }, () => html`<span class="indent"></span>`)}${
+          file.is_directory &&
+          html`<button type="button" class="plain toggle" aria-expanded=${opened.includes(file.path)} aria-label=${`Contents of ${file.name}`}
+          onClick=${() => toggle(file.path)}>${opened.includes(file.path) ? '▾' : '▸'}</button> `
+        }<a href=${fileLink(sessionId, file.path)}>${plain(file.name)}${file.is_directory ? '/' : ''}</a>`,
     },
-    { title: 'Size', cell: (file) => (file.is_directory ? '' : sizeOf(file.size_bytes)) },
-    { title: 'Changed', cell: (file) => html`<${Time} at=${file.updated_at} />` },
+    { title: 'Size', cell: ({ file }) => (file.is_directory ? '' : sizeOf(file.size_bytes)) },
+    { title: 'Changed', cell: ({ file }) => html`<${Time} at=${file.updated_at} />` },
   ]
-  const actions = (file: FileInfo) => html`<${ActionButton} className="danger" run=${remove(file)}
+  const actions = ({ file }: Row) => html`<${ActionButton} className="danger" run=${remove(file)}
     question=${`Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`}>Delete<//>`
   return html`<${Upload} sessionId=${sessionId} path=${path} onDone=${reload} />
-    <${Table} items=${files} keyOf=${({ id }: FileInfo) => id} columns=${columns} actions=${actions} none="No files yet." />`
+    <${Problem} error=${inner.error} />
+    <${Table} items=${rowsOf(files, 0)} keyOf=${({ file }: Row) => file.id} columns=${columns} actions=${actions} none="No files yet." />`
+}
+
+/** Lists directories, by their paths. One that is gone meanwhile is empty. */
+async function readDirectories(session_id: string, paths: string[]): Promise<Map<string, FileInfo[]>> {
+  const read = async (path: string): Promise<[string, FileInfo[]]> => {
+    const found = await api.getFile({ path: { session_id, path: path.slice(1) } }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error
+    })
+    return [path, found && 'data' in found ? found.data : []]
+  }
+  return new Map(await Promise.all(paths.map(read)))
 }
 
 function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): void }): VNode {
