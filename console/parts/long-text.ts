@@ -28,10 +28,13 @@ function beginningOf(text: string): string {
   let end = -1
   for (let line = 0; line < SHOWN_LINES; line++) {
     end = text.indexOf('\n', end + 1)
-    if (end < 0 || end > SHOWN_CHARACTERS) return text.slice(0, SHOWN_CHARACTERS)
+    if (end < 0 || end > SHOWN_CHARACTERS) return text.slice(0, between(text, SHOWN_CHARACTERS))
   }
   return text.slice(0, end)
 }
+
+/** Returns a place where a text can be cut: not within a character of two units. */
+const between = (text: string, at: number): number => (/[\ud800-\udbff]/.test(text[at - 1] ?? '') ? at - 1 : at)
 
 /** Cuts a text into pieces, at the ends of lines where there are some. */
 function cut(text: string): string[] {
@@ -39,7 +42,7 @@ function cut(text: string): string[] {
   for (let from = 0; from < text.length; ) {
     const most = from + PIECE_CHARACTERS
     const lineEnd = text.lastIndexOf('\n', most)
-    const to = most < text.length && lineEnd > from ? lineEnd + 1 : most
+    const to = most < text.length && lineEnd > from ? lineEnd + 1 : between(text, most)
     pieces.push(text.slice(from, to))
     from = to
   }

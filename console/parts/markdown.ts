@@ -1,7 +1,7 @@
 import DOMPurify, { type Config } from 'dompurify'
 import { Lexer, Marked } from 'marked'
 import { html, useLayoutEffect, useMemo, useRef, type VNode } from '../ui.ts'
-import { LongText } from './long-text.ts'
+import { Pieces } from './long-text.ts'
 import { plain } from './plain.ts'
 
 const escapeHtml = (text: string): string =>
@@ -37,14 +37,14 @@ const MOST_BLOCKS = 1000
 const MOST_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
 const MOST_IN_OTHERS = 12_000
 
-/** Text of a model or a user in Markdown. While it grows, only its last block is drawn again. */
-export function Markdown({ text }: { text: string }): VNode {
+/** Text of a model or a user in Markdown; users mean their line breaks. While it grows, only its last block is drawn again. */
+export function Markdown({ text, keepsLines = false }: { text: string; keepsLines?: boolean }): VNode {
   const blocks = useMemo(() => blocksOf(text), [text])
-  if (blocks === undefined) return html`<${LongText} text=${text} label="Text" />`
+  if (blocks === undefined) return html`<${Whole} text=${text} />`
   return html`<div class="markdown">${blocks.map(({ source, isMarkdown }, index) =>
     isMarkdown
-      ? html`<${Block} key=${index} source=${source} />`
-      : html`<${LongText} key=${index} text=${source} label="Part of the text" />`,
+      ? html`<${Block} key=${index} source=${source} keepsLines=${keepsLines} />`
+      : html`<${Whole} key=${index} text=${source} />`,
   )}</div>`
 }
 
@@ -65,16 +65,20 @@ export function blocksOf(text: string): TextBlock[] | undefined {
   }
 }
 
-function Block({ source }: { source: string }): VNode {
+/** Text as it was written: what is too long for Markdown is seen while it grows, too. */
+const Whole = ({ text }: { text: string }): VNode =>
+  html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label="Text"><${Pieces} text=${text} /></pre>`
+
+function Block({ source, keepsLines }: { source: string; keepsLines: boolean }): VNode {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => place.current?.replaceChildren(draw(source)), [source])
+  useLayoutEffect(() => place.current?.replaceChildren(draw(source, keepsLines)), [source, keepsLines])
   return html`<div ref=${place} dir="auto"></div>`
 }
 
-function draw(source: string): DocumentFragment | string {
+function draw(source: string, keepsLines: boolean): DocumentFragment | string {
   let markup: string
   try {
-    markup = marked.parse(source, { async: false })
+    markup = marked.parse(source, { async: false, breaks: keepsLines })
   } catch {
     return source
   }
@@ -84,7 +88,7 @@ function draw(source: string): DocumentFragment | string {
     anchor.rel = 'noopener noreferrer'
   }
   // A box that is wider than the page is read with the keyboard.
-  for (const box of content.querySelectorAll('pre')) box.tabIndex = 0
+  for (const box of content.querySelectorAll<HTMLElement>('pre, table')) box.tabIndex = 0
   for (const input of content.querySelectorAll('input')) input.ariaLabel = input.checked ? 'done' : 'to do'
   return content
 }

@@ -1,9 +1,11 @@
-import type { Field } from './form.ts'
+import type { Field, Values } from './form.ts'
+import { plain } from './plain.ts'
 
 type Schema = {
   type?: string | string[]
   title?: string
   description?: string
+  default?: unknown
   enum?: unknown[]
   enumNames?: string[]
   oneOf?: { const?: unknown; title?: string }[]
@@ -23,12 +25,18 @@ export function fieldsOf(schema: unknown): Field[] | null {
   const names = Array.isArray(required) ? required : []
   return Object.entries(properties).map(([name, property]) => ({
     name,
-    label: textOf(property?.title) ?? name,
-    hint: textOf(property?.description),
+    label: plain(textOf(property?.title) ?? name),
+    hint: plain(textOf(property?.description) ?? ''),
     isRequired: names.includes(name) && typesOf(property)[0] !== 'boolean',
     ...kindOf(property),
   }))
 }
+
+/** Returns the values that a JSON schema proposes, by the names of its properties. */
+export const defaultsOf = (schema: unknown): Values =>
+  Object.fromEntries(
+    Object.entries((schema as Schema | null)?.properties ?? {}).map(([name, property]) => [name, property?.default]),
+  )
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
