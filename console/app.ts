@@ -1,5 +1,5 @@
 import { useLoad } from './load.ts'
-import { Page, Problem, Quiet } from './parts/page.ts'
+import { ActionButton, Page, Problem, Quiet } from './parts/page.ts'
 import { type Resource, ResourceView } from './parts/resource.ts'
 import { go, link, route } from './router.ts'
 import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
@@ -76,6 +76,10 @@ function Frame(): VNode {
 /** A view that cannot be drawn leaves the others. */
 function Content({ View }: Pick<Place, 'View'>): VNode {
   const [error, again] = useErrorBoundary()
+  const { path } = route.value
+  useEffect(() => {
+    if (error !== undefined) again()
+  }, [path.join('/')])
   if (error === undefined) return html`<${View} />`
   return html`<${Page} title="This cannot be shown">
     <${Problem} error=${error} /><button type="button" onClick=${again}>Try again</button>
@@ -114,6 +118,6 @@ function Account(): VNode {
             html`<option value=${public_id} selected=${public_id === organization.value}>${label}</option>`,
         )}</select></label>`
     }
-    ${auth.value?.mode !== 'none' && html`<span dir="auto">${name}</span><button type="button" onClick=${signOut}>Sign out</button>`}
+    ${auth.value?.mode !== 'none' && html`<span dir="auto">${name}</span><${ActionButton} run=${signOut}>Sign out<//>`}
   </div>`
 }

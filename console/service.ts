@@ -33,19 +33,34 @@ async function send(request: Request): Promise<Response> {
   if (organization.value !== '') request.headers.set('X-Org-Id', organization.value)
   const again = request.clone()
   const response = await fetch(request)
+  readClock(response)
   if (response.status !== 401 || auth.value?.mode === 'none' || SIGNS_IN.test(request.url)) return response
   return navigator.locks === undefined
     ? refreshAndSend(again)
     : navigator.locks.request('refresh', () => refreshAndSend(again))
 }
 
+/** Clocks that differ by less than this are taken for equal: the service tells whole seconds, and answers take time. */
+const CLOCK_TOLERANCE_MS = 2000
+let clockOffsetMs = 0
+
+function readClock({ headers }: Response): void {
+  const offset = Date.parse(headers.get('Date') ?? '') - Date.now()
+  if (!Number.isNaN(offset)) clockOffsetMs = Math.abs(offset) < CLOCK_TOLERANCE_MS ? 0 : offset
+}
+
+/** Returns the time of the service, in milliseconds since the epoch. */
+export const serviceNow = (): number => Date.now() + clockOffsetMs
+
 async function refreshAndSend(request: Request): Promise<Response> {
   const last = request.clone()
   const response = await fetch(request)
   if (response.status !== 401) return response
-  const refreshed = await fetch(addressOf('/v1/auth/refresh'), jsonPost({}))
+  // A refresh token can be used once: its answer is to arrive even if the page is left.
+  const refreshed = await fetch(addressOf('/v1/auth/refresh'), { ...jsonPost({}), keepalive: true })
   if (refreshed.ok) return fetch(last)
-  if (refreshed.status === 401) user.value = null
+  if (refreshed.status !== 401) return refreshed
+  user.value = null
   return response
 }
 
@@ -90,7 +105,10 @@ export async function identify(): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await api.logout()
+  await api.logout().catch((error: unknown) => {
+    // Nobody is signed in any more.
+    if (!(error instanceof ApiError) || error.status !== 401) throw error
+  })
   user.value = null
 }
 

@@ -5,6 +5,9 @@ import { html, useEffect, useState, type VNode } from '../ui.ts'
 
 /** Pause before the stream is opened again. */
 const PAUSE_MS = 2000
+/** Silence after which a stream is opened anew: it may have been lost in a sleep. Quiet systems have no news for a while. */
+const SILENCE_MS = 120_000
+const REFUSED = 'Only administrators of the default organization see the health of the service.'
 /** Snapshots that are kept, and the time that the chart shows. */
 const MOST = 1000
 const SHOWN_MS = 10 * 60_000
@@ -61,14 +64,29 @@ function useSnapshots(): { snapshots: DurableSnapshot[]; error: unknown } {
   useEffect(() => {
     const closed = new AbortController()
     const { signal } = closed
-    const fail = (error: unknown) => signal.aborted || setState(({ snapshots }) => ({ snapshots, error }))
+    let isRefused = false
+    const fail = (error: unknown) => {
+      if (signal.aborted) return
+      // The generated client tells no more of an answer than its status.
+      isRefused = /SSE failed: 4/.test(String(error))
+      setState(({ snapshots }) => ({ snapshots, error: isRefused ? new Error(REFUSED) : error }))
+    }
     const follow = async () => {
-      while (!signal.aborted) {
-        const { stream } = await api.streamDurableHealth({ signal, sseMaxRetryAttempts: 1, onSseError: fail })
+      while (!signal.aborted && !isRefused) {
+        const connection = new AbortController()
+        let silence = setTimeout(() => connection.abort(), SILENCE_MS)
+        const { stream } = await api.streamDurableHealth({
+          signal: AbortSignal.any([signal, connection.signal]),
+          sseMaxRetryAttempts: 1,
+          onSseError: fail,
+        })
         for await (const snapshot of stream) {
+          clearTimeout(silence)
+          silence = setTimeout(() => connection.abort(), SILENCE_MS)
           if (!isSnapshot(snapshot)) continue
           setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MOST) }))
         }
+        clearTimeout(silence)
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
       }
     }

@@ -1,14 +1,18 @@
 import type { Event, Turn } from 'agent-session-client'
-import { useLoad } from '../../load.ts'
+import { useEvery, useLoad } from '../../load.ts'
 import { LongText } from '../../parts/long-text.ts'
-import { Problem, Quiet } from '../../parts/page.ts'
+import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
-import { api, sessionOf, workflowAddress } from '../../service.ts'
+import { api, serviceNow, sessionOf, workflowAddress } from '../../service.ts'
 import { html, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { type Span, spansOf } from './spans.ts'
 
 /** Time between two looks at a clock while the turn runs. */
 const TICK_MS = 250
+/** Time between two looks at the tokens of a turn that runs. */
+const LOOK_MS = 2000
+/** Events of one moment are drawn together. */
+const DRAW_MS = 200
 const DELTAS: Event['type'][] = ['output.message.delta', 'reason.thinking.delta']
 
 type Props = { sessionId: string; turnId: string }
@@ -16,10 +20,12 @@ type Props = { sessionId: string; turnId: string }
 /** A turn as a picture, at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
 export function TurnView({ sessionId, turnId }: Props): VNode {
   const { spans, error, isOver } = useSpans(sessionId, turnId)
-  const { value: turn, error: missing } = useLoad(
-    () => api.getTurn({ path: { session_id: sessionId, turn_id: turnId } }),
-    [turnId, isOver, spans.length],
-  )
+  const {
+    value: turn,
+    error: missing,
+    refresh,
+  } = useLoad(() => api.getTurn({ path: { session_id: sessionId, turn_id: turnId } }), [turnId, isOver])
+  useEvery(LOOK_MS, () => isOver || refresh())
   const now = useNow(!isOver)
   const shown = route.value.query.get('span')
   const chosen = spans.find(({ key }) => key === shown)
@@ -63,9 +69,8 @@ function useSpans(sessionId: string, turnId: string): { spans: Span[]; error: un
     }
     const read = async () => {
       for await (const event of sessionOf(sessionId).events({ turnId, exclude: DELTAS, signal: closed.signal })) {
-        events.push(event)
-        // Events of one moment are drawn together.
-        timer ??= setTimeout(draw, 50)
+        events.push(withoutMessages(event))
+        timer ??= setTimeout(draw, DRAW_MS)
       }
       if (!closed.signal.aborted) setState({ spans: spansOf(events), isOver: true })
     }
@@ -78,12 +83,18 @@ function useSpans(sessionId: string, turnId: string): { spans: Span[]; error: un
   return { error: undefined, ...state }
 }
 
+/** Each call of a model has the whole conversation. It is read again when somebody wants to see it. */
+function withoutMessages(event: Event): Event {
+  if (event.type !== 'llm.generation') return event
+  return { ...event, data: { ...event.data, messages: [] } }
+}
+
 /** Returns the time, again and again as long as it matters. */
 function useNow(isRunning: boolean): number {
-  const [now, setNow] = useState(Date.now())
+  const [now, setNow] = useState(serviceNow())
   useEffect(() => {
     if (!isRunning) return
-    const timer = setInterval(() => setNow(Date.now()), TICK_MS)
+    const timer = setInterval(() => setNow(serviceNow()), TICK_MS)
     return () => clearInterval(timer)
   }, [isRunning])
   return now
@@ -141,7 +152,7 @@ function Details({ span, now, count }: { span: Span; now: number; count: number 
       events.map((event) => {
         const label = `${new Date(event.ts).toLocaleTimeString()} ${event.type}`
         return html`<details key=${event.id} open=${events.length === 1}><summary>${label}</summary>
-          <${LongText} text=${JSON.stringify(event, null, 2)} label=${label} /></details>`
+          <${EventText} event=${event} label=${label} /></details>`
       }),
     [events, count],
   )
@@ -151,4 +162,27 @@ function Details({ span, now, count }: { span: Span; now: number; count: number 
     ${problem !== undefined && html`<p class="problem" dir="auto">${problem}</p>`}
     ${list}
   </section>`
+}
+
+/** Event as JSON. That of a model's call is shown without its messages until these are asked for. */
+function EventText({ event, label }: { event: Event; label: string }): VNode {
+  const [whole, setWhole] = useState<Event | undefined>(undefined)
+  const read = async () => setWhole(await readGeneration(event))
+  return html`<${LongText} text=${JSON.stringify(whole ?? event, null, 2)} label=${label} />
+    ${event.type === 'llm.generation' && whole === undefined && html`<${ActionButton} run=${read}>Load the messages<//>`}`
+}
+
+/** Reads a model's call from the events of its turn. */
+async function readGeneration({ id, session_id, context }: Event): Promise<Event> {
+  const turn_id = context.turn_id ?? undefined
+  for (let since_id: string | undefined; ; ) {
+    const { data } = await api.listEvents({
+      path: { session_id },
+      query: { turn_id, types: ['llm.generation'], since_id, limit: 10 },
+    })
+    const found = data.find((event) => event.id === id)
+    if (found !== undefined) return found
+    since_id = data.at(-1)?.id
+    if (since_id === undefined) throw new Error('This event is no longer kept.')
+  }
 }
