@@ -278,6 +278,43 @@ describePages('a conversation', () => {
     await shown.page.getByText('This session was deleted.').waitFor()
   })
 
+  it('keeps what is being written while something else is looked at, or is sent', async () => {
+    const id = await createScriptedSession(api, [{ text: 'Hello' }])
+    const shown = await openSession(id)
+    const { page } = shown
+    const box = page.getByLabel('Message', { exact: true })
+    await box.fill('A draft')
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByText('No files yet.').waitFor()
+    await page.getByRole('link', { name: 'Conversation' }).click()
+    expect(await box.inputValue()).toBe('A draft')
+    // The answer to a message is late.
+    await page.route('**/messages', async (route) => {
+      await box.fill('The next one')
+      await route.continue()
+    })
+    await page.keyboard.press('Enter')
+    await box.press('Enter')
+    await page.getByText(/tokens/).waitFor()
+    expect(await box.inputValue()).toBe('The next one')
+    expect(await listTurns(api, id)).toHaveLength(1)
+  })
+
+  it('opens by itself once the service is there', async () => {
+    const id = await createScriptedSession(api, [{ text: 'Hello' }])
+    await post(api, id)
+    await waitUntilIdle(api, id)
+    const shown = await openSession(id)
+    const { page } = shown
+    await page.getByText('Hello').waitFor()
+    await page.route('**/v1/**', (route) => route.abort())
+    await page.reload()
+    await page.getByText('The service cannot be reached.').first().waitFor()
+    await page.unroute('**/v1/**')
+    await page.getByText('Hello').waitFor()
+    await page.getByText('The service cannot be reached.').first().waitFor({ state: 'detached' })
+  })
+
   it('goes on by itself after the network was cut', async () => {
     const id = await createScriptedSession(api, [{ text: 'word '.repeat(60), tokens_per_second: 40 }])
     const shown = await openSession(id)

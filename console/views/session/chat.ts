@@ -2,10 +2,11 @@ import type { ContentPart, Message } from 'agent-session-client'
 import { LongText } from '../../parts/long-text.ts'
 import { Markdown } from '../../parts/markdown.ts'
 import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
+import { plain } from '../../parts/plain.ts'
 import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
 import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
-import { Composer } from './composer.ts'
+import { Composer, type Draft } from './composer.ts'
 import { type Call, type Part, QUESTION, type ShownTurn, textOf } from './conversation.ts'
 import type { Live } from './live.ts'
 import { WaitingCall } from './waiting-call.ts'
@@ -13,6 +14,7 @@ import { WaitingCall } from './waiting-call.ts'
 type Props = {
   sessionId: string
   live: Live
+  draft: Draft
   /** What the agent is for. */
   about?: string | null
 }
@@ -21,24 +23,26 @@ type Props = {
 const END_PX = 80
 
 /** What was said in a session, with what is being said, and a box to say more. */
-export function Chat({ sessionId, live, about }: Props): VNode {
+export function Chat({ sessionId, live, draft, about }: Props): VNode {
   const { conversation } = live.shown.value
   const { turns } = conversation
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
+  useEffect(live.start, [live])
+  const isWaiting = turns.some(({ status }) => status === 'waiting')
   const chat = useRef<HTMLDivElement>(null)
   const { goToEnd } = useEnd(chat)
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${() => loadEarlier(live)}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
     ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>No messages yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
-    <div class="chat" ref=${chat} role="log" aria-label="Conversation">${turns.map(
+    <div class="chat" ref=${chat} role="log" aria-label="Conversation" aria-busy=${unfinished.length > 0}>${turns.map(
       (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
     )}</div>
     <${Problem} error=${live.error.value} />
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
-        : html`<${Composer} sessionId=${sessionId} isBusy=${unfinished.length > 0} onSent=${goToEnd}
+        : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} onSent=${goToEnd}
             isFirst=${live.state.value === 'live' && turns.length === 0} />`
     }`
 }
@@ -112,7 +116,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'queued') return 'Queued.'
   if (status === 'active') return html`<span role="status">Working…</span>`
   if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
-  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
+  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${plain(error ?? '')}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
   const seconds = durationMs === undefined ? undefined : `${(durationMs / 1000).toFixed(1)} s`
@@ -122,7 +126,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
 }
 
 const Said = ({ message }: { message: Message }): VNode => html`<div class="said">
-  <${Markdown} text=${textOf(message.content)} /><${Pictures} content=${message.content} />
+  <${Markdown} text=${textOf(message.content)} keepsLines /><${Pictures} content=${message.content} />
 </div>`
 
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
@@ -156,14 +160,18 @@ const STATUS: Record<Call['status'], string> = {
 function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
   // What a question asks is said with its form.
-  const given = call.arguments === undefined || name === QUESTION ? '' : JSON.stringify(call.arguments, null, 2)
+  const given = useMemo(
+    () => (call.arguments === undefined || name === QUESTION ? '' : JSON.stringify(call.arguments, null, 2)),
+    [call.arguments, name],
+  )
+  const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
-      <summary><code>${title}</code> <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
+      <summary><code>${plain(title)}</code> <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
       ${given !== '' && given !== '{}' && html`<${LongText} text=${given} label=${`Arguments of ${name}`} />`}
-      ${result.length > 0 && html`<${LongText} text=${readable(result)} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
-      ${error && html`<p class="problem" dir="auto">${error}</p>`}
+      ${result.length > 0 && html`<${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
+      ${error && html`<p class="problem" dir="auto">${plain(error)}</p>`}
     </details>
     ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}
   </li>`
@@ -198,11 +206,12 @@ function Pictures({ content }: { content: ContentPart[] }): VNode {
 /** Picture of the service, which is sent only to who may see it. */
 function Picture({ id, name }: { id: string; name: string }): VNode {
   const [source, setSource] = useState<string | undefined>(undefined)
+  const [isLarge, setLarge] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
   useEffect(() => {
     let url: string | undefined
     let isWanted = true
-    fetchBlob(`/v1/images/${encodeURIComponent(id)}/thumbnail`).then((blob) => {
+    fetchBlob(`/v1/images/${encodeURIComponent(id)}${isLarge ? '' : '/thumbnail'}`).then((blob) => {
       if (!isWanted) return
       url = URL.createObjectURL(blob)
       setSource(url)
@@ -211,6 +220,10 @@ function Picture({ id, name }: { id: string; name: string }): VNode {
       isWanted = false
       if (url !== undefined) URL.revokeObjectURL(url)
     }
-  }, [id])
-  return html`<${Problem} error=${error} />${source && html`<img class="picture" src=${source} alt=${name} />`}`
+  }, [id, isLarge])
+  return html`<${Problem} error=${error} />${
+    source &&
+    html`<button type="button" class="plain" title=${isLarge ? 'Smaller' : 'Larger'} aria-pressed=${isLarge} onClick=${() => setLarge(!isLarge)}>
+      <img class="picture" src=${source} alt=${name} /></button>`
+  }`
 }

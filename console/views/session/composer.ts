@@ -1,44 +1,60 @@
 import type { ImageUploadResponse, InputContentPart } from 'agent-session-client'
 import { Problem } from '../../parts/page.ts'
 import { api } from '../../service.ts'
-import { html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { html, type Signal, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 
 type OnBusy = 'enqueue' | 'reject' | 'interrupt'
 
+/** Message that is being written. It stays while its session is shown, whatever else is looked at in between. */
+export type Draft = {
+  text: Signal<string>
+  images: Signal<ImageUploadResponse[]>
+  onBusy: Signal<OnBusy>
+  /** The same for each attempt to send a message, so that it is sent once. */
+  key: string | undefined
+}
+
+export const createDraft = (): Draft => ({
+  text: signal(''),
+  images: signal([]),
+  onBusy: signal('enqueue'),
+  key: undefined,
+})
+
 type Props = {
   sessionId: string
+  draft: Draft
   /** Whether a turn is not over. */
   isBusy: boolean
+  /** Whether a turn waits for a person. */
+  isWaiting: boolean
   /** Whether nothing has been said yet: there is nothing to do but to begin. */
   isFirst: boolean
   onSent(): void
 }
 
 /** Box for the next message. Enter sends it, Shift and Enter begin a line. */
-export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
-  const [text, setText] = useState('')
-  const [images, setImages] = useState<ImageUploadResponse[]>([])
-  const [onBusy, setOnBusy] = useState<OnBusy>('enqueue')
+export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent }: Props): VNode {
   const [state, setState] = useState<{ isSending: boolean; error?: unknown }>({ isSending: false })
-  /** The same for each attempt to send a message, so that it is sent once. */
-  const key = useRef<string | undefined>(undefined)
+  const [text, images, onBusy] = [draft.text.value, draft.images.value, draft.onBusy.value]
   const session_id = sessionId
 
-  const isWorking = useRef(false)
+  const isSending = useRef(false)
   const box = useRef<HTMLTextAreaElement>(null)
   useEffect(() => {
     if (isFirst) box.current?.focus()
   }, [isFirst])
-  const work = async (run: () => Promise<unknown>) => {
-    // Enter may come again before the button is disabled.
-    if (isWorking.current) return
-    isWorking.current = true
-    setState({ isSending: true })
-    await run().then(
-      () => setState({ isSending: false }),
-      (error: unknown) => setState({ isSending: false, error }),
-    )
-    isWorking.current = false
+  /** Does one thing after the other: a picture that is added while a message is sent belongs to the next one. */
+  const queue = useRef(Promise.resolve())
+  const work = (run: () => Promise<unknown>): Promise<void> => {
+    queue.current = queue.current.then(async () => {
+      setState({ isSending: true })
+      await run().then(
+        () => setState({ isSending: false }),
+        (error: unknown) => setState({ isSending: false, error }),
+      )
+    })
+    return queue.current
   }
   const send = () =>
     work(async () => {
@@ -47,33 +63,41 @@ export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
         ...images.map(({ id, filename }) => ({ type: 'image_file' as const, image_id: id, filename })),
       ]
       if (content.length === 0) return
-      key.current ??= newKey()
-      const headers = { 'Idempotency-Key': key.current }
+      draft.key ??= newKey()
+      const headers = { 'Idempotency-Key': draft.key }
       await api.createMessage({ path: { session_id }, headers, body: { message: { content }, on_busy: onBusy } })
-      change('')
-      setImages([])
+      draft.key = undefined
+      // What was entered meanwhile is the next message.
+      if (draft.text.value === text) draft.text.value = ''
+      draft.images.value = draft.images.value.filter((image) => !images.includes(image))
       onSent()
     })
-  const change = (value: string) => {
-    key.current = undefined
-    setText(value)
+  /** Changes the draft, which then is another message. */
+  const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
+    draft.key = undefined
+    if (values.text !== undefined) draft.text.value = values.text
+    if (values.images) draft.images.value = values.images
+    if (values.onBusy) draft.onBusy.value = values.onBusy
   }
   const attach = (files: Iterable<File>) =>
     work(async () => {
-      key.current = undefined
       for (const file of files) {
         const image = await api.uploadImage({ body: { file }, query: { session_id } })
-        setImages((before) => [...before, image])
+        change({ images: [...draft.images.value, image] })
       }
     })
 
-  const submit = (event: Event) => {
+  const submit = async (event: Event) => {
     event.preventDefault()
-    void send()
+    // Enter may come again before the button is disabled.
+    if (isSending.current) return
+    isSending.current = true
+    await send()
+    isSending.current = false
   }
   const press = (event: KeyboardEvent) => {
     // Enter also ends the choice of a character that is composed.
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event)
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event)
   }
   const paste = (event: ClipboardEvent) => {
     const files = [...(event.clipboardData?.files ?? [])].filter(({ type }) => type.startsWith('image/'))
@@ -89,21 +113,22 @@ export function Composer({ sessionId, isBusy, isFirst, onSent }: Props): VNode {
   return html`<form class="composer" onSubmit=${submit}>
     <label class="unseen" for="message">Message</label>
     <textarea id="message" ref=${box} rows="3" dir="auto" placeholder="Message" value=${text}
-      onInput=${(event: Event) => change((event.target as HTMLTextAreaElement).value)} onKeyDown=${press} onPaste=${paste}></textarea>
+      onInput=${(event: Event) => change({ text: (event.target as HTMLTextAreaElement).value })} onKeyDown=${press} onPaste=${paste}></textarea>
     ${
       images.length > 0 &&
       html`<ul class="images">${images.map(
         ({ id, filename }) => html`<li key=${id}>${filename} <button type="button" aria-label=${`Remove ${filename}`}
-          onClick=${() => setImages((before) => before.filter((image) => image.id !== id))}>×</button></li>`,
+          onClick=${() => change({ images: images.filter((image) => image.id !== id) })}>×</button></li>`,
       )}</ul>`
     }
     <${Problem} error=${state.error} />
+    ${isWaiting && html`<small>A message cancels the turn that is waiting for you.</small>`}
     <div class="actions">
       <button class="primary" disabled=${state.isSending}>Send</button>
       ${
         isBusy &&
         html`<label>If a turn is running${' '}
-          <select onChange=${(event: Event) => setOnBusy((event.target as HTMLSelectElement).value as OnBusy)}>
+          <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
             <option value="enqueue" selected=${onBusy === 'enqueue'}>queue the message</option>
             <option value="interrupt" selected=${onBusy === 'interrupt'}>interrupt it</option>
             <option value="reject" selected=${onBusy === 'reject'}>reject the message</option>

@@ -75,8 +75,13 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
       version: 0,
     }
     turns.set(id, turn)
-    order.push(turn)
     return turn
+  }
+  /** Turns whose messages are not loaded have begun before all others. */
+  const place = (turn: ShownTurn): void => {
+    const first = order.findIndex(({ input }) => input !== undefined)
+    if (turn.input !== undefined || first < 0) order.push(turn)
+    else order.splice(first, 0, turn)
   }
   const take = (event: Event): void => {
     if (typeof event.sequence === 'number') {
@@ -85,8 +90,10 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
     }
     const id = turnIdOf(event)
     if (id === undefined) return
+    const isNew = !turns.has(id)
     const turn = turnOf(id)
     apply(turn, event)
+    if (isNew) place(turn)
     turn.version++
   }
   for (const event of events) take(event)
@@ -141,7 +148,9 @@ function apply(turn: ShownTurn, event: Event): void {
       return
     case 'tool.started': {
       const { tool_call } = event.data
-      Object.assign(callOf(turn, tool_call.id, tool_call.name), { status: 'running', arguments: tool_call.arguments })
+      const change = { status: 'running', kind: undefined, arguments: tool_call.arguments }
+      Object.assign(callOf(turn, tool_call.id, tool_call.name), change)
+      if (turn.status === 'waiting' && waitingCalls(turn).length === 0) turn.status = 'active'
       return
     }
     case 'tool.call_requested':

@@ -1,5 +1,6 @@
 import type { Event } from 'agent-session-client'
-import { isNotFound } from '../../load.ts'
+import { isNotFound, isTemporary } from '../../load.ts'
+import { abortWhenHidden, untilSeen } from '../../seen.ts'
 import { api, sessionOf } from '../../service.ts'
 import { type Signal, signal } from '../../ui.ts'
 import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './conversation.ts'
@@ -10,6 +11,10 @@ const EVENTS = 1000
 /** Turns that an open session grows to before its older half is forgotten. It can be loaded again. */
 const MOST_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
+/** Pause before a session is loaded again that could not be. */
+const RETRY_MS = 2000
+/** Time for which a hidden page keeps its stream: a browser has few connections for all of its pages. */
+const HIDDEN_MS = 10_000
 type EventTypes = Event['type'][]
 
 /** A session as it is seen: its newest turns, and everything that happens from then on. */
@@ -21,15 +26,15 @@ export type Live = {
   hasEarlier: Signal<boolean>
   /** Loads the turns before those that are there. */
   loadEarlier(): Promise<void>
-  close(): void
+  /** Loads the session if that has not been done, and follows it until the returned function is called. */
+  start(): () => void
 }
 
 /**
- * Opens a session. What has happened is read from the list of events, without deltas; the stream goes on after the last
+ * Shows a session. What has happened is read from the list of events, without deltas; the stream goes on after the last
  * of them. So nothing is missing in between, and an answer that is being written comes with its next delta.
  */
 export function openSession(sessionId: string): Live {
-  const closed = new AbortController()
   const path = { session_id: sessionId }
   const state = signal<'loading' | 'live' | 'deleted'>('loading')
   const error = signal<unknown>(undefined)
@@ -37,21 +42,25 @@ export function openSession(sessionId: string): Live {
   /** All but deltas, of which the last one of a turn is enough. */
   let events: Event[] = []
   let conversation = createConversation()
+  /** Id of the last event that was taken. */
+  let last: string | undefined
   const deltas = new Map<string, Event>()
   const shown = signal({ conversation })
 
-  let frame = 0
+  let isDrawn = true
   const draw = () => {
-    frame = 0
+    isDrawn = true
     shown.value = { conversation }
   }
   const take = (event: Event): void => {
     conversation.take(event)
+    last = event.id
     if ((DELTAS as readonly string[]).includes(event.type)) deltas.set(`${event.type} ${turnIdOf(event)}`, event)
     else events.push(event)
     if (event.type === 'input.message' && conversation.turns.length > MOST_TURNS) forgetHalf()
     // A page that nobody sees draws nothing until it is seen again.
-    frame ||= requestAnimationFrame(draw)
+    if (isDrawn) requestAnimationFrame(draw)
+    isDrawn = false
   }
 
   const forgetHalf = (): void => {
@@ -84,21 +93,45 @@ export function openSession(sessionId: string): Live {
     return first.data[0]
   }
 
-  const follow = async () => {
+  const load = async (signal: AbortSignal) => {
     await api.getSession({ path })
     const first = await readFirst(0)
-    events = [...(first ? [first] : []), ...(await readEvents(first?.id))]
+    const found = [...(first ? [first] : []), ...(await readEvents(first?.id))]
+    if (signal.aborted) return
+    events = found
     conversation = createConversation(events)
+    last = events.at(-1)?.id
     state.value = 'live'
+    error.value = undefined
     draw()
-    const after = events.at(-1)?.id
-    const stream = sessionOf(sessionId).events({ after, exclude: [...NOT_SHOWN], signal: closed.signal })
-    for await (const event of stream) take(event)
-    if (!closed.signal.aborted) state.value = 'deleted'
+  }
+
+  /** Loads the session, as often as it takes, and follows it until the signal aborts. A hidden page lets go of its stream. */
+  const follow = async (signal: AbortSignal) => {
+    while (state.value === 'loading' && !signal.aborted) {
+      try {
+        await load(signal)
+      } catch (problem) {
+        if (!isTemporary(problem)) throw problem
+        error.value = problem
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+    while (!signal.aborted) {
+      const hidden = abortWhenHidden(signal, HIDDEN_MS)
+      const stream = sessionOf(sessionId).events({ after: last, exclude: [...NOT_SHOWN], signal: hidden.signal })
+      for await (const event of stream) take(event)
+      if (signal.aborted) return
+      if (!hidden.signal.aborted) {
+        state.value = 'deleted'
+        return
+      }
+      await untilSeen(signal)
+    }
   }
 
   const loadEarlier = async () => {
-    const first = await readFirst(conversation.turns.length)
+    const first = await readFirst(conversation.turns.filter(({ input }) => input !== undefined).length)
     const [oldest] = events
     if (first === undefined || oldest === undefined) return
     const earlier = [first, ...(await readEvents(first.id, oldest.sequence ?? undefined))]
@@ -107,22 +140,16 @@ export function openSession(sessionId: string): Live {
     draw()
   }
 
-  follow().catch((problem: unknown) => {
-    if (closed.signal.aborted) return
-    if (isNotFound(problem) && state.value === 'live') state.value = 'deleted'
-    else error.value = problem
-  })
-  return {
-    shown,
-    state,
-    error,
-    hasEarlier,
-    loadEarlier,
-    close: () => {
-      closed.abort()
-      cancelAnimationFrame(frame)
-    },
+  const start = () => {
+    const stopped = new AbortController()
+    follow(stopped.signal).catch((problem: unknown) => {
+      if (stopped.signal.aborted) return
+      if (isNotFound(problem) && state.value === 'live') state.value = 'deleted'
+      else error.value = problem
+    })
+    return () => stopped.abort()
   }
+  return { shown, state, error, hasEarlier, loadEarlier, start }
 }
 
 const bySequence = (a: Event, b: Event): number => (a.sequence ?? 0) - (b.sequence ?? 0)

@@ -1,14 +1,15 @@
 import type { Agent } from 'agent-session-client'
-import { useLoad } from '../../load.ts'
+import { isNotFound, useLoad } from '../../load.ts'
 import { Page, Problem } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useEffect, useMemo, type VNode } from '../../ui.ts'
+import { html, useMemo, useState, type VNode } from '../../ui.ts'
 import { Databases } from '../contents/databases.ts'
 import { Files } from '../contents/files.ts'
 import { Storage } from '../contents/storage.ts'
 import { TurnView } from '../turn/turn.ts'
 import { Chat } from './chat.ts'
+import { createDraft } from './composer.ts'
 import { openSession } from './live.ts'
 import { titleOf } from './title.ts'
 
@@ -22,8 +23,13 @@ const TABS = [
 /** One session: its conversation, live, and what it holds. */
 export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
-  useEffect(() => live.close, [live])
-  const { value: session, error } = useLoad(() => api.getSession({ path: { session_id: sessionId } }), [sessionId])
+  const [draft] = useState(createDraft)
+  // Its title comes with its first message.
+  const isEmpty = live.shown.value.conversation.turns.length === 0
+  const { value: session, error } = useLoad(
+    () => api.getSession({ path: { session_id: sessionId } }),
+    [sessionId, isEmpty],
+  )
   const { value: agent } = useLoad(() => findAgent(session?.agent_id), [session?.agent_id])
   const [, , shown, id] = route.value.path
   const tab = TABS.find(({ name }) => name === shown)
@@ -40,7 +46,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     <${Problem} error=${error} />
     ${shown === 'turns' && id !== undefined && html`<${TurnView} key=${id} sessionId=${sessionId} turnId=${id} />`}
     ${tab && html`<${tab.View} sessionId=${sessionId} />`}
-    ${shown === undefined && error === undefined && html`<${Chat} sessionId=${sessionId} live=${live} about=${agent?.description} />`}
+    ${shown === undefined && !isNotFound(error) && html`<${Chat} sessionId=${sessionId} live=${live} draft=${draft} about=${agent?.description} />`}
   <//>`
 }
 

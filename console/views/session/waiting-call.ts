@@ -1,7 +1,8 @@
 import { ApiError } from 'agent-session-client'
 import { Form, type Values } from '../../parts/form.ts'
 import { ActionButton, Quiet } from '../../parts/page.ts'
-import { fieldsOf } from '../../parts/schema-form.ts'
+import { plain } from '../../parts/plain.ts'
+import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
 import { type Call, QUESTION } from './conversation.ts'
@@ -18,8 +19,7 @@ export function WaitingCall({ sessionId, call }: Props): VNode {
         body: { tool_results: [{ tool_call_id: call.id, ...result }] },
       })
     } catch (error) {
-      // Somebody else has answered first.
-      if (!(error instanceof ApiError) || error.status !== 409) throw error
+      if (!isAnsweredAlready(error)) throw error
     }
     setAnswered(true)
   }
@@ -33,6 +33,11 @@ export function WaitingCall({ sessionId, call }: Props): VNode {
   if (call.name === QUESTION) return html`<${Question} given=${call.arguments ?? {}} submit=${submit} />`
   return html`<${Result} name=${call.name} submit=${submit} />`
 }
+
+/** Somebody else has answered first: the call does not wait any more, and maybe others do. */
+const isAnsweredAlready = (error: unknown): boolean =>
+  error instanceof ApiError &&
+  (error.status === 409 || (error.status === 400 && error.message.includes('is not pending')))
 
 type Submit = (result: { result?: unknown; error?: string }) => Promise<void>
 
@@ -49,9 +54,9 @@ function Question({ given, submit }: { given: Record<string, unknown>; submit: S
   }
   const isLink = typeof url === 'string' && /^https?:/.test(url)
   return html`
-    <p dir="auto">${typeof message === 'string' ? message : ''}</p>
-    ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></p>`}
-    <${Form} fields=${isLink ? [] : (fields ?? raw)} action="Answer" onSubmit=${accept} />
+    <p dir="auto">${typeof message === 'string' ? plain(message) : ''}</p>
+    ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${plain(url)}</a></p>`}
+    <${Form} fields=${isLink ? [] : (fields ?? raw)} values=${defaultsOf(requested_schema)} action="Answer" onSubmit=${accept} />
     <div class="actions">
       <${ActionButton} run=${() => submit({ result: { action: 'decline' } })}>Decline<//>
       <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Cancel<//>

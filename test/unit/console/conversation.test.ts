@@ -123,6 +123,18 @@ it.each<[string, () => Event[], string, string[]]>([
     'cancelled',
     ['Hel|cut'],
   ],
+  [
+    'an approved call as running, and its turn as active',
+    () => [
+      said('Hi'),
+      event('turn.started'),
+      calls('a'),
+      event('tool.call_requested', { tool_calls: [{ id: 'a', name: 'tool_a', kind: 'approval', arguments: {} }] }),
+      event('tool.started', { tool_call: { id: 'a', name: 'tool_a', arguments: {} } }),
+    ],
+    'active',
+    ['a running'],
+  ],
   ['a type that this console does not know', () => [said('Hi'), event('turn.dreamt')], 'queued', []],
 ])('shows %s', (_, events, status, parts) => {
   expect(shown(events())).toEqual({ status, parts })
@@ -134,6 +146,16 @@ it('takes an event that comes again, or too late, only once', () => {
   const before = JSON.stringify(conversation.turns)
   for (const again of events) conversation.take(again)
   expect(JSON.stringify(conversation.turns)).toBe(before)
+})
+
+it('puts a turn whose message is not loaded before those that came while it ran', () => {
+  const other = TURN.replace('0193', '0194')
+  const [first, second] = [said('Two', other.replace('turn_', 'message_')), event('output.message.started')]
+  const { turns } = createConversation([first, second, event('turn.completed'), event('turn.started', {}, other)])
+  expect(turns.map(({ id, input, status }) => [id, input === undefined, status])).toEqual([
+    [TURN, true, 'completed'],
+    [other, false, 'active'],
+  ])
 })
 
 it('keeps turns in the order of their messages, and counts the changes of each', () => {
