@@ -27,6 +27,8 @@ const ALLOWED: Config & { RETURN_DOM_FRAGMENT: true } = {
       ' ',
     ),
   ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'type', 'checked', 'disabled'],
+  // Values of other attributes would have to be addresses, too.
+  ADD_URI_SAFE_ATTR: ['start', 'align', 'type', 'checked', 'disabled'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   RETURN_DOM_FRAGMENT: true,
 }

@@ -33,7 +33,7 @@ function Item({ turn, session }: Waiting): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
   return html`<li>
     <h2 dir="auto"><a href=${link('sessions', session_id)}>${session ? titleOf(session) : 'Untitled session'}</a></h2>
-    <p class="quiet">Turn of <${Time} at=${created_at} /></p>
+    <p class="quiet">Started <${Time} at=${created_at} /></p>
     ${pending_tool_calls.map((call) => html`<${Call} key=${`${turn.iterations} ${call.id}`} sessionId=${session_id} call=${call} />`)}
   </li>`
 }

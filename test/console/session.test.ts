@@ -231,6 +231,11 @@ describePages('a conversation', () => {
     expect(await conversation(shown).locator('script, img, iframe, style, form, svg, [onerror], [style]').count()).toBe(
       0,
     )
+    expect(
+      await conversation(shown)
+        .getByRole('checkbox', { name: /done|to do/ })
+        .count(),
+    ).toBe(2)
     const targets = await conversation(shown)
       .locator('.markdown a')
       .evaluateAll((links) => links.map((link) => link.getAttribute('href')))

@@ -5,7 +5,7 @@ import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
-import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { html, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { Composer, type Draft } from './composer.ts'
 import { type Call, type Part, QUESTION, type ShownTurn, textOf } from './conversation.ts'
 import type { Live } from './live.ts'
@@ -30,9 +30,10 @@ export function Chat({ sessionId, live, draft, about }: Props): VNode {
   useEffect(live.start, [live])
   const isWaiting = turns.some(({ status }) => status === 'waiting')
   const chat = useRef<HTMLDivElement>(null)
+  useAnchor(chat, turns[0]?.id)
   const { goToEnd } = useEnd(chat)
   return html`
-    ${live.hasEarlier.value && html`<${ActionButton} run=${() => loadEarlier(live)}>Earlier messages<//>`}
+    ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
     ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>No messages yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
     <div class="chat" ref=${chat} role="log" aria-label="Conversation" aria-busy=${unfinished.length > 0}>${turns.map(
@@ -47,14 +48,16 @@ export function Chat({ sessionId, live, draft, about }: Props): VNode {
     }`
 }
 
-/** Loads earlier turns above those that are seen, which stay where they are. */
-async function loadEarlier(live: Live): Promise<void> {
-  const first = document.querySelector('.turn')
-  const topOf = () => first?.getBoundingClientRect().top ?? 0
-  const before = topOf()
-  await live.loadEarlier()
-  await new Promise((resolve) => setTimeout(resolve))
-  scrollBy(0, topOf() - before)
+/** Keeps what is read where it is when other turns come above it, or go. */
+function useAnchor(chat: RefObject<HTMLElement | null>, first: string | undefined): void {
+  // Looked at while the page is as it was.
+  const anchor = useMemo(() => {
+    const element = chat.current?.firstElementChild
+    return element && { element, top: element.getBoundingClientRect().top }
+  }, [first])
+  useLayoutEffect(() => {
+    if (anchor?.element.isConnected) scrollBy(0, anchor.element.getBoundingClientRect().top - anchor.top)
+  }, [first])
 }
 
 /**
@@ -63,17 +66,21 @@ async function loadEarlier(live: Live): Promise<void> {
  */
 function useEnd(chat: RefObject<HTMLElement | null>): { goToEnd(): void } {
   const isAtEnd = useRef(true)
+  /** Where the page stood, in pixels from its top. */
+  const before = useRef(0)
   const stay = () => {
-    if (isAtEnd.current) document.documentElement.scrollTop = document.documentElement.scrollHeight
+    if (!isAtEnd.current) return
+    const page = document.documentElement
+    page.scrollTop = page.scrollHeight
+    before.current = page.scrollTop
   }
   useEffect(() => {
-    let before = 0
     const look = () => {
       const { scrollHeight, clientHeight, scrollTop } = document.documentElement
       // By the time the browser tells of a movement, the page may have grown: only a movement upwards is the reader's.
       if (scrollHeight - clientHeight - scrollTop < END_PX) isAtEnd.current = true
-      else if (scrollTop < before) isAtEnd.current = false
-      before = scrollTop
+      else if (scrollTop < before.current) isAtEnd.current = false
+      before.current = scrollTop
     }
     const growth = new ResizeObserver(stay)
     if (chat.current) growth.observe(chat.current)

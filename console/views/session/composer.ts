@@ -112,7 +112,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
   }
   return html`<form class="composer" onSubmit=${submit}>
     <label class="unseen" for="message">Message</label>
-    <textarea id="message" ref=${box} rows="3" dir="auto" placeholder="Message" value=${text}
+    <textarea id="message" ref=${box} rows="2" dir="auto" placeholder="Message" value=${text}
       onInput=${(event: Event) => change({ text: (event.target as HTMLTextAreaElement).value })} onKeyDown=${press} onPaste=${paste}></textarea>
     ${
       images.length > 0 &&

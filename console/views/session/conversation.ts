@@ -190,10 +190,13 @@ function end(turn: ShownTurn, outcome: Partial<ShownTurn>): void {
   Object.assign(turn, outcome)
 }
 
-/** Returns the answer that is being written. It stands below what has gone before, and above nothing. */
+/** Returns the answer that is being written. It stands below all that has gone before. */
 function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answer' }> {
   const last = turn.parts.findLast(({ type }) => type !== 'retry')
-  if (last?.type === 'answer' && !last.isComplete) return last
+  if (last?.type === 'answer' && !last.isComplete) {
+    if (turn.parts.at(-1) !== last) turn.parts = [...turn.parts.filter((part) => part !== last), last]
+    return last
+  }
   const answer: Part = {
     type: 'answer',
     key: event.id,

@@ -134,7 +134,7 @@ function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
   return html`<li><a href=${href} class=${`span depth-${depth}`} aria-current=${isChosen ? 'true' : undefined}>
     <span class="name" dir="auto">${title}</span>
     <span class=${problem === undefined ? 'facts quiet' : 'facts problem'}>${facts.join(' · ')}${problem !== undefined && ', failed'}</span>
-    <svg class=${`bar ${kind} ${problem === undefined ? '' : 'bad'}`} width="100%" height="12" aria-hidden="true">
+    <svg class=${`bar kind-${kind} ${problem === undefined ? '' : 'bad'}`} width="100%" height="12" aria-hidden="true">
       <rect x=${percent(span.from - from)} width=${percent(to - span.from)} height="12" rx="2" />
       <rect x=${percent(span.from - from)} width="2" height="12" />
     </svg>

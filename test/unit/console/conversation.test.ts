@@ -55,7 +55,7 @@ it.each<[string, () => Event[], string, string[]]>([
       delta('Second'),
     ],
     'active',
-    ['Second', 'again: overloaded'],
+    ['again: overloaded', 'Second'],
   ],
   [
     'thinking and text',
