@@ -191,10 +191,3 @@ export const changesOf = (values: Values, before: Values): Values =>
 /** Returns the values without those that are empty: what a creation has to send. */
 export const givenOf = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''))
-
-/** Entry beside one for a secret of which one is stored: an empty one keeps it. */
-export const REMOVE_KEY: Field = { name: 'remove_key', label: 'Remove the stored key', kind: 'boolean' }
-
-/** Returns changes in the terms of the service, for which a key of '' removes the one that is stored. */
-export const keyChanges = ({ remove_key, ...changes }: Values): Values =>
-  remove_key ? { api_key: '', ...changes } : changes

@@ -1,4 +1,5 @@
 import type { LlmModelWithProvider, UpdateLlmModelRequest } from 'agent-session-client'
+import { STATUS } from '../parts/common-fields.ts'
 import type { Field } from '../parts/form.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api } from '../service.ts'
@@ -7,13 +8,6 @@ import { html } from '../ui.ts'
 const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.updateModel({ path: { id }, body })
 
 const NAME: Field = { name: 'display_name', label: 'Name', kind: 'text', isRequired: true }
-const STATUS: Field = {
-  name: 'status',
-  label: 'Status',
-  kind: 'choice',
-  isRequired: true,
-  options: ['active', 'disabled'].map((value) => ({ value, label: value })),
-}
 
 export const llmModels: Resource<LlmModelWithProvider> = {
   path: 'llm-models',

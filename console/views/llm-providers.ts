@@ -1,5 +1,5 @@
 import type { CreateLlmProviderRequest, LlmProvider, UpdateLlmProviderRequest } from 'agent-session-client'
-import { keyChanges, REMOVE_KEY } from '../parts/form.ts'
+import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
 import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api } from '../service.ts'
@@ -39,17 +39,7 @@ export const llmProviders: Resource<LlmProvider> = {
     },
     ...(item?.api_key_set ? [REMOVE_KEY] : []),
     { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s default.' },
-    ...(item === undefined
-      ? []
-      : [
-          {
-            name: 'status',
-            label: 'Status',
-            kind: 'choice' as const,
-            isRequired: true,
-            options: options({ active: 'active', disabled: 'disabled' }),
-          },
-        ]),
+    ...(item === undefined ? [] : [STATUS]),
   ],
   valuesOf: ({ name, provider_type, base_url, status }) => ({ name, provider_type, base_url, status }),
   create: (values) => api.createProvider({ body: values as CreateLlmProviderRequest }),

@@ -1,6 +1,7 @@
 import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServerRequest } from 'agent-session-client'
 import { useLoad } from '../load.ts'
-import { keyChanges, REMOVE_KEY, type Values } from '../parts/form.ts'
+import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
+import type { Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { ToolDetails } from '../parts/tool-details.ts'
@@ -50,17 +51,7 @@ export const mcpServers: Resource<McpServer> = {
         { value: 'ask', label: 'each call needs approval' },
       ],
     },
-    ...(item === undefined
-      ? []
-      : [
-          {
-            name: 'status',
-            label: 'Status',
-            kind: 'choice' as const,
-            isRequired: true,
-            options: ['active', 'disabled'].map((value) => ({ value, label: value })),
-          },
-        ]),
+    ...(item === undefined ? [] : [STATUS]),
   ],
   valuesOf: ({ name, url, description, headers, tools_policy, status }): Values => {
     const shown = Object.keys(headers).length > 0 ? headers : null

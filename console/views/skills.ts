@@ -1,4 +1,5 @@
 import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-session-client'
+import { STATUS } from '../parts/common-fields.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api } from '../service.ts'
 
@@ -38,17 +39,7 @@ export const skills: Resource<SkillWithText> = {
       isRequired: true,
       hint: 'YAML front matter with name and description, then Markdown.',
     },
-    ...(item === undefined
-      ? []
-      : [
-          {
-            name: 'status',
-            label: 'Status',
-            kind: 'choice' as const,
-            isRequired: true,
-            options: ['active', 'disabled'].map((value) => ({ value, label: value })),
-          },
-        ]),
+    ...(item === undefined ? [] : [STATUS]),
   ],
   defaults: { skill_md: EXAMPLE },
   valuesOf: ({ skill_md, status }) => ({ skill_md, status }),
