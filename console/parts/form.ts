@@ -1,6 +1,6 @@
 import { ApiError } from 'agent-session-client'
 import { sentenceOf } from '../service.ts'
-import { type ComponentChildren, html, useMemo, useState, type VNode } from '../ui.ts'
+import { type ComponentChildren, html, useEffect, useMemo, useRef, useState, type VNode } from '../ui.ts'
 
 type Option = { value: string; label: string }
 
@@ -32,6 +32,8 @@ type Props = {
   /** Text of the button. */
   action: string
   onSubmit(values: Values): Promise<unknown>
+  /** Sentence for when that has been done. */
+  done?: string
   /** More that can be done with what is entered. */
   others?: { action: string; run(values: Values): Promise<unknown> }[]
   children?: ComponentChildren
@@ -49,10 +51,14 @@ class FieldError extends Error {
 let number = 0
 
 /** Form of some fields. The service's sentence about a field is shown at that field. */
-export function Form({ fields, values = {}, action, onSubmit, others = [], children }: Props): VNode {
+export function Form({ fields, values = {}, action, onSubmit, done = '', others = [], children }: Props): VNode {
   const id = useMemo(() => `form-${number++}`, [])
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
+  const [isDone, setDone] = useState(false)
+  const element = useRef<HTMLFormElement>(null)
+  // The entry may be far above the button.
+  useEffect(() => element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [error])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const chosen = (event.submitter as HTMLButtonElement | null)?.value
@@ -60,16 +66,18 @@ export function Form({ fields, values = {}, action, onSubmit, others = [], child
     const form = event.target as HTMLFormElement
     setBusy(true)
     setError(undefined)
+    setDone(false)
     try {
       await run(readValues(form, fields))
       if (run === onSubmit) forgetSecrets(form)
+      setDone(run === onSubmit)
     } catch (problem) {
       setError(problem)
     }
     setBusy(false)
   }
   const wrong = error === undefined ? undefined : fieldOf(error, fields)
-  return html`<form class="form" onSubmit=${submit}>
+  return html`<form class="form" ref=${element} onSubmit=${submit}>
     ${fields.map(
       (field) =>
         html`<${Entry} key=${field.name} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]}
@@ -79,7 +87,7 @@ export function Form({ fields, values = {}, action, onSubmit, others = [], child
     ${error !== undefined && wrong === undefined && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
     <div class="actions"><button class="primary" disabled=${isBusy}>${action}</button>${others.map(
       (other) => html`<button key=${other.action} value=${other.action} disabled=${isBusy}>${other.action}</button>`,
-    )}</div>
+    )}<span role="status">${isDone ? done : ''}</span></div>
   </form>`
 }
 

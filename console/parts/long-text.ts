@@ -7,10 +7,18 @@ const SHOWN_LINES = 60
 const PIECE_CHARACTERS = 20_000
 
 /** Text that may be very long, as it is. At first only its beginning is shown. */
-export function LongText({ text, label }: { text: string; label: string }): VNode {
+export function LongText({
+  text,
+  label,
+  className = 'text',
+}: {
+  text: string
+  label: string
+  className?: string
+}): VNode {
   const [isWhole, setWhole] = useState(false)
   const start = useMemo(() => beginningOf(text), [text])
-  return html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label=${label}><${Pieces} text=${isWhole ? text : start} /></pre>
+  return html`<pre class=${className} dir="auto" tabindex="0" role="group" aria-label=${label}><${Pieces} text=${isWhole ? text : start} /></pre>
     ${
       start.length < text.length &&
       html`<button type="button" aria-expanded=${isWhole} onClick=${() => setWhole(!isWhole)}>

@@ -39,14 +39,12 @@ const MOST_BLOCKS = 1000
 const MOST_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
 const MOST_IN_OTHERS = 12_000
 
-/** Text of a model or a user in Markdown; users mean their line breaks. While it grows, only its last block is drawn again. */
-export function Markdown({ text, keepsLines = false }: { text: string; keepsLines?: boolean }): VNode {
+/** Text of a model, in Markdown. While it grows, only its last block is drawn again. */
+export function Markdown({ text }: { text: string }): VNode {
   const blocks = useMemo(() => blocksOf(text), [text])
   if (blocks === undefined) return html`<${Whole} text=${text} />`
   return html`<div class="markdown">${blocks.map(({ source, isMarkdown }, index) =>
-    isMarkdown
-      ? html`<${Block} key=${index} source=${source} keepsLines=${keepsLines} />`
-      : html`<${Whole} key=${index} text=${source} />`,
+    isMarkdown ? html`<${Block} key=${index} source=${source} />` : html`<${Whole} key=${index} text=${source} />`,
   )}</div>`
 }
 
@@ -71,16 +69,16 @@ export function blocksOf(text: string): TextBlock[] | undefined {
 const Whole = ({ text }: { text: string }): VNode =>
   html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label="Text"><${Pieces} text=${text} /></pre>`
 
-function Block({ source, keepsLines }: { source: string; keepsLines: boolean }): VNode {
+function Block({ source }: { source: string }): VNode {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => place.current?.replaceChildren(draw(source, keepsLines)), [source, keepsLines])
+  useLayoutEffect(() => place.current?.replaceChildren(draw(source)), [source])
   return html`<div ref=${place} dir="auto"></div>`
 }
 
-function draw(source: string, keepsLines: boolean): DocumentFragment | string {
+function draw(source: string): DocumentFragment | string {
   let markup: string
   try {
-    markup = marked.parse(source, { async: false, breaks: keepsLines })
+    markup = marked.parse(source, { async: false })
   } catch {
     return source
   }

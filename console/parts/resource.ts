@@ -114,12 +114,9 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
     return { item, fields: (await resource.fields?.(item)) ?? [] }
   }, [path, id])
   const { item, fields = [] } = loaded.value ?? {}
-  const [isSaved, setSaved] = useState(false)
   const submit = async (values: Values) => {
     if (item === undefined) return
-    setSaved(false)
     await resource.update?.(item, changesOf(values, resource.valuesOf?.(item) ?? {}))
-    setSaved(true)
     loaded.reload()
   }
   const back = html`<a class="button" href=${link(path)}>Back</a>`
@@ -128,8 +125,7 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
     ${
       item !== undefined &&
       html`
-      ${resource.update && html`<${Form} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" onSubmit=${submit} />`}
-      <p role="status">${isSaved ? 'Saved.' : ''}</p>
+      ${resource.update && html`<${Form} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" done="Saved." onSubmit=${submit} />`}
       <div class="actions"><${Actions} resource=${resource} item=${item}
         onDone=${loaded.reload} onRemoved=${() => go(link(path))} /></div>
       ${Detail && html`<${Detail} item=${item} reload=${loaded.reload} />`}`

@@ -24,7 +24,7 @@ export const apiKeys: Resource<ApiKey> = {
       name: 'scopes',
       label: 'Scopes',
       kind: 'lines',
-      hint: 'One a line: read, write, or sessions:read and the like. Empty: everything.',
+      hint: 'One per line: read, write, or sessions:read and the like. Empty: everything.',
     },
     { name: 'expires_in_days', label: 'Expires in days', kind: 'number', hint: 'Empty: never.' },
   ],

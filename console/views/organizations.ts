@@ -30,7 +30,7 @@ export const organizations: Resource<OrganizationResponse> = {
     andIdentify(api.updateOrganization({ path: { org: id }, body: changes as UpdateOrganizationRequest })),
   actions: [
     {
-      label: 'Switch to it',
+      label: 'Switch',
       isOffered: ({ id }) => id !== organization.value,
       run: async ({ id }) => chooseOrganization(id),
     },

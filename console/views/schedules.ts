@@ -104,7 +104,7 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       label: 'Cron expression',
       kind: 'text',
       isRequired: true,
-      hint: 'Minute, hour, day of the month, month, day of the week: “0 8 * * 1-5” is 8 o’clock on working days.',
+      hint: 'Minute, hour, day of the month, month, day of the week: “0 8 * * 1-5” is 8 o’clock on weekdays.',
     },
     { name: 'timezone', label: 'Time zone', kind: 'text', empty: 'UTC', hint: 'Such as Europe/Berlin. Empty: UTC.' },
     ...(item === undefined || isMessage(item.target) ? saysMessage : []),

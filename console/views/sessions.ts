@@ -75,7 +75,7 @@ function NewSession(): VNode {
       label: 'Agent',
       kind: 'choice',
       options,
-      none: 'none: the organization’s model, without tools',
+      none: 'No agent: the default model, without tools',
     },
     { name: 'title', label: 'Title', kind: 'text' },
   ]

@@ -80,7 +80,7 @@ describePages('what a session holds', () => {
 
     await page.getByRole('link', { name: 'Databases' }).first().click()
     await page.getByRole('link', { name: 'shop' }).click()
-    await page.getByText('id INTEGER (key), name TEXT').waitFor()
+    await page.getByText('id INTEGER (primary key), name TEXT').waitFor()
     await page.getByRole('button', { name: 'Show rows' }).click()
     await page.getByRole('cell', { name: '<b>door</b>' }).waitFor()
     await page.getByRole('cell', { name: 'NULL' }).waitFor()

@@ -162,7 +162,7 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Back' }).click()
     await page
       .getByRole('row', { name: `Other ${other.id}` })
-      .getByRole('button', { name: 'Switch to it' })
+      .getByRole('button', { name: 'Switch' })
       .click()
     await page
       .getByRole('row', { name: `Other ${other.id}` })

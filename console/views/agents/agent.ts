@@ -5,7 +5,7 @@ import { ActionButton, Page, Problem, Quiet } from '../../parts/page.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { go, link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
-import { html, useRef, useState, type VNode } from '../../ui.ts'
+import { html, useRef, type VNode } from '../../ui.ts'
 import { Editor } from './editor.ts'
 import { StartButton } from './start-button.ts'
 
@@ -13,19 +13,16 @@ import { StartButton } from './start-button.ts'
 export function AgentView({ agentId }: { agentId: string }): VNode {
   const path = { agent_id: agentId }
   const { value: agent, error, reload } = useLoad(() => api.getAgent({ path }), [agentId])
-  const [isSaved, setSaved] = useState(false)
   /** Agent as the form shows it: only what the user has changed since is sent. */
   const before = useRef<CreateAgentRequest | undefined>(undefined)
   before.current ??= agent
   const save = async (wanted: CreateAgentRequest) => {
-    setSaved(false)
     const { default_model_id, ...changes } = changesOf(wanted, { ...before.current })
     // An update takes null for "not given".
     if (default_model_id === null) await api.putAgent({ path, body: { ...wanted, id: agentId } })
     const body = default_model_id ? { ...changes, default_model_id } : changes
     await api.updateAgent({ path, body: body as UpdateAgentRequest })
     before.current = wanted
-    setSaved(true)
     reload()
   }
   const setStatus = (status: 'active' | 'archived') => async () => {
@@ -54,7 +51,6 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
   return html`<${Page} title=${agent?.name ?? 'Agent'} actions=${agent && actions}>
     <${Problem} error=${error} />
     ${agent?.status === 'archived' && html`<${Quiet}>This agent is archived: no session can begin with it.<//>`}
-    ${agent && html`<${Editor} agent=${agent} action="Save" onSubmit=${save} />`}
-    <p role="status">${isSaved ? 'Saved.' : ''}</p>
+    ${agent && html`<${Editor} agent=${agent} action="Save" done="Saved." onSubmit=${save} />`}
   <//>`
 }

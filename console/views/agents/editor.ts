@@ -12,6 +12,7 @@ import { type Draft, draftsOf, Tools, toolsOf } from './tools.ts'
 type Props = {
   agent: CreateAgentRequest
   action: string
+  done?: string
   onSubmit(agent: CreateAgentRequest): Promise<unknown>
 }
 
@@ -31,7 +32,7 @@ export function Editor(props: Props): VNode {
 
 type FieldsProps = Props & { models: LlmModel[]; capabilities: CapabilityInfo[] }
 
-function Fields({ agent, action, onSubmit, models, capabilities }: FieldsProps): VNode {
+function Fields({ agent, action, done, onSubmit, models, capabilities }: FieldsProps): VNode {
   const [chosen, setChosen] = useState<Chosen>(() => chosenOf(agent.capabilities ?? []))
   const [drafts, setDrafts] = useState<Draft[]>(() => draftsOf(agent.tools ?? []))
   const [preview, setPreview] = useState<AgentPreviewResponse | undefined>(undefined)
@@ -46,7 +47,7 @@ function Fields({ agent, action, onSubmit, models, capabilities }: FieldsProps):
     setPreview(await api.previewAgent({ body: { system_prompt, capabilities: refs, tools } }))
   }
   return html`
-    <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} onSubmit=${(values: Values) => onSubmit(wanted(values))}
+    <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} done=${done} onSubmit=${(values: Values) => onSubmit(wanted(values))}
       others=${[{ action: 'Preview', run: show }]}>
       <${Capabilities} all=${capabilities} chosen=${chosen} onChange=${setChosen} />
       <${Tools} drafts=${drafts} onChange=${setDrafts} />
@@ -68,7 +69,7 @@ const fieldsFor = (models: LlmModel[], chosen: string | null | undefined): Field
     label: 'Model',
     kind: 'choice',
     none: 'the organization’s default',
-    hint: html`More come with a <a href=${link('llm-providers')}>provider</a>.`,
+    hint: html`Add a <a href=${link('llm-providers')}>provider</a> for more models.`,
     options: models
       .filter(({ id, status, is_stale }) => id === chosen || (status === 'active' && !is_stale))
       .map(({ id, display_name, is_default, status }) => ({
@@ -76,6 +77,13 @@ const fieldsFor = (models: LlmModel[], chosen: string | null | undefined): Field
         label: `${display_name}${is_default ? ' (default)' : ''}${status === 'active' ? '' : ` (${status})`}`,
       })),
   },
-  { name: 'description', label: 'Description', kind: 'longtext', rows: 2, empty: '', hint: 'For people.' },
-  { name: 'tags', label: 'Tags', kind: 'lines', hint: 'One a line.' },
+  {
+    name: 'description',
+    label: 'Description',
+    kind: 'longtext',
+    rows: 2,
+    empty: '',
+    hint: 'Shown in lists, not sent to the model.',
+  },
+  { name: 'tags', label: 'Tags', kind: 'lines', hint: 'One per line.' },
 ]

@@ -40,10 +40,10 @@ export function AgentList(): VNode {
       (!isEmpty || isArchive) &&
       html`<${Table} items=${agents?.slice(0, count)} keyOf=${({ id }: Agent) => id} columns=${COLUMNS}
         actions=${isArchive ? undefined : ({ id }: Agent) => html`<${StartButton} agentId=${id} />`}
-        none=${search === '' ? 'None.' : 'No agent matches.'} />`
+        none=${search === '' ? 'No archived agents.' : 'No agent matches.'} />`
     }
     ${(agents?.length ?? 0) > count && html`<button type="button" onClick=${() => setCount(count + SHOWN)}>Show more</button>`}
-    <p>${isArchive ? html`<a href=${link('agents')}>Agents in use</a>` : html`<a href=${placeOf({ status: 'archived' })}>Archived agents</a>`}</p>
+    <p>${isArchive ? html`<a href=${link('agents')}>Active agents</a>` : html`<a href=${placeOf({ status: 'archived' })}>Archived agents</a>`}</p>
   <//>`
 }
 

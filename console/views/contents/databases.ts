@@ -63,7 +63,8 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
     { title: 'Table', cell: nameOf },
     {
       title: 'Columns',
-      cell: (table) => table.columns.map(({ name, type, pk }) => `${name} ${type}${pk ? ' (key)' : ''}`).join(', '),
+      cell: (table) =>
+        table.columns.map(({ name, type, pk }) => `${name} ${type}${pk ? ' (primary key)' : ''}`).join(', '),
     },
     { title: 'Rows', cell: ({ row_count }) => row_count?.toLocaleString() },
   ]
@@ -74,7 +75,7 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
     <${Table} items=${schema.value?.tables} keyOf=${nameOf} columns=${columns} actions=${actions} none="It has no tables yet." />
     ${schema.value?.truncated && html`<${Quiet}>More tables were left out.<//>`}
     <h2>Query</h2>
-    <${Form} key=${given} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'One statement that only reads.' }]}
+    <${Form} key=${given} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'A single read-only statement.' }]}
       values=${{ sql: given }} action="Run" onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
     ${rows && html`<${Rows} rows=${rows} />`}
   </section>`

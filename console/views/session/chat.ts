@@ -133,7 +133,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
 }
 
 const Said = ({ message }: { message: Message }): VNode => html`<div class="said">
-  <${Markdown} text=${textOf(message.content)} keepsLines /><${Pictures} content=${message.content} />
+  <${LongText} className="typed" text=${textOf(message.content)} label="User input" /><${Pictures} content=${message.content} />
 </div>`
 
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {

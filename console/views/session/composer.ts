@@ -67,6 +67,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
       const headers = { 'Idempotency-Key': draft.key }
       await api.createMessage({ path: { session_id }, headers, body: { message: { content }, on_busy: onBusy } })
       draft.key = undefined
+      draft.onBusy.value = 'enqueue'
       // What was entered meanwhile is the next message.
       if (draft.text.value === text) draft.text.value = ''
       draft.images.value = draft.images.value.filter((image) => !images.includes(image))
@@ -75,6 +76,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
   /** Changes the draft, which then is another message. */
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
     draft.key = undefined
+    if (state.error !== undefined) setState({ isSending: false })
     if (values.text !== undefined) draft.text.value = values.text
     if (values.images) draft.images.value = values.images
     if (values.onBusy) draft.onBusy.value = values.onBusy
