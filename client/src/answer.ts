@@ -19,7 +19,7 @@ export type AnswerPart =
  * TurnFailed, an answer of the service that no repetition will change ApiError.
  */
 export type Answer = AsyncIterable<AnswerPart> & {
-  /** Turn that answers, known as soon as it has begun. */
+  /** Turn that answers, known as soon as the message is accepted. It may wait in the queue. */
   readonly turnId: Promise<string>
   /** Returns the turn's last message when the turn is complete. */
   message(): Promise<Message>
@@ -110,6 +110,8 @@ function createTurn() {
     take(event: Event): boolean {
       if (event.type === 'input.message') {
         inputId ??= event.data.message.id
+        // A turn has the id of its message.
+        tellId(inputId.replace('message_', 'turn_'))
         return event.data.message.id === inputId
       }
       const { turn_id, input_message_id } = event.context ?? {}

@@ -35,7 +35,7 @@ export function createClient(options: ClientOptions): Client {
     sessions: {
       create: async (body = {}) => {
         const headers = { 'Idempotency-Key': newKey() }
-        const { id } = await repeated(() => api.createSession({ body, headers }), { attempts: ATTEMPTS })
+        const { id } = await repeated((signal) => api.createSession({ body, headers, signal }), { attempts: ATTEMPTS })
         return session(id)
       },
     },

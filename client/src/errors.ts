@@ -10,7 +10,7 @@ export class ApiError extends Error {
   constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>) {
     super(sentence)
     this.status = status
-    this.retryAfterMs = readRetryAfter(headers.get('Retry-After'))
+    this.retryAfterMs = readRetryAfter(headers)
     this.requestId = headers.get('X-Request-Id') ?? undefined
   }
 }
@@ -43,10 +43,13 @@ export async function readApiError(response: Response): Promise<ApiError> {
   }
 }
 
-/** Reads Retry-After, which is a number of seconds or a date. */
-function readRetryAfter(header: string | null): number | undefined {
+/** Reads Retry-After, which is a number of seconds, or a date of the service's clock. */
+function readRetryAfter(headers: Headers): number | undefined {
+  const header = headers.get('Retry-After')
   if (header === null) return undefined
   const seconds = Number(header)
-  const ms = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1000
+  const ms = Number.isNaN(seconds)
+    ? Date.parse(header) - (Date.parse(headers.get('Date') ?? '') || Date.now())
+    : seconds * 1000
   return Number.isNaN(ms) ? undefined : Math.max(ms, 0)
 }

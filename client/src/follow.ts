@@ -31,6 +31,7 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
   let { after } = options
   let sequence = Number.NEGATIVE_INFINITY
   let failures = 0
+  let isReceiving = false
   while (!signal?.aborted) {
     const connection = createConnection(signal, silenceMs)
     let failure: unknown
@@ -39,32 +40,40 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
       for await (const frame of framesOf(connection, () => open(after, connection.signal))) {
         if (frame.event === 'disconnecting') {
           if (readFarewell(frame, connection) === 'session_deleted') return
-          failures = 0
+          if (isReceiving) failures = 0
           break
         }
         if (frame.id === undefined) continue
         const event: E = JSON.parse(frame.data)
-        failures = 0
         if (typeof event.sequence === 'number') {
           if (event.sequence <= sequence) continue
           sequence = event.sequence
         }
+        failures = 0
+        isReceiving = true
         after = event.id
         yield event
+        if (signal?.aborted) return
       }
     } catch (error) {
       if (signal?.aborted) return
-      if (after !== undefined && error instanceof ApiError && error.status === 404) return
-      if (!isTemporary(error) || (after === undefined && failures >= maxAttempts)) throw error
+      if (isReceiving && isSessionGone(error)) return
+      if (!isTemporary(error)) throw error
       failure = error
     } finally {
       connection.close()
     }
     if (connection.isOver) return
+    if (after === undefined && failures >= maxAttempts) throw failure ?? new Error('The service sent no event')
     if (connection.isGood()) failures = 0
-    await sleep(failures === 0 ? connection.retryMs : delayAfter(failures, failure), signal)
+    const delayMs = failures === 0 ? 0 : delayAfter(failures, failure)
+    await sleep(Math.max(delayMs, connection.retryMs), signal)
   }
 }
+
+/** Other things may be missing, too, such as the organization that a user has left. */
+const isSessionGone = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 404 && error.message.startsWith('Session')
 
 type Connection = ReturnType<typeof createConnection>
 
@@ -86,14 +95,19 @@ function createConnection(outer: AbortSignal | undefined, silenceMs: number) {
       openedAt = Date.now()
     },
     isGood: () => openedAt !== undefined && Date.now() - openedAt >= GOOD_AFTER_MS,
-    /** Waits for bytes, and closes the connection when none come. */
+    /** Waits for bytes, and closes the connection when none come. Rejects at once when it is closed. */
     bytes: <T>(work: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           reject(new Error(`Nothing came for ${silenceMs} ms`))
           close()
         }, silenceMs)
-        work.then(resolve, reject).finally(() => clearTimeout(timer))
+        const stop = () => reject(controller.signal.reason)
+        controller.signal.addEventListener('abort', stop)
+        work.then(resolve, reject).finally(() => {
+          clearTimeout(timer)
+          controller.signal.removeEventListener('abort', stop)
+        })
       }),
   }
 }
@@ -106,7 +120,13 @@ async function* framesOf(
   const response = await connection.bytes(open())
   if (!response.ok) throw await connection.bytes(readApiError(response))
   connection.isOver = response.status === 204
-  if (!response.body) return
+  if (connection.isOver || !response.body) return
+  if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) {
+    throw new ApiError(
+      'The answer is no stream of events: something between here and the service has replaced it',
+      response,
+    )
+  }
   connection.opened()
   const frames: EventSourceMessage[] = []
   const parser = createParser({

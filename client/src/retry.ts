@@ -2,6 +2,10 @@ import { ApiError } from './errors.ts'
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 15_000
+/** Longest time that the service may ask for. */
+const LONGEST_ASKED_MS = 5 * 60_000
+/** Time limit of an attempt: a connection that has died in a sleep says nothing. */
+const ATTEMPT_MS = 45_000
 /** Longest time that a timer can have. A longer one would be over at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 /** Attempts of a request for whose answer somebody waits. They take about half a minute. */
@@ -11,11 +15,11 @@ export const ATTEMPTS = 8
 export const isTemporary = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.status === 408 || error.status === 429 || error.status >= 500
 
-/** Returns the delay after so many failures in a row, in ms, and at least what the service asked for. */
+/** Returns the delay after so many failures in a row, in ms, and at least what the service asked for, up to 5 minutes. */
 export function delayAfter(failures: number, error?: unknown): number {
   const longest = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
   const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
-  return Math.max(longest * (0.5 + Math.random() / 2), asked)
+  return Math.max(longest * (0.5 + Math.random() / 2), Math.min(asked, LONGEST_ASKED_MS))
 }
 
 /** Waits, until the signal aborts at most. */
@@ -32,14 +36,15 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Repeats a repeatable request while its failures are temporary. Throws the last one. */
+/** Repeats a repeatable request while its failures are temporary, of which too much time is one. Throws the last one. */
 export async function repeated<T>(
-  request: () => Promise<T>,
+  request: (signal: AbortSignal) => Promise<T>,
   { attempts, signal }: { attempts: number; signal?: AbortSignal | undefined },
 ): Promise<T> {
   for (let failures = 1; ; failures++) {
     try {
-      return await request()
+      const limit = AbortSignal.timeout(ATTEMPT_MS)
+      return await request(signal ? AbortSignal.any([signal, limit]) : limit)
     } catch (error) {
       if (signal?.aborted || failures >= attempts || !isTemporary(error)) throw error
       await sleep(delayAfter(failures, error), signal)

@@ -20,7 +20,10 @@ export type EventOptions = {
 
 export type SendOptions = ToolOptions &
   Pick<CreateMessageRequest, 'controls' | 'metadata' | 'tags'> & {
-    /** While another turn is unfinished: wait for it (the default), fail with 409, or cancel it. */
+    /**
+     * While another turn is unfinished: wait for it (the default), fail with 409, or cancel it. A turn that waits for
+     * results of tools is cancelled by default, too.
+     */
     onBusy?: 'enqueue' | 'reject' | 'interrupt'
     /** Stops following the answer, which then rejects. The turn goes on. */
     signal?: AbortSignal
@@ -59,10 +62,13 @@ export function createSessionClient(id: string, connection: Connection, api: Api
     if (turnId === undefined) return false
     const persistent = { attempts: Number.POSITIVE_INFINITY, signal }
     const path = { session_id: id }
-    const query = { since_id: after, types: TURN_ENDS }
-    const turn = await repeated(() => api.getTurn({ path: { ...path, turn_id: turnId }, signal }), persistent)
+    const query = { since_id: after, turn_id: turnId, types: TURN_ENDS }
+    const turn = await repeated(
+      (limited) => api.getTurn({ path: { ...path, turn_id: turnId }, signal: limited }),
+      persistent,
+    )
     if (!turn.finished_at) return false
-    const { data } = await repeated(() => api.listEvents({ path, query, signal }), persistent)
+    const { data } = await repeated((limited) => api.listEvents({ path, query, signal: limited }), persistent)
     return !data.some((event) => turnOf(event) === turnId)
   }
   return {

@@ -28,7 +28,8 @@ export function createToolRunner(sessionId: string, api: Api, { tools = {}, appr
   }
   const submit = (result: ClientToolResult, signal: AbortSignal) =>
     repeated(
-      () => api.submitToolResults({ path: { session_id: sessionId }, body: { tool_results: [result] }, signal }),
+      (limited) =>
+        api.submitToolResults({ path: { session_id: sessionId }, body: { tool_results: [result] }, signal: limited }),
       // The turn waits for the result as long as for this.
       { attempts: Number.POSITIVE_INFINITY, signal },
     )

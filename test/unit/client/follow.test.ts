@@ -8,8 +8,8 @@ const frame = (sequence: number): string => {
 }
 const farewell = (reason: string, retryMs = 100): string =>
   `event: disconnecting\ndata: ${JSON.stringify({ reason, retry_ms: retryMs })}\n\n`
-const refusal = (status: number, headers: Record<string, string> = {}) =>
-  new Response('{"error":"No."}', { status, headers })
+const refusal = (status: number, headers: Record<string, string> = {}, error = 'No.') =>
+  new Response(JSON.stringify({ error }), { status, headers })
 
 /** One connection: its text and how it ends, or the answer in place of a stream. */
 type Connection = { text: string; end: 'closes' | 'breaks' | 'hangs' } | Response
@@ -120,7 +120,7 @@ describe('following a stream', () => {
 
   it.each<[string, Connection[]]>([
     ['says so', [{ text: frame(1) + farewell('session_deleted'), end: 'hangs' }]],
-    ['answers 404 later', [{ text: frame(1), end: 'breaks' }, refusal(404)]],
+    ['answers 404 later', [{ text: frame(1), end: 'breaks' }, refusal(404, {}, 'Session not found')]],
     ['answers 204', [{ text: frame(1), end: 'closes' }, new Response(null, { status: 204 })]],
   ])('ends when there is nothing more and the service %s', async (_how, connections) => {
     expect(await read(connections, 9)).toMatchObject({ sequences: [1], error: undefined })
@@ -151,6 +151,35 @@ describe('following a stream', () => {
 
   it('gives up after so many attempts if it is told to', async () => {
     expect(await read([refusal(503), refusal(503)], 1, { maxAttempts: 2 })).toMatchObject({ error: { status: 503 } })
+  })
+
+  it.each<[string, Connection[], object]>([
+    [
+      'another thing is missing',
+      [{ text: frame(1), end: 'breaks' }, refusal(404, {}, 'Organization not found')],
+      { status: 404 },
+    ],
+    ['the answer is a page', [new Response('<html>', { headers: { 'Content-Type': 'text/html' } })], { status: 200 }],
+    ['the answer is JSON', [Response.json({}, { status: 201 })], { status: 201 }],
+  ])('throws when %s', async (_what, connections, error) => {
+    expect((await read(connections, 9)).error).toMatchObject(error)
+  })
+
+  it('gives up after so many streams without an event, too, if it is told to', async () => {
+    const empty: Connection = { text: farewell('connection_cycle', 1), end: 'closes' }
+    const { error, opened } = await read([empty, empty], 1, { maxAttempts: 2 })
+    expect([String(error), opened.length]).toEqual(['Error: The service sent no event', 2])
+  })
+
+  it('yields nothing after the signal has aborted', async () => {
+    const { open } = play([{ text: frame(1) + frame(2) + frame(3), end: 'hangs' }])
+    const stop = new AbortController()
+    const sequences: unknown[] = []
+    for await (const { sequence } of follow({ open, signal: stop.signal })) {
+      sequences.push(sequence)
+      stop.abort()
+    }
+    expect(sequences).toEqual([1])
   })
 
   it('ends quietly when the signal aborts, whatever it waits for', async () => {
