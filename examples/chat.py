@@ -22,12 +22,17 @@ def send(path, body=None, **headers):
     return urlopen(Request(API + path, data, {**HEADERS, **headers}), timeout=45)
 
 
-def submit(session, results):
+def submit(session, results, again):
     try:
         send(f"/sessions/{session}/tool-results", {"tool_results": results})
     except HTTPError as error:
-        if error.code != 409:  # They have been taken already.
+        if not (again and error.code in (400, 409)):  # They have been taken already.
             raise
+
+
+def pause(error):
+    asked = error.headers.get("Retry-After", "")  # or a date
+    time.sleep(int(asked) if asked.isdigit() else 1)
 
 
 def events(stream):
@@ -55,20 +60,22 @@ def ask(session, text, tools, show):
                 elif type == "output.message.completed":
                     answer = "".join(part.get("text", "") for part in data["message"]["content"])
                 elif type == "tool.call_requested":
+                    again = bool(done)
                     for call in data["tool_calls"]:
                         if call["id"] not in done:
                             done[call["id"]] = tools[call["name"]](**call["arguments"])
-                    submit(session, [{"tool_call_id": id, "result": result} for id, result in done.items()])
+                    submit(session, [{"tool_call_id": id, "result": result} for id, result in done.items()], again)
                     done.clear()
                 elif type == "turn.completed":
                     return answer
                 elif type in ("turn.failed", "turn.cancelled"):
                     raise RuntimeError(data.get("error") or data.get("reason"))
                 last = event["id"]
+            time.sleep(0.1)  # The service closes long streams, to be opened again.
         except HTTPError as error:
-            if error.code not in (429, 502, 503, 504):
+            if error.code not in (429, 500, 502, 503, 504):
                 raise
-            time.sleep(int(error.headers.get("Retry-After", "1")))
+            pause(error)
         except (OSError, HTTPException):
             time.sleep(0.5)
 

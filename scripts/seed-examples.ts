@@ -71,9 +71,11 @@ async function addSchedule(api: Api, input: { agent_id: string; message: string 
   await api.call('POST', '/v1/durable/schedules', { ...SCHEDULE, target })
 }
 
+const authorization = process.env.API_TOKEN ? ` -H "authorization: Bearer $API_TOKEN"` : ''
+
 const tryIt = (url: string, { id, say }: ExampleAgent): string => `
-  SESSION=$(curl -s ${url}/v1/sessions -H 'content-type: application/json' -d '{"agent_id":"${id}"}' | grep -o 'session_[0-9a-f]*' | head -1)
-  curl -s "${url}/v1/sessions/$SESSION/messages?wait=60" -H 'content-type: application/json' \\
+  SESSION=$(curl -s ${url}/v1/sessions${authorization} -H 'content-type: application/json' -d '{"agent_id":"${id}"}' | grep -o 'session_[0-9a-f]*' | head -1)
+  curl -s "${url}/v1/sessions/$SESSION/messages?wait=60"${authorization} -H 'content-type: application/json' \\
     -d '{"message":{"content":[{"type":"text","text":"${say}"}]}}'`
 
 try {

@@ -17,16 +17,17 @@ const FOLDERS = {
   'eventsource-parser': import.meta.resolve('eventsource-parser'),
 }
 
-/** Finds the file of a path. A URL resolves its own dots, so none leads out of its folder. */
+/** Finds the file of a path, in the folder that its first part names. */
 function findFile(path) {
   const [, name = '', ...rest] = path.split('/')
   if (rest.length === 0) return new URL(name, FOLDERS[''])
   if (!Object.hasOwn(FOLDERS, name)) return undefined
-  return new URL(rest.join('/'), FOLDERS[name])
+  const file = new URL(rest.join('/'), FOLDERS[name])
+  return file.href.startsWith(new URL('.', FOLDERS[name]).href) ? file : undefined
 }
 
 const server = createServer(async (request, response) => {
-  const path = new URL(request.url, 'http://localhost').pathname.replace(/^\/$/, '/index.html')
+  const path = (URL.parse(request.url, 'http://localhost')?.pathname ?? '').replace(/^\/$/, '/index.html')
   const type = TYPES[extname(path)]
   const file = type && findFile(path)
   const content = file && (await readFile(file).catch(() => undefined))

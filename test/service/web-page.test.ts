@@ -59,7 +59,15 @@ describePages('the page in examples/web', () => {
   it('is all that its server has', async () => {
     const statusOf = async (target: string) => (await fetch(address + target)).status
     expect(await statusOf('/')).toBe(200)
-    for (const target of ['/x.js', '/agent-session-client/', '/%2e%2e/package.json', '/..%2fx.js', '/a/b.js'])
+    for (const target of [
+      '/x.js',
+      '/agent-session-client/',
+      '/%2e%2e/package.json',
+      '/..%2fx.js',
+      '/a/b.js',
+      '//',
+      '/agent-session-client//etc/x.js',
+    ])
       expect([target, await statusOf(target)]).toEqual([target, 404])
   })
 })
