@@ -22,19 +22,28 @@ function show(text, className) {
   return paragraph
 }
 
-/** Waits for the next line that the user enters. */
+/** Questions wait for each other: a model may ask several at once. */
+let asked = Promise.resolve()
+
+/** Waits for the next line that the user enters. Nothing can be entered before. */
 function ask(question) {
-  label.textContent = question
-  input.focus()
-  return new Promise((resolve) => {
-    form.onsubmit = (event) => {
-      event.preventDefault()
-      form.onsubmit = (event) => event.preventDefault()
-      resolve(input.value)
-      show(input.value, 'user')
-      form.reset()
-    }
+  const answer = asked.then(() => {
+    label.textContent = question
+    input.disabled = false
+    input.focus()
+    return new Promise((resolve) => {
+      form.onsubmit = (event) => {
+        event.preventDefault()
+        if (input.disabled) return
+        resolve(input.value)
+        show(input.value, 'user')
+        form.reset()
+        input.disabled = true
+      }
+    })
   })
+  asked = answer
+  return answer
 }
 
 /** Opens the session of the address, or a new one whose id goes there, so that a reload shows it again. */
