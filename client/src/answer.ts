@@ -114,10 +114,7 @@ function createTurn() {
         tellId(inputId.replace('message_', 'turn_'))
         return event.data.message.id === inputId
       }
-      const { turn_id, input_message_id } = event.context ?? {}
-      if (input_message_id !== inputId) return false
-      if (turn_id) tellId(turn_id)
-      return true
+      return event.context?.input_message_id === inputId
     },
     partsOf(event: Event): AnswerPart[] {
       if (event.type === 'output.message.delta') return advance(event.data.accumulated)

@@ -6,16 +6,10 @@ const SHOWN_LINES = 60
 /** A browser lays out only the pieces that are seen. */
 const PIECE_CHARACTERS = 20_000
 
+type Props = { text: string; label: string; className?: string }
+
 /** Text that may be very long, as it is. At first only its beginning is shown. */
-export function LongText({
-  text,
-  label,
-  className = 'text',
-}: {
-  text: string
-  label: string
-  className?: string
-}): VNode {
+export function LongText({ text, label, className = 'text' }: Props): VNode {
   const [isWhole, setWhole] = useState(false)
   const start = useMemo(() => beginningOf(text), [text])
   return html`<pre class=${className} dir="auto" tabindex="0" role="group" aria-label=${label}><${Pieces} text=${isWhole ? text : start} /></pre>
