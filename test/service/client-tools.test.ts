@@ -1,4 +1,4 @@
-import { call, createScriptedSession, type Json, waitUntilIdle } from '../support/http.ts'
+import { call, createScriptedSession, type Json, waitFor, waitUntilIdle } from '../support/http.ts'
 import { answerOf, compactTypes, expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
@@ -121,6 +121,37 @@ describe('a call of a tool that the client runs', () => {
     const contextOf = (type: string): Json => events.find((event) => event.type === type).context
     expect(contextOf('tool.call_requested').span_id).toBe(contextOf('act.started').span_id)
     expect(contextOf('tool.completed')).toMatchObject({ turn_id, parent_span_id: contextOf('act.started').span_id })
+  })
+
+  it('never shares its id with an earlier call of the conversation, though the model numbers them so', async () => {
+    const steps = [
+      { tool_calls: callsOf('ask') },
+      { tool_calls: callsOf('ask') },
+      ANSWER,
+      { tool_calls: callsOf('ask') },
+    ]
+    const id = await createScriptedSession(api, steps, { tools: [clientTool('ask')] })
+    const result = { tool_call_id: 'ask', result: 1 }
+    const pendingIds = async (turn: Json) =>
+      (await getTurn(api, id, turn.id)).pending_tool_calls.map((one: Json) => one.id)
+    const first = await postAndAsk(api, id)
+    expect(await pendingIds(first)).toEqual(['ask'])
+    await submit(api, id, [result])
+    await waitFor(async () => (await pendingIds(first)).length === 1, 'the second call')
+    const [second] = await pendingIds(first)
+    expect(second).toMatch(/^call_[0-9a-f]{32}$/)
+    // The first result, whose answer was lost.
+    expect((await submit(api, id, [result])).status).toBe(400)
+    await submit(api, id, [{ tool_call_id: second, result: 2 }])
+    const events = await waitUntilIdle(api, id)
+    expect(completed(events).map((one) => [one.tool_call_id, one.result[0].text])).toEqual([
+      ['ask', '1'],
+      [second, '2'],
+    ])
+    const [third] = await pendingIds(await postAndAsk(api, id))
+    expect(third).toMatch(/^call_[0-9a-f]{32}$/)
+    expect((await submit(api, id, [result])).status).toBe(400)
+    await submit(api, id, [{ tool_call_id: third, result: 3 }])
   })
 
   it('is the first of several in one turn', async () => {

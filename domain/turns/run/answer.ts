@@ -1,4 +1,5 @@
 import type { TokenUsage } from '../../../contract/common.ts'
+import type { Message } from '../../../contract/messages.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
@@ -60,6 +61,7 @@ export async function streamAnswer(
   const thinking = createDeltaWriter(BATCH_MS, (delta) => write(thinkingDelta(delta)), stop)
   const text = createDeltaWriter(BATCH_MS, (delta) => write(textDelta(delta)), stop)
   const answer = emptyAnswer()
+  const taken = callIdsOf(call.context.messages)
 
   const endThinking = async () => {
     const rest = await thinking.finish()
@@ -74,7 +76,7 @@ export async function streamAnswer(
       }
       if (part.type === 'text') text.push(part.delta)
       if (part.type === 'thinking') thinking.push(part.delta)
-      collect(answer, part)
+      collect(answer, part, taken)
     }
     answer.rest.push(...(await endThinking()))
   } finally {
@@ -102,12 +104,17 @@ const emptyAnswer = (): Answer => ({
   rest: [],
 })
 
-function collect(answer: Answer, part: ModelPart): void {
+/** Returns the ids of the conversation's calls. Some models number their calls anew in each answer. */
+const callIdsOf = (messages: Message[]): Set<string> =>
+  new Set(messages.flatMap(({ content }) => content.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))))
+
+/** Adds a part to the answer. `taken` gains the ids of its calls. */
+function collect(answer: Answer, part: ModelPart, taken: Set<string>): void {
   if (part.type === 'text') answer.text += part.delta
   if (part.type === 'thinking') answer.thinking += part.delta
   if (part.type === 'thinking_signature') answer.thinkingSignature = storableText(part.signature)
   if (part.type === 'tool_call' && answer.toolCalls.length < MAX_RECORDED_CALLS) {
-    answer.toolCalls.push(recordable(part.call, answer.toolCalls))
+    answer.toolCalls.push(recordable(part.call, taken))
   }
   if (part.type === 'finish') {
     answer.usage = part.usage
@@ -122,13 +129,13 @@ const MAX_RECORDED_CALLS = 1000
 const MAX_TOOL_NAME = 128
 
 /**
- * Makes a tool call recordable. Its id becomes unique in the answer and fit for a header; its name and arguments become
- * text that Postgres can store.
+ * Makes a tool call recordable. Its id becomes unique in the conversation, so that a result sent twice never answers a
+ * later call, and fit for a header. Its name and arguments become text that Postgres can store.
  */
-function recordable(call: ModelToolCall, earlier: ModelToolCall[]): ModelToolCall {
-  const isTaken = (id: string) => isQuestionId(id) || earlier.some((other) => other.id === id)
-  const id =
-    /^[\x21-\x7e]{1,128}$/.test(call.id) && !isTaken(call.id) ? call.id : `call_${newUuid().replaceAll('-', '')}`
+function recordable(call: ModelToolCall, taken: Set<string>): ModelToolCall {
+  const isFit = /^[\x21-\x7e]{1,128}$/.test(call.id) && !isQuestionId(call.id) && !taken.has(call.id)
+  const id = isFit ? call.id : `call_${newUuid().replaceAll('-', '')}`
+  taken.add(id)
   return {
     ...call,
     id,
