@@ -2,7 +2,7 @@ import { type ClientOptions, createConnection } from './connection.ts'
 import { toApiError } from './errors.ts'
 import { createClient as createGenerated } from './generated/client/index.ts'
 import { Api, type CreateSessionRequest } from './generated/index.ts'
-import { ATTEMPTS, repeated } from './retry.ts'
+import { repeated, SOME_PATIENCE } from './retry.ts'
 import { createSessionClient, newKey, type SessionClient } from './session.ts'
 
 export type Client = {
@@ -35,7 +35,7 @@ export function createClient(options: ClientOptions): Client {
     sessions: {
       create: async (body = {}) => {
         const headers = { 'Idempotency-Key': newKey() }
-        const { id } = await repeated((signal) => api.createSession({ body, headers, signal }), { attempts: ATTEMPTS })
+        const { id } = await repeated((signal) => api.createSession({ body, headers, signal }), SOME_PATIENCE)
         return session(id)
       },
     },

@@ -1,4 +1,7 @@
-/** Bearer token, or a function that is asked for one before each request. Its failures count as those of the network. */
+/**
+ * Bearer token, or a function that is asked for one before each request. Its failures count as those of the network, so
+ * the request is repeated, unless it throws an ApiError with a status that is lasting, such as 401.
+ */
 export type Token = string | (() => string | Promise<string>)
 
 export type ClientOptions = {
@@ -24,6 +27,8 @@ export type Connection = {
 export function createConnection(options: ClientOptions): Connection {
   const { token, headers = {}, fetch = globalThis.fetch } = options
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  // Throws for an address or a header that no repetition will mend.
+  new Request(`${baseUrl}/v1`, { headers })
   const sendWithToken = async (request: Request): Promise<Response> => {
     const value = typeof token === 'function' ? await token() : token
     if (value !== undefined) request.headers.set('Authorization', `Bearer ${value}`)

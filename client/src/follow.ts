@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { ApiError, readApiError } from './errors.ts'
-import { delayAfter, isTemporary, sleep } from './retry.ts'
+import { delayAfter, ENDLESS_PATIENCE, isTemporary, type Patience, sleep } from './retry.ts'
 
 /** Event of a session, as far as following needs it. */
 export type AnyEvent = { id: string; type: string; sequence?: number | null }
@@ -10,8 +10,8 @@ export type FollowOptions = {
   open(after: string | undefined, signal: AbortSignal): Promise<Response>
   after?: string | undefined
   signal?: AbortSignal | undefined
-  /** Attempts to get the first event, after which the last error is thrown. Default: no limit. */
-  maxAttempts?: number
+  /** Limits on getting the first event, after which the last error is thrown. Default: none. */
+  patience?: Patience
   /** Silence after which a connection counts as dead, in ms. Default: 45 s, for a service with a heartbeat every 30 s. */
   silenceMs?: number | undefined
 }
@@ -27,11 +27,12 @@ const GOOD_AFTER_MS = 10_000
  * or the session is deleted, or there is nothing more (204). Throws ApiError for an answer that a repetition will not change.
  */
 export async function* follow<E extends AnyEvent>(options: FollowOptions): AsyncGenerator<E, void, undefined> {
-  const { open, signal, maxAttempts = Number.POSITIVE_INFINITY, silenceMs = SILENCE_MS } = options
+  const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS } = options
   let { after } = options
   let sequence = Number.NEGATIVE_INFINITY
   let failures = 0
   let isReceiving = false
+  const startedAt = Date.now()
   while (!signal?.aborted) {
     const connection = createConnection(signal, silenceMs)
     let failure: unknown
@@ -64,10 +65,12 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
       connection.close()
     }
     if (connection.isOver) return
-    if (after === undefined && failures >= maxAttempts) throw failure ?? new Error('The service sent no event')
+    failure ??= new Error('The service sent no event')
+    if (after === undefined && failures >= patience.attempts) throw failure
     if (connection.isGood()) failures = 0
     const delayMs = failures === 0 ? 0 : delayAfter(failures, failure)
     await sleep(Math.max(delayMs, connection.retryMs), signal)
+    if (after === undefined && Date.now() - startedAt >= patience.ms) throw failure
   }
 }
 

@@ -8,8 +8,15 @@ const LONGEST_ASKED_MS = 5 * 60_000
 const ATTEMPT_MS = 45_000
 /** Longest time that a timer can have. A longer one would be over at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
-/** Attempts of a request for whose answer somebody waits. They take about half a minute. */
-export const ATTEMPTS = 8
+
+export type Patience = { attempts: number; ms: number }
+
+/**
+ * Patience with a request for whose answer somebody waits. The attempts take about half a minute. A computer may sleep
+ * between them, and the service knows an Idempotency-Key for a day only.
+ */
+export const SOME_PATIENCE: Patience = { attempts: 8, ms: 60 * 60_000 }
+export const ENDLESS_PATIENCE: Patience = { attempts: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY }
 
 /** Reports whether the same request may succeed later. An error that is no answer is one of the network. */
 export const isTemporary = (error: unknown): boolean =>
@@ -39,8 +46,10 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 /** Repeats a repeatable request while its failures are temporary, of which too much time is one. Throws the last one. */
 export async function repeated<T>(
   request: (signal: AbortSignal) => Promise<T>,
-  { attempts, signal }: { attempts: number; signal?: AbortSignal | undefined },
+  { attempts, ms }: Patience,
+  signal?: AbortSignal,
 ): Promise<T> {
+  const startedAt = Date.now()
   for (let failures = 1; ; failures++) {
     try {
       const limit = AbortSignal.timeout(ATTEMPT_MS)
@@ -48,6 +57,7 @@ export async function repeated<T>(
     } catch (error) {
       if (signal?.aborted || failures >= attempts || !isTemporary(error)) throw error
       await sleep(delayAfter(failures, error), signal)
+      if (Date.now() - startedAt >= ms) throw error
     }
   }
 }

@@ -2,7 +2,7 @@ import { type Answer, createAnswer } from './answer.ts'
 import type { Connection } from './connection.ts'
 import { follow } from './follow.ts'
 import type { Api, CreateMessageRequest, Event, InputContentPart } from './generated/index.ts'
-import { ATTEMPTS, repeated } from './retry.ts'
+import { ENDLESS_PATIENCE, repeated, SOME_PATIENCE } from './retry.ts'
 import { createToolRunner, type ToolOptions } from './tools.ts'
 
 export type EventType = Event['type']
@@ -37,7 +37,7 @@ export type SessionClient = {
    * version of the service adds are yielded too, so a `switch` needs a default.
    */
   events(options?: EventOptions): AsyncGenerator<Event, void, undefined>
-  /** Posts a message, exactly once, and follows the turn that answers it. */
+  /** Posts a message, exactly once and after those sent before it, and follows the turn that answers it. */
   send(content: string | InputContentPart[], options?: SendOptions): Answer
 }
 
@@ -51,6 +51,8 @@ export const newKey = (): string =>
 export function createSessionClient(id: string, connection: Connection, api: Api): SessionClient {
   const { silenceMs } = connection
   const path = `/v1/sessions/${encodeURIComponent(id)}`
+  /** Settles when all messages that were sent have been accepted or refused. */
+  let accepted: Promise<unknown> = Promise.resolve()
   const stream = (query: URLSearchParams, after: string | undefined, signal: AbortSignal) => {
     const all = new URLSearchParams(query)
     if (after !== undefined) all.set('since_id', after)
@@ -60,15 +62,16 @@ export function createSessionClient(id: string, connection: Connection, api: Api
   /** Reports whether a turn had ended when the event came that the caller has last: nothing of it would follow. */
   const hasEnded = async (turnId: string | undefined, after: string, signal: AbortSignal | undefined) => {
     if (turnId === undefined) return false
-    const persistent = { attempts: Number.POSITIVE_INFINITY, signal }
     const path = { session_id: id }
     const query = { since_id: after, turn_id: turnId, types: TURN_ENDS }
     const turn = await repeated(
       (limited) => api.getTurn({ path: { ...path, turn_id: turnId }, signal: limited }),
-      persistent,
+      ENDLESS_PATIENCE,
+      signal,
     )
     if (!turn.finished_at) return false
-    const { data } = await repeated((limited) => api.listEvents({ path, query, signal: limited }), persistent)
+    const events = (limited: AbortSignal) => api.listEvents({ path, query, signal: limited })
+    const { data } = await repeated(events, ENDLESS_PATIENCE, signal)
     return !data.some((event) => turnOf(event) === turnId)
   }
   return {
@@ -97,14 +100,26 @@ export function createSessionClient(id: string, connection: Connection, api: Api
         after === undefined
           ? connection.send(connection.request(`${path}/messages`, { ...init, signal: inner }))
           : stream(new URLSearchParams(), after, inner)
-      return createAnswer({
-        follow: (inner) => follow<Event>({ open, signal: inner, maxAttempts: ATTEMPTS, silenceMs }),
+      const earlier = accepted
+      const answer = createAnswer({
+        follow: async function* (inner) {
+          await Promise.race([earlier, aborted(inner)])
+          yield* follow<Event>({ open, signal: inner, patience: SOME_PATIENCE, silenceMs })
+        },
         runTools: createToolRunner(id, api, { tools, approve }),
         signal,
       })
+      accepted = Promise.allSettled([earlier, answer.turnId])
+      return answer
     },
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', resolve)
+  })
 
 /** Returns what takes the failure of a request whose signal has aborted for an answer. */
 const unlessAborted = (signal: AbortSignal | undefined) => (error: unknown) => {

@@ -1,6 +1,6 @@
 import { ApiError } from './errors.ts'
 import type { Api, ClientToolResult, RequestedCall } from './generated/index.ts'
-import { repeated } from './retry.ts'
+import { ENDLESS_PATIENCE, repeated } from './retry.ts'
 
 /** Tool of the client. What it returns is the result, as JSON. What it throws is the error that the model reads. */
 export type Tool = (args: Record<string, unknown>, call: RequestedCall) => unknown
@@ -31,7 +31,8 @@ export function createToolRunner(sessionId: string, api: Api, { tools = {}, appr
       (limited) =>
         api.submitToolResults({ path: { session_id: sessionId }, body: { tool_results: [result] }, signal: limited }),
       // The turn waits for the result as long as for this.
-      { attempts: Number.POSITIVE_INFINITY, signal },
+      ENDLESS_PATIENCE,
+      signal,
     )
   const run = async (call: RequestedCall, tool: Tool, signal: AbortSignal) => {
     const result = await resultOf(call, tool)

@@ -1,4 +1,5 @@
 import { type AnyEvent, follow } from '../../../client/src/follow.ts'
+import type { Patience } from '../../../client/src/retry.ts'
 
 const HEAD = { headers: { 'Content-Type': 'text/event-stream' } }
 const event = (sequence: number): AnyEvent => ({ id: `event_${sequence}`, type: 'x', sequence })
@@ -45,7 +46,7 @@ function bodyOf(text: string, end: 'closes' | 'breaks' | 'hangs', signal: AbortS
 }
 
 /** Follows until so many events have come. Returns their sequences, or the error. */
-async function read(connections: Connection[], count: number, options: { after?: string; maxAttempts?: number } = {}) {
+async function read(connections: Connection[], count: number, options: { after?: string; patience?: Patience } = {}) {
   const played = play(connections)
   const sequences: unknown[] = []
   let error: unknown
@@ -150,7 +151,18 @@ describe('following a stream', () => {
   })
 
   it('gives up after so many attempts if it is told to', async () => {
-    expect(await read([refusal(503), refusal(503)], 1, { maxAttempts: 2 })).toMatchObject({ error: { status: 503 } })
+    expect(await read([refusal(503), refusal(503)], 1, { patience: { attempts: 2, ms: 1000 } })).toMatchObject({
+      error: { status: 503 },
+    })
+  })
+
+  it('gives up after so long, as a computer sleeps between two attempts', async () => {
+    const { error, opened } = await read([refusal(503), refusal(503)], 1, { patience: { attempts: 9, ms: 100 } })
+    expect([error, opened.length]).toEqual([expect.objectContaining({ status: 503 }), 1])
+    const later = await read([{ text: frame(1), end: 'breaks' }, refusal(503), { text: frame(2), end: 'hangs' }], 2, {
+      patience: { attempts: 9, ms: 100 },
+    })
+    expect(later.sequences).toEqual([1, 2])
   })
 
   it.each<[string, Connection[], object]>([
@@ -167,7 +179,7 @@ describe('following a stream', () => {
 
   it('gives up after so many streams without an event, too, if it is told to', async () => {
     const empty: Connection = { text: farewell('connection_cycle', 1), end: 'closes' }
-    const { error, opened } = await read([empty, empty], 1, { maxAttempts: 2 })
+    const { error, opened } = await read([empty, empty], 1, { patience: { attempts: 2, ms: 1000 } })
     expect([String(error), opened.length]).toEqual(['Error: The service sent no event', 2])
   })
 
