@@ -11,12 +11,18 @@ import { createClient, TurnFailed } from 'agent-session-client'
 const { API_URL = 'http://localhost:9300', API_TOKEN } = process.env
 const CLEAR_LINE = '\r\x1b[K'
 
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 const print = (text: string) => process.stdout.write(text)
-async function read(prompt: string): Promise<string> {
+/** Lines that nobody has asked for yet, and questions that have no line yet. */
+const lines: string[] = []
+const questions: ((line: string) => void)[] = []
+const take = (line: string) => questions.shift()?.(line) ?? lines.push(line)
+createInterface({ input: process.stdin })
+  .on('line', take)
+  .on('close', () => take(''))
+const read = (prompt: string): Promise<string> => {
   print(prompt)
-  const { value = '' } = await lines.next()
-  return value
+  const line = lines.shift()
+  return line === undefined ? new Promise((resolve) => questions.push(resolve)) : Promise.resolve(line)
 }
 
 const client = createClient({ baseUrl: API_URL, token: API_TOKEN })
@@ -34,5 +40,6 @@ for (let text = await read('> '); text !== ''; text = await read('> ')) {
     if (!(error instanceof TurnFailed)) throw error
     print(`${CLEAR_LINE}The turn failed: ${error.message}\n`)
   }
+  questions.length = 0 // a turn that was cancelled needs no line any more
 }
 process.exit()

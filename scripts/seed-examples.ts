@@ -10,21 +10,24 @@ import { type Api, connect, Refused } from './examples/api.ts'
 const SERVER_NAME = 'Everything'
 const SCHEDULE = { name: 'Morning report', cron_expression: '0 8 * * 1-5', timezone: 'UTC', max_concurrent: 1 }
 
+type ListedModel = { id: string; display_name: string; provider_type: string; status: string; is_default: boolean }
+
 async function main(
   { API_URL = 'http://localhost:9300', API_TOKEN, MCP_URL = 'http://127.0.0.1:3001/mcp' } = process.env,
 ) {
   const api = connect(API_URL, API_TOKEN)
-  const models = await api.list<{ provider_type: string; status: string }>('/v1/llm-models')
-  const hasProvider = models.some(({ provider_type, status }) => provider_type !== 'llmsim' && status === 'active')
+  const models = await api.list<ListedModel>('/v1/llm-models')
+  const real = models.filter(({ provider_type, status }) => provider_type !== 'llmsim' && status === 'active')
+  const model = real.find(({ is_default }) => is_default) ?? real[0]
   const server = await addServer(api, MCP_URL)
   print(
-    hasProvider
-      ? 'The agents use your default model.'
+    model
+      ? `The agents use ${model.is_default ? 'your default model' : 'the model'} ${model.display_name}.`
       : 'There is no provider yet, so a simulated model plays a script of one answer in each session.',
   )
   for (const example of examples) {
     if (example.needsServer && server === undefined) continue
-    await addAgent(api, example, { hasProvider, server })
+    await addAgent(api, example, { model, server })
     print(`\n${example.name} (${example.id}): ${example.description}\n${tryIt(API_URL, example)}`)
   }
 }
@@ -32,7 +35,7 @@ async function main(
 async function addAgent(
   api: Api,
   { id, name, description, prompt, capabilities, script, needsServer, isScheduled, say }: ExampleAgent,
-  { hasProvider, server }: { hasProvider: boolean; server: string | undefined },
+  { model, server }: { model: ListedModel | undefined; server: string | undefined },
 ): Promise<void> {
   const ofServer = needsServer && server !== undefined ? [{ ref: server }] : []
   await api.call('PUT', `/v1/agents/${id}`, {
@@ -40,13 +43,14 @@ async function addAgent(
     description,
     tags: ['example'],
     capabilities: [...capabilities.map((ref) => ({ ref })), ...ofServer],
-    ...(hasProvider
-      ? { system_prompt: prompt }
+    ...(model
+      ? { system_prompt: prompt, default_model_id: model.is_default ? null : model.id }
       : {
           system_prompt: `${prompt}\n\n\`\`\`llmsim\n${JSON.stringify(script, null, 2)}\n\`\`\``,
           default_model_id: SCRIPTED_MODEL,
         }),
   })
+  await api.call('PATCH', `/v1/agents/${id}`, { status: 'active' })
   if (isScheduled) await addSchedule(api, { agent_id: id, message: say })
 }
 
@@ -55,11 +59,15 @@ async function addServer(api: Api, url: string): Promise<string | undefined> {
   const servers = await api.list<{ id: string; name: string }>('/v1/mcp-servers')
   try {
     const known = servers.find(({ name }) => name === SERVER_NAME)
-    const { id } = known ?? (await api.call<{ id: string }>('POST', '/v1/mcp-servers', { name: SERVER_NAME, url }))
+    const { id } = known
+      ? await api.call<{ id: string }>('PATCH', `/v1/mcp-servers/${known.id}`, { url })
+      : await api.call<{ id: string }>('POST', '/v1/mcp-servers', { name: SERVER_NAME, url })
     return id.replace(/^mcp_(.{8})(.{4})(.{4})(.{4})/, 'mcp:$1-$2-$3-$4-')
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    print(`No agent with an MCP server: ${error.message} A server on this machine needs ALLOW_PRIVATE_NETWORK=true.\n`)
+    const isPrivate = error.message.includes('public internet')
+    const hint = isPrivate ? ' A server on this machine needs ALLOW_PRIVATE_NETWORK=true.' : ''
+    print(`No agent with an MCP server: ${error.message}${hint}\n`)
     return undefined
   }
 }

@@ -8,7 +8,7 @@ export class Refused extends Error {
 export type Api = {
   /** Sends a request and returns the JSON of its answer. Throws `Refused` for any answer but a success. */
   call<T>(method: string, path: string, body?: unknown): Promise<T>
-  /** Returns the first hundred items of a list. */
+  /** Returns all items of a list. */
   list<T>(path: string): Promise<T[]>
 }
 
@@ -28,5 +28,14 @@ export function connect(url: string, token: string | undefined): Api {
     if (!answer.ok) throw new Refused((json as { error: string }).error)
     return json as T
   }
-  return { call, list: async <T>(path: string) => (await call<{ data: T[] }>('GET', `${path}?limit=100`)).data }
+  const list = async <T>(path: string): Promise<T[]> => {
+    const items: T[] = []
+    for (;;) {
+      const page = await call<{ data: T[]; total?: number }>('GET', `${path}?limit=100&offset=${items.length}`)
+      items.push(...page.data)
+      // Lists without a total have no pages.
+      if (page.data.length === 0 || items.length >= (page.total ?? 0)) return items
+    }
+  }
+  return { call, list }
 }

@@ -67,6 +67,7 @@ it('makes three agents that answer without a provider, and changes nothing when 
     const results = await all(`/v1/sessions/${session}/events?types=tool.completed`)
     expect(results.map(({ data }) => data.success)).toEqual(script.slice(1).map(() => true))
   }
+  await call(service.url, 'DELETE', `/v1/agents/${examples[0]?.id}`)
   await seed()
   expect(await everything()).toEqual(made)
 })
@@ -75,13 +76,17 @@ it('has them use the default model once there is a provider, and a prompt withou
   const provider = { name: 'Ours', provider_type: 'openai', api_key: 'sk-none' }
   const { body } = await call(service.url, 'POST', '/v1/llm-providers', provider)
   const model = { model_id: 'gpt-5-mini', display_name: 'GPT-5 mini', is_default: true }
-  await call(service.url, 'POST', `/v1/llm-providers/${body.id}/models`, model)
+  const added = await call(service.url, 'POST', `/v1/llm-providers/${body.id}/models`, model)
   try {
-    expect(await seed()).toContain('your default model')
+    expect(await seed()).toContain('your default model GPT-5 mini')
     for (const { id, prompt } of examples) {
       const agent = (await call(service.url, 'GET', `/v1/agents/${id}`)).body
       expect(agent).toMatchObject({ system_prompt: prompt, default_model_id: null })
     }
+    await call(service.url, 'PATCH', `/v1/llm-models/${added.body.id}`, { is_default: false })
+    expect(await seed()).toContain('the model GPT-5 mini')
+    const agent = (await call(service.url, 'GET', `/v1/agents/${examples[0]?.id}`)).body
+    expect(agent.default_model_id).toBe(added.body.id)
   } finally {
     await call(service.url, 'DELETE', `/v1/llm-providers/${body.id}`)
   }
