@@ -3,16 +3,17 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import sharp from 'sharp'
-import { sharedService } from '../support/shared/service.ts'
+import { startEverythingServer } from '../support/everything-server.ts'
+import { startService, type TestService } from '../support/service.ts'
 
 /** Sections whose commands need what is not here. */
 const LEFT_OUT: Record<string, string> = {
   'A provider': 'an account at a provider',
-  'MCP servers': 'a server on this machine, and a service that may call it',
-  Schedules: 'more than a minute',
   'Who may call': 'a service with sign-in',
   Deployment: 'Docker',
 }
+/** Commands that have been carried out already. */
+const STARTS = /^(PORT=3001 npx mcp-server-everything|ALLOW_PRIVATE_NETWORK=true npm start)/
 const LIMIT_MS = 60_000
 const END_OF_COMMAND = '--- end of command'
 
@@ -56,12 +57,15 @@ function isQuoteOpen(text: string): boolean {
   return open !== ''
 }
 
-/** Returns a pattern for a shown line, in which `…`, ids, times and numbers of bytes may be others. */
+/** Returns a pattern for a shown line, in which `…`, ids, times and durations may be others. */
 const patternOf = (line: string): RegExp =>
   new RegExp(
     line
       .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
       .replace(/(_)?[0-9a-f]{32}/g, '$1[0-9a-f]{32}')
+      .replace(/[0-9a-f]{8}-(?=…)/g, '[0-9a-f]{8}-')
+      .replace(/\d{4}-\d\d-\d\dT[\d:]+\\\.\d{3}Z/g, '[-\\d]+T[:\\d]+\\.\\d{3}Z')
+      .replace(/(duration_ms":)\d+/g, '$1\\d+')
       .replaceAll('…', '[^\\n]*'),
   )
 
@@ -73,23 +77,40 @@ const run = (script: string, cwd: string): Promise<string> =>
 const sections = readSections(await readFile('README.md', 'utf8'))
 const tried = sections.filter(({ title }) => !(title in LEFT_OUT))
 
-let folder: string
 const outputs = new Map<string, string>()
+let folder: string
+let server: Awaited<ReturnType<typeof startEverythingServer>>
+let service: TestService
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'readme-'))
-  const { host } = new URL((await sharedService('open')).url)
+  server = await startEverythingServer()
+  service = await startService({ environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
+  // What is other here than for a reader. A schedule that runs each minute takes one.
+  const others: [string, string][] = [
+    ['localhost:9300', new URL(service.url).host],
+    ['http://127.0.0.1:3001/mcp', server.url],
+    ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
+    ['sleep 60', 'sleep 12'],
+  ]
   const cat = sharp({ create: { width: 64, height: 48, channels: 3, background: 'orange' } })
   await writeFile(path.join(folder, 'cat.jpg'), await cat.jpeg().toBuffer())
-  const commands = tried.flatMap(({ title, commands }) => commands.map(({ text }) => ({ title, text })))
+  const commands = tried.flatMap(({ title, commands }) =>
+    commands.flatMap(({ text }) => (STARTS.test(text) ? [] : { title, text })),
+  )
   const script = commands.map(({ text }) => `${text}\necho; echo '${END_OF_COMMAND}' $?`).join('\n')
   // Streams in the background last until then.
-  const told = await run(`trap 'kill $(jobs -p)' EXIT\n${script.replaceAll('localhost:9300', host)}`, folder)
+  const here = others.reduce((text, [there, here]) => text.replaceAll(there, here), script)
+  const told = await run(`trap 'kill $(jobs -p)' EXIT\n${here}`, folder)
   for (const [index, output] of told.split(END_OF_COMMAND).entries()) {
     const title = commands[index]?.title ?? 'after the last command'
     outputs.set(title, (outputs.get(title) ?? '') + output)
   }
 }, LIMIT_MS)
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await service.stop()
+  await server.stop()
+  await rm(folder, { recursive: true, force: true })
+})
 
 describe('the README', () => {
   it('names no section as left out that it does not have', () => {

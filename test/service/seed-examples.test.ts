@@ -1,42 +1,25 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { freePorts } from '../../dev/services/index.ts'
 import { examples } from '../../scripts/examples/agents.ts'
-import { call, createSession, type Json, waitFor } from '../support/http.ts'
+import { startEverythingServer } from '../support/everything-server.ts'
+import { call, createSession, type Json } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 const run = promisify(execFile)
 
 let service: TestService
-let mcpUrl: string
-let stopMcp: () => Promise<void>
+let server: Awaited<ReturnType<typeof startEverythingServer>>
 beforeAll(async () => {
-  const [port = 0] = await freePorts(1)
-  const child = spawn('node_modules/.bin/mcp-server-everything', ['streamableHttp'], {
-    env: { ...process.env, PORT: `${port}` },
-    stdio: 'ignore',
-  })
-  const exited = once(child, 'exit')
-  stopMcp = async () => {
-    child.kill('SIGKILL')
-    await exited
-  }
-  mcpUrl = `http://127.0.0.1:${port}/mcp`
+  server = await startEverythingServer()
   service = await startService({ environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
-  const isUp = async () => {
-    const answer = await fetch(mcpUrl).catch(() => undefined)
-    return answer !== undefined
-  }
-  await waitFor(isUp, 'the MCP server')
 })
 afterAll(async () => {
   await service.stop()
-  await stopMcp()
+  await server.stop()
 })
 
 const seed = async (environment: Record<string, string> = {}): Promise<string> => {
-  const env = { ...process.env, API_URL: service.url, MCP_URL: mcpUrl, ...environment }
+  const env = { ...process.env, API_URL: service.url, MCP_URL: server.url, ...environment }
   const options = ['--disable-warning=ExperimentalWarning', 'scripts/seed-examples.ts']
   return (await run(process.execPath, options, { env })).stdout
 }
@@ -96,8 +79,8 @@ it.each([
   ['where a server may not be called', { MCP_URL: 'nowhere' }, /url/],
   ['where nothing answers', { API_URL: 'http://127.0.0.1:9' }, /The service was not reached/],
 ])('says why it cannot do all of it %s', async (_when, environment, sentence) => {
-  const [server] = await all('/v1/mcp-servers')
-  await call(service.url, 'DELETE', `/v1/mcp-servers/${server?.id}`)
+  const [known] = await all('/v1/mcp-servers')
+  await call(service.url, 'DELETE', `/v1/mcp-servers/${known?.id}`)
   const told = await seed(environment).catch((error: Json) => error.stderr)
   expect(told).toMatch(sentence)
 })
