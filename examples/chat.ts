@@ -15,7 +15,11 @@ const print = (text: string) => process.stdout.write(text)
 /** Lines that nobody has asked for yet, and questions that have no line yet. */
 const lines: string[] = []
 const questions: ((line: string) => void)[] = []
-const take = (line: string) => questions.shift()?.(line) ?? lines.push(line)
+const take = (line: string) => {
+  const answer = questions.shift()
+  if (answer) answer(line)
+  else lines.push(line)
+}
 createInterface({ input: process.stdin })
   .on('line', take)
   .on('close', () => take(''))

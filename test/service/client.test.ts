@@ -392,6 +392,12 @@ describe('a chat on the client', () => {
     const lines = ['Paint.', 'blue', 'And now?', '']
     const told = await project.run(program, { lines, args: [id], env: { API_URL: addressOf(api) } })
     expect(told).toMatch(/^Session session_\w+\. .*Which colour\? .*Then blue it is\.\n.*The turn failed: .*> $/s)
+    const session = /session_\w+/.exec(told)?.[0] ?? ''
+    const { body } = await call(addressOf(api), 'GET', `/v1/sessions/${session}/messages`)
+    const entered = body.data.flatMap(({ role, content: [part] }: Json) =>
+      role === 'user' ? [part.text] : role === 'tool_result' ? [part.result] : [],
+    )
+    expect(entered).toEqual(lines.slice(0, -1))
   })
 })
 
