@@ -14,6 +14,8 @@ export type FollowOptions = {
   patience?: Patience
   /** Silence after which a connection counts as dead, in ms. Default: 45 s, for a service with a heartbeat every 30 s. */
   silenceMs?: number | undefined
+  /** Is told when events come no more, because of a failure, and when they come again. */
+  onConnected?: ((isConnected: boolean) => void) | undefined
 }
 
 const SILENCE_MS = 45_000
@@ -27,18 +29,27 @@ const GOOD_AFTER_MS = 10_000
  * or the session is deleted, or there is nothing more (204). Throws ApiError for an answer that a repetition will not change.
  */
 export async function* follow<E extends AnyEvent>(options: FollowOptions): AsyncGenerator<E, void, undefined> {
-  const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS } = options
+  const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS, onConnected } = options
   let { after } = options
   let sequence = Number.NEGATIVE_INFINITY
   let failures = 0
   let isReceiving = false
+  let isConnected = true
+  const tell = (isNow: boolean) => {
+    if (isNow !== isConnected) onConnected?.(isNow)
+    isConnected = isNow
+  }
   const startedAt = Date.now()
   while (!signal?.aborted) {
     const connection = createConnection(signal, silenceMs)
     let failure: unknown
     failures++
     try {
-      for await (const frame of framesOf(connection, () => open(after, connection.signal))) {
+      for await (const frame of framesOf(
+        connection,
+        () => open(after, connection.signal),
+        () => tell(true),
+      )) {
         if (frame.event === 'disconnecting') {
           if (readFarewell(frame, connection) === 'session_deleted') return
           if (isReceiving) failures = 0
@@ -61,6 +72,7 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
       if (isReceiving && isSessionGone(error)) return
       if (!isTemporary(error)) throw error
       failure = error
+      tell(false)
     } finally {
       connection.close()
     }
@@ -119,6 +131,7 @@ function createConnection(outer: AbortSignal | undefined, silenceMs: number) {
 async function* framesOf(
   connection: Connection,
   open: () => Promise<Response>,
+  onOpen: () => void,
 ): AsyncGenerator<EventSourceMessage, void, undefined> {
   const response = await connection.bytes(open())
   if (!response.ok) throw await connection.bytes(readApiError(response))
@@ -131,6 +144,7 @@ async function* framesOf(
     )
   }
   connection.opened()
+  onOpen()
   const frames: EventSourceMessage[] = []
   const parser = createParser({
     onEvent: (frame) => frames.push(frame),

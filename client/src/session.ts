@@ -16,6 +16,8 @@ export type EventOptions = {
   exclude?: EventType[]
   /** Ends the iteration. */
   signal?: AbortSignal
+  /** Is told when events come no more, because of a failure, and when they come again. */
+  onConnected?: (isConnected: boolean) => void
 }
 
 export type SendOptions = ToolOptions &
@@ -76,10 +78,10 @@ export function createSessionClient(id: string, connection: Connection, api: Api
   }
   return {
     id,
-    events: async function* ({ after, signal, ...filter } = {}) {
+    events: async function* ({ after, signal, onConnected, ...filter } = {}) {
       if (after !== undefined && (await hasEnded(filter.turnId, after, signal).catch(unlessAborted(signal)))) return
       const open = (last: string | undefined, inner: AbortSignal) => stream(queryOf(filter), last, inner)
-      for await (const event of follow<Event>({ open, after, signal, silenceMs })) {
+      for await (const event of follow<Event>({ open, after, signal, silenceMs, onConnected })) {
         const isOfTurn = filter.turnId === undefined || turnOf(event) === filter.turnId
         if (isOfTurn && isWanted(event, filter)) yield event
         if (isOfTurn && filter.turnId !== undefined && isTurnEnd(event.type)) return
