@@ -87,7 +87,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
-  addJoinPage(router, options.apiPrefix)
+  addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })
   router.get('/', (ctx) => ctx.redirect(options.console ? 'console' : 'docs'))
   const isOpen = deps.auth.mode === 'none'

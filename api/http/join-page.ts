@@ -1,16 +1,18 @@
 import type Router from '@koa/router'
 import { addPage } from './page.ts'
 
-const html = `<!doctype html>
+const htmlFor = (hasConsole: boolean) => `<!doctype html>
 <html lang="en">
 <head>
   <meta charset="utf-8">
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <title>Join an organization</title>
+  <link rel="stylesheet" href="join/style.css">
 </head>
 <body>
   <h1>Join an organization</h1>
-  <p><button id="join">Join</button> <output></output></p>
+  <p>You were invited to an organization of this service. Join it to see its agents and sessions.</p>
+  <p><button id="join">Join</button> <output></output></p>${hasConsole ? '\n  <p id="console" hidden><a href="console">Open the console</a></p>' : ''}
   <form hidden>
     <p><label>E-mail <input name="email" type="email" autocomplete="username" required></label></p>
     <p><label>Password <input name="password" type="password" autocomplete="current-password" required></label></p>
@@ -42,8 +44,17 @@ async function join() {
   let answer = await post('orgs/join', { token })
   if (answer.status === 401 && (await post('auth/refresh', {})).status === 200) answer = await post('orgs/join', { token })
   if (answer.status === 401) return signIn()
-  if (answer.status === 200) sessionStorage.removeItem('invitation')
+  if (answer.status === 200) welcome(answer)
   show(answer.status === 200 ? 'You are now a member of ' + answer.name + '.' : answer.error)
+}
+
+/** Leads to the console, which then shows this organization. */
+function welcome({ id }) {
+  sessionStorage.removeItem('invitation')
+  find('#join').hidden = true
+  if (!find('#console')) return
+  for (const storage of [sessionStorage, localStorage]) storage.setItem('console.organization', id)
+  find('#console').hidden = false
 }
 
 async function signIn() {
@@ -70,13 +81,21 @@ find('form').addEventListener('submit', async (event) => {
 })
 `
 
+const style = `:root { color-scheme: light dark; font: 15px / 1.5 system-ui, sans-serif }
+body { margin: 0 auto; max-width: 32rem; padding: 2rem 1rem }
+label, input { display: block }
+button, input { border: 1px solid GrayText; border-radius: 6px; font: inherit; padding: 0.35rem 0.7rem }
+input { box-sizing: border-box; width: 100% }
+#join { background: light-dark(#1a5fb4, #8ab8f2); border: 0; color: light-dark(#fff, #10151a) }
+`
+
 const policy =
-  "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
 
 /**
  * Serves the page to which the address of an invitation leads. The token is in the address's fragment, which reaches no
  * server; the page sends it when its user has signed in and agreed.
  */
-export function addJoinPage(router: Router, prefix: string): void {
-  addPage(router, 'join', { html, script: scriptFor(prefix), policy })
+export function addJoinPage(router: Router, prefix: string, hasConsole: boolean): void {
+  addPage(router, 'join', { html: htmlFor(hasConsole), script: scriptFor(prefix), style, policy })
 }

@@ -1,10 +1,10 @@
 import type Router from '@koa/router'
 
-/** Page of this server, with one script of its own. `policy` is its Content-Security-Policy. */
-export type Page = { html: string; script: string; policy: string }
+/** Page of this server, with one script of its own, and a style if it needs one. `policy` is its Content-Security-Policy. */
+export type Page = { html: string; script: string; style?: string; policy: string }
 
-/** Serves a page at `/<name>`, and its script, to which it links as `<name>/start.js`. */
-export function addPage(router: Router, name: string, { html, script, policy }: Page): void {
+/** Serves a page at `/<name>`, and what it links to: `<name>/start.js` and `<name>/style.css`. */
+export function addPage(router: Router, name: string, { html, script, style, policy }: Page): void {
   router.get(`/${name}`, (ctx) => {
     // The page's links are relative to its folder.
     if (ctx.path.endsWith('/')) return ctx.redirect(`../${name}`)
@@ -15,5 +15,10 @@ export function addPage(router: Router, name: string, { html, script, policy }: 
   router.get(`/${name}/start.js`, (ctx) => {
     ctx.type = 'text/javascript'
     ctx.body = script
+  })
+  if (style === undefined) return
+  router.get(`/${name}/style.css`, (ctx) => {
+    ctx.type = 'text/css'
+    ctx.body = style
   })
 }

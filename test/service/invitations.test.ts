@@ -235,7 +235,12 @@ describe('the page of an invitation', () => {
     await page.submit('auth/login', { email: user.email, password: 'wrong password', name: '' })
     expect(page.output()).toBe('The e-mail or the password is wrong')
     await page.submit('auth/login', { email: user.email, password: user.password, name: '' })
-    expect([page.output(), page.isHidden('form'), page.stored.size]).toEqual(['You are now a member of Own.', true, 0])
+    expect([page.output(), page.isHidden('form'), page.isHidden('#console')]).toEqual([
+      'You are now a member of Own.',
+      true,
+      false,
+    ])
+    expect([...page.stored]).toEqual([['console.organization', org]])
     expect((await send('GET', path, user)).status).toBe(200)
     await page.click()
     expect(page.output()).toBe('Invitation not found')
@@ -264,6 +269,8 @@ describe('the page of an invitation', () => {
       expect(answer.url).toBe(`${url}/api/join`)
       expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none';.*frame-ancestors 'none'/)
       expect([...(await answer.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link)).toEqual([
+        'join/style.css',
+        'console',
         'join/start.js',
       ])
     })

@@ -36,6 +36,7 @@ export async function openPage(url: string, { pathname, hash }: URL): Promise<Jo
       setItem: (name: string, value: string) => void stored.set(name, value),
       removeItem: (name: string) => void stored.delete(name),
     },
+    localStorage: { setItem: () => {} },
     document: { querySelector: (selector: string) => asNode(find(selector)), createElement: () => ({}) },
     FormData: function formData(form: { fields: Record<string, string> }) {
       return Object.entries(form.fields)
