@@ -1,9 +1,10 @@
-import { useLoad } from './load.ts'
+import { useEvery, useLoad } from './load.ts'
 import { ActionButton, Page, Problem, Quiet } from './parts/page.ts'
 import { type Resource, ResourceView } from './parts/resource.ts'
 import { go, link, route } from './router.ts'
-import { auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
+import { api, auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
 import { html, useEffect, useErrorBoundary, type VNode } from './ui.ts'
+import { mayLeave } from './unsaved.ts'
 import { Agents } from './views/agents/agents.ts'
 import { apiKeys } from './views/api-keys.ts'
 import { Health } from './views/health.ts'
@@ -18,7 +19,7 @@ import { Sessions } from './views/sessions.ts'
 import { SignIn } from './views/sign-in.ts'
 import { skills } from './views/skills.ts'
 
-type Place = { path: string; title: string; View: () => VNode }
+type Place = { path: string; title: string; View: () => VNode; Mark?: () => VNode | null }
 
 // biome-ignore lint/suspicious/noExplicitAny: resources of all kinds
 const resourcePlace = (resource: Resource<any>): Place => ({
@@ -31,7 +32,7 @@ const resourcePlace = (resource: Resource<any>): Place => ({
 const PLACES: Place[] = [
   { path: 'agents', title: 'Agents', View: Agents },
   { path: 'sessions', title: 'Sessions', View: Sessions },
-  { path: 'inbox', title: 'Inbox', View: Inbox },
+  { path: 'inbox', title: 'Inbox', View: Inbox, Mark: WaitingCount },
   resourcePlace(schedules),
 ]
 /** Places where one is less often. */
@@ -56,12 +57,16 @@ function Frame(): VNode {
   const place = [...PLACES, ...SETTINGS].find(({ path }) => path === first)
   const start = PLACES[0]?.path ?? ''
   useEffect(() => {
-    if (first === '') go(link(start), { replace: true })
+    // Who has left the last organization can do nothing but make one.
+    if (user.value?.organizations.length === 0 && first !== 'organizations')
+      go(link('organizations', 'new'), { replace: true })
+    else if (first === '') go(link(start), { replace: true })
   }, [first])
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <nav aria-label="Console">
       <div>
+        <a class="brand" href=${link(start)}>Agent Session Service</a>
         <${Links} places=${PLACES} current=${first} />
         <details open=${isWide || SETTINGS.some(({ path }) => path === first)}>
           <summary>Settings</summary>
@@ -91,9 +96,22 @@ const isWide = matchMedia('(min-width: 45rem)').matches
 
 const Links = ({ places, current }: { places: Place[]; current: string }): VNode =>
   html`<ul>${places.map(
-    ({ path, title }) =>
-      html`<li key=${path}><a href=${link(path)} aria-current=${path === current ? 'page' : undefined}>${title}</a></li>`,
+    ({ path, title, Mark }) =>
+      html`<li key=${path}><a href=${link(path)} aria-current=${path === current ? 'page' : undefined}>${title}${Mark && html`<${Mark} />`}</a></li>`,
   )}</ul>`
+
+/** Time between two looks at how much waits. */
+const LOOK_MS = 15_000
+const MOST_WAITING = 20
+
+/** Number of turns that wait for a person. */
+function WaitingCount(): VNode | null {
+  const query = { limit: MOST_WAITING }
+  const { value = 0, refresh } = useLoad(async () => (await api.listWaitingTurns({ query })).data.length, [])
+  useEvery(LOOK_MS, refresh)
+  if (value === 0) return null
+  return html` <mark>${value === MOST_WAITING ? `${value}+` : value}<span class="unseen"> waiting</span></mark>`
+}
 
 /** Goes to the content without leaving the view, which the address names. */
 function skip(event: Event): void {
@@ -104,7 +122,12 @@ function skip(event: Event): void {
 function Account(): VNode {
   const { name = '', organizations = [] } = user.value ?? {}
   const choose = (event: Event) => {
-    chooseOrganization((event.target as HTMLSelectElement).value)
+    const select = event.target as HTMLSelectElement
+    if (!mayLeave()) {
+      select.value = organization.value
+      return
+    }
+    chooseOrganization(select.value)
     // What is shown belongs to the one before.
     const [place = ''] = route.value.path
     go(link(place))

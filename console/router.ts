@@ -1,4 +1,5 @@
 import { computed, signal } from './ui.ts'
+import { mayLeave } from './unsaved.ts'
 
 /** Address within the console: `#/sessions/session_1/turns?tool=bash`. */
 export type Route = { path: string[]; query: URLSearchParams }
@@ -13,7 +14,9 @@ if (remembered && location.hash === '') history.replaceState(null, '', remembere
 
 const fragment = signal(location.hash)
 addEventListener('hashchange', () => {
-  fragment.value = location.hash
+  const pathOf = (hash: string) => hash.split('?')[0]
+  if (pathOf(location.hash) === pathOf(fragment.value) || mayLeave()) fragment.value = location.hash
+  else history.replaceState(null, '', fragment.value || location.pathname)
 })
 
 export const route = computed<Route>(() => {

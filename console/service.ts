@@ -1,5 +1,6 @@
 import { ApiError, type AuthConfigResponse, type CurrentUser, createClient } from 'agent-session-client'
 import { signal } from './ui.ts'
+import { forgetTexts } from './unsaved.ts'
 
 type Options = { prefix: string; temporalUi?: { url: string; namespace: string } }
 const { prefix, temporalUi }: Options = JSON.parse(
@@ -15,6 +16,13 @@ export const user = signal<CurrentUser | null | undefined>(undefined)
 const ORGANIZATION = 'console.organization'
 /** Organization that is shown. The others of the user are in `user`. */
 export const organization = signal(sessionStorage.getItem(ORGANIZATION) ?? localStorage.getItem(ORGANIZATION) ?? '')
+
+/** Reports whether the user may do what only owners and administrators of the organization may. */
+export const isAdministrator = (): boolean => {
+  const { organizations = [] } = user.value ?? {}
+  const role = organizations.find(({ public_id }) => public_id === organization.value)?.role
+  return role === 'owner' || role === 'admin'
+}
 
 /** Shows another organization, in this tab and in those that are opened later. */
 export function chooseOrganization(id: string): void {
@@ -85,6 +93,30 @@ export async function fetchBlob(path: string): Promise<Blob> {
   return response.blob()
 }
 
+/** Organizations in which a thing is looked for. */
+const MOST_ORGANIZATIONS = 20
+
+/**
+ * Reads a thing. If the organization does not have it, as after a link of somebody else's, another one of the user that
+ * has it is shown.
+ */
+export async function readAnywhere<T>(path: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    const others = user.value?.organizations.filter(({ public_id }) => public_id !== organization.value) ?? []
+    for (const { public_id } of others.slice(0, MOST_ORGANIZATIONS)) {
+      const { ok } = await fetch(addressOf(path), { headers: { 'X-Org-Id': public_id } })
+      if (!ok) continue
+      // All views begin anew.
+      chooseOrganization(public_id)
+      break
+    }
+    throw error
+  }
+}
+
 /** Finds out who has signed in. */
 export async function identify(): Promise<void> {
   auth.value ??= await api.getAuthConfig()
@@ -109,6 +141,7 @@ export async function signOut(): Promise<void> {
     // Nobody is signed in any more.
     if (!(error instanceof ApiError) || error.status !== 401) throw error
   })
+  forgetTexts()
   user.value = null
 }
 

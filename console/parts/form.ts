@@ -1,6 +1,7 @@
 import { ApiError } from 'agent-session-client'
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useMemo, useRef, useState, type VNode } from '../ui.ts'
+import { useUnsaved } from '../unsaved.ts'
 
 type Option = { value: string; label: string }
 
@@ -11,6 +12,8 @@ export type Field = {
   kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
+  /** What is checked before it is sent: attributes of the entry, such as `type`, `min` or `maxlength`. */
+  limits?: Record<string, string | number>
   /** What browsers may fill in. */
   autocomplete?: string
   /** Of a choice. */
@@ -36,6 +39,10 @@ type Props = {
   done?: string
   /** More that can be done with what is entered. */
   others?: { action: string; run(values: Values): Promise<unknown> }[]
+  /** Whether what was entered may be lost without a question. */
+  isFleeting?: boolean
+  /** Shows the values only. */
+  isReadOnly?: boolean
   children?: ComponentChildren
 }
 
@@ -51,9 +58,22 @@ class FieldError extends Error {
 let number = 0
 
 /** Form of some fields. The service's sentence about a field is shown at that field. */
-export function Form({ fields, values = {}, action, onSubmit, done = '', others = [], children }: Props): VNode {
+export function Form(props: Props): VNode {
+  const {
+    fields,
+    values = {},
+    action,
+    onSubmit,
+    done = '',
+    others = [],
+    isFleeting = false,
+    isReadOnly = false,
+    children,
+  } = props
+  const setUnsaved = useUnsaved()
   const id = useMemo(() => `form-${number++}`, [])
   const [isBusy, setBusy] = useState(false)
+  const isRunning = useRef(false)
   const [error, setError] = useState<unknown>(undefined)
   const [isDone, setDone] = useState(false)
   const element = useRef<HTMLFormElement>(null)
@@ -61,32 +81,39 @@ export function Form({ fields, values = {}, action, onSubmit, done = '', others 
   useEffect(() => element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [error])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
+    if (isRunning.current) return
     const chosen = (event.submitter as HTMLButtonElement | null)?.value
     const run = others.find((other) => other.action === chosen)?.run ?? onSubmit
     const form = event.target as HTMLFormElement
     setBusy(true)
+    isRunning.current = true
     setError(undefined)
     setDone(false)
+    // It may lead elsewhere.
+    if (run === onSubmit) setUnsaved(false)
     try {
       await run(readValues(form, fields))
       if (run === onSubmit) forgetSecrets(form)
       setDone(run === onSubmit)
     } catch (problem) {
       setError(problem)
+      setUnsaved(!isFleeting)
     }
     setBusy(false)
+    isRunning.current = false
   }
   const wrong = error === undefined ? undefined : fieldOf(error, fields)
-  return html`<form class="form" ref=${element} onSubmit=${submit}>
-    ${fields.map(
-      (field) =>
-        html`<${Entry} key=${field.name} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]}
-          error=${wrong === field.name ? sentenceOf(error) : undefined} />`,
-    )}
+  const entry = (field: Field) =>
+    html`<${Entry} key=${field.name} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]}
+      error=${wrong === field.name ? sentenceAt(field, error) : undefined} />`
+  if (isReadOnly) return html`<fieldset class="form field" disabled>${fields.map(entry)}</fieldset>`
+  return html`<form class="form" ref=${element} onSubmit=${submit} onInput=${() => setUnsaved(!isFleeting)}>
+    ${fields.map(entry)}
     ${children}
     ${error !== undefined && wrong === undefined && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
-    <div class="actions"><button class="primary" disabled=${isBusy}>${action}</button>${others.map(
-      (other) => html`<button key=${other.action} value=${other.action} disabled=${isBusy}>${other.action}</button>`,
+    <div class="actions"><button class="primary" aria-disabled=${isBusy}>${action}</button>${others.map(
+      (other) =>
+        html`<button key=${other.action} value=${other.action} aria-disabled=${isBusy}>${other.action}</button>`,
     )}<span role="status">${isDone ? done : ''}</span></div>
   </form>`
 }
@@ -104,9 +131,17 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
   return fields.find(({ name }) => message.startsWith(name) && !/\w/.test(message[name.length] ?? ''))?.name
 }
 
+/** Returns the sentence about a field, in which the service names it as programs do. */
+function sentenceAt({ name, label }: Field, error: unknown): string {
+  const sentence = sentenceOf(error)
+  if (!(error instanceof ApiError)) return sentence
+  const rest = sentence.slice(name.length).replace(/^[.\w[\]]*: /, '')
+  return /^[a-z]/.test(rest) ? `${label} ${rest}` : rest
+}
+
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
-  const { label, kind, hint, isRequired = false, options = [], none = '', rows = 8 } = field
+  const { label, kind, hint, isRequired = false, options = [], none = '', rows = 8, limits = {} } = field
   // Browsers would fill in the user's own password where they are not told otherwise.
   const { autocomplete = kind === 'secret' ? 'new-password' : 'off' } = field
   const name = entryName(field)
@@ -118,6 +153,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
     autocomplete,
     'aria-invalid': error === undefined ? undefined : 'true',
     'aria-describedby': described === '' ? undefined : described,
+    ...limits,
   }
   const notes = html`
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
@@ -142,7 +178,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
   const control = {
     text: () => html`<input ...${common} defaultValue=${text} dir="auto" />`,
     secret: () => html`<input type="password" ...${common} defaultValue=${text} />`,
-    number: () => html`<input type="number" step="any" ...${common} defaultValue=${text} />`,
+    number: () => html`<input type="number" ...${{ step: 'any', ...common }} defaultValue=${text} />`,
     longtext: () => html`<textarea rows=${rows} dir="auto" ...${common} defaultValue=${text}></textarea>`,
     lines: () =>
       html`<textarea rows="3" ...${common} defaultValue=${Array.isArray(value) ? value.join('\n') : text}></textarea>`,

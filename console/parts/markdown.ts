@@ -75,6 +75,22 @@ function Block({ source }: { source: string }): VNode {
   return html`<div ref=${place} dir="auto"></div>`
 }
 
+/** Browsers let pages copy over TLS and on localhost only. */
+function addCopyButton(pre: HTMLElement): void {
+  if (navigator.clipboard === undefined) return
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.textContent = 'Copy'
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(pre.textContent ?? '')
+    button.textContent = 'Copied'
+  })
+  const box = document.createElement('div')
+  box.className = 'code-block'
+  pre.replaceWith(box)
+  box.append(pre, button)
+}
+
 function draw(source: string): DocumentFragment | string {
   let markup: string
   try {
@@ -89,6 +105,7 @@ function draw(source: string): DocumentFragment | string {
   }
   // A box that is wider than the page is read with the keyboard.
   for (const box of content.querySelectorAll<HTMLElement>('pre, table')) box.tabIndex = 0
+  for (const pre of content.querySelectorAll('pre')) addCopyButton(pre)
   for (const input of content.querySelectorAll('input')) input.ariaLabel = input.checked ? 'done' : 'to do'
   return content
 }

@@ -20,7 +20,14 @@ export const Problem = ({ error }: { error: unknown }): VNode | null =>
 
 export const Quiet = ({ children }: { children?: ComponentChildren }): VNode => html`<p class="quiet">${children}</p>`
 
-/** Button that does something at the service: it says what came of it, if `run` returns a sentence, or what went wrong. */
+/** Tells that what is shown may be behind. */
+export const Reconnecting = ({ isShown }: { isShown: boolean }): VNode =>
+  html`<p class="quiet" role="status">${isShown ? 'The connection is lost. Reconnecting…' : ''}</p>`
+
+/**
+ * Button that does something at the service: it says what came of it, if `run` returns a sentence, or what went wrong.
+ * Meanwhile it keeps the focus, which a disabled button would lose.
+ */
 export function ActionButton(props: {
   run: () => Promise<unknown>
   /** Question to answer first. */
@@ -33,6 +40,7 @@ export function ActionButton(props: {
   const [error, setError] = useState<unknown>(undefined)
   const [outcome, setOutcome] = useState('')
   const click = async () => {
+    if (isBusy) return
     if (question !== undefined && !confirm(question)) return
     setBusy(true)
     setError(undefined)
@@ -41,14 +49,25 @@ export function ActionButton(props: {
     setBusy(false)
   }
   return html`<span class="action">
-    <button type="button" class=${className} disabled=${isBusy} onClick=${click}>${children}</button>
+    <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${children}</button>
     <${Problem} error=${error} />
     <span role="status">${outcome}</span>
   </span>`
 }
 
+/** Button that copies a text. Browsers let pages copy over TLS and on localhost only. */
+export function CopyButton({ text }: { text: string }): VNode | null {
+  if (navigator.clipboard === undefined) return null
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    return 'Copied.'
+  }
+  return html`<${ActionButton} run=${copy}>Copy<//>`
+}
+
 /** Point in time, in the reader's own format. */
-export function Time({ at }: { at: string | null | undefined }): VNode | null {
+export function Time({ at, hasZone = false }: { at: string | null | undefined; hasZone?: boolean }): VNode | null {
   if (!at) return null
-  return html`<time datetime=${at} title=${at}>${new Date(at).toLocaleString()}</time>`
+  const style: Intl.DateTimeFormatOptions = hasZone ? { dateStyle: 'medium', timeStyle: 'long' } : {}
+  return html`<time datetime=${at} title=${at}>${new Date(at).toLocaleString(undefined, style)}</time>`
 }

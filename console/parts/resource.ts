@@ -6,7 +6,13 @@ import { ActionButton, Page, Problem, Quiet } from './page.ts'
 import { type Column, Table } from './table.ts'
 
 /** A sentence that `run` returns is shown. */
-type Action<T> = { label: string; isOffered?(item: T): boolean; run(item: T): Promise<unknown> }
+type Action<T> = {
+  label: string | ((item: T) => string)
+  isOffered?(item: T): boolean
+  /** Whether it is also for users who may not change the thing. */
+  isForAll?: boolean
+  run(item: T): Promise<unknown>
+}
 
 /** Things of one kind: a list at `#/<path>`, a form at `#/<path>/new`, and one at `#/<path>/<id>`. */
 export type Resource<T> = {
@@ -16,7 +22,9 @@ export type Resource<T> = {
   /** Name of one thing: `MCP server`. */
   one: string
   /** What the list is for; shown above it. */
-  about?: string
+  about?: string | (() => string)
+  /** Whether the user may create such things, or change one. Default: yes. */
+  mayWrite?(item?: T): boolean
   list(): Promise<T[]>
   /** Reads one thing. Default: it is looked for in the list. */
   get?(id: string): Promise<T>
@@ -49,16 +57,17 @@ export function ResourceView({ resource }: { resource: Resource<any> }): VNode {
 }
 
 function List<T>({ resource }: { resource: Resource<T> }): VNode {
-  const { path, title, one, about, columns } = resource
+  const { path, title, one, about, columns, mayWrite = () => true } = resource
   const { value: items, error, reload } = useLoad(resource.list, [path])
   const isEditable = resource.update !== undefined || resource.Detail !== undefined
   const nameCell = (item: T) => {
     const name = resource.nameOf(item)
     return isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name
   }
-  const actions = resource.create && html`<a class="button primary" href=${link(path, 'new')}>New ${one}</a>`
+  const actions =
+    resource.create && mayWrite() && html`<a class="button primary" href=${link(path, 'new')}>New ${one}</a>`
   return html`<${Page} title=${title} actions=${actions}>
-    ${about && html`<${Quiet}>${about}<//>`}
+    ${about && html`<${Quiet}>${typeof about === 'function' ? about() : about}<//>`}
     <${Problem} error=${error} />
     <${Table} items=${items} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none="None yet."
       actions=${(item: T) => html`<${Actions} resource=${resource} item=${item} onDone=${reload} />`} />
@@ -68,20 +77,23 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
 type ActionsProps<T> = { resource: Resource<T>; item: T; onDone(): void; onRemoved?(): void }
 
 function Actions<T>({ resource, item, onDone, onRemoved = onDone }: ActionsProps<T>): VNode {
-  const { actions = [], remove } = resource
+  const { actions = [], remove, mayWrite = () => true } = resource
   const run = (action: (item: T) => Promise<unknown>, done: () => void) => async () => {
     const outcome = await action(item)
     done()
     return outcome
   }
-  const offered = actions.filter(({ isOffered }) => isOffered?.(item) ?? true)
-  return html`${offered.map(
-    (action) => html`<${ActionButton} key=${action.label} run=${run(action.run, onDone)}>${action.label}<//>`,
-  )}
+  const isOffered = (action: Action<T>) => (action.isForAll || mayWrite(item)) && (action.isOffered?.(item) ?? true)
+  const labelOf = ({ label }: Action<T>) => (typeof label === 'function' ? label(item) : label)
+  return html`${actions
+    .filter(isOffered)
+    .map(
+      (action) => html`<${ActionButton} key=${labelOf(action)} run=${run(action.run, onDone)}>${labelOf(action)}<//>`,
+    )}
   ${
     remove &&
-    (remove.isOffered?.(item) ?? true) &&
-    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run, onRemoved)}>${remove.label}<//>`
+    isOffered(remove) &&
+    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run, onRemoved)}>${labelOf(remove)}<//>`
   }`
 }
 
@@ -106,7 +118,7 @@ function Create<T>({ resource }: { resource: Resource<T> }): VNode {
 }
 
 function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode {
-  const { path, one, Detail } = resource
+  const { path, one, Detail, mayWrite = () => true } = resource
   const loaded = useLoad(async () => {
     const find = async () => (await resource.list()).find((candidate) => resource.idOf(candidate) === id)
     const item = await (resource.get?.(id) ?? find())
@@ -125,7 +137,8 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
     ${
       item !== undefined &&
       html`
-      ${resource.update && html`<${Form} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" done="Saved." onSubmit=${submit} />`}
+      ${resource.update && !mayWrite(item) && html`<${Quiet}>Owners and administrators of the organization can change this.<//>`}
+      ${resource.update && html`<${Form} isReadOnly=${!mayWrite(item)} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" done="Saved." onSubmit=${submit} />`}
       <div class="actions"><${Actions} resource=${resource} item=${item}
         onDone=${loaded.reload} onRemoved=${() => go(link(path))} /></div>
       ${Detail && html`<${Detail} item=${item} reload=${loaded.reload} />`}`

@@ -12,6 +12,11 @@ type Schema = {
   anyOf?: { const?: unknown; title?: string }[]
   items?: Schema
   properties?: Record<string, Schema>
+  format?: unknown
+  minimum?: unknown
+  maximum?: unknown
+  minLength?: unknown
+  maxLength?: unknown
   required?: string[]
 }
 
@@ -43,17 +48,37 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const typesOf = (schema: Schema | undefined): string[] =>
   [schema?.type ?? []].flat().filter((type) => typeof type === 'string' && type !== 'null')
 
-function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options'> {
+/** Types of entries for the formats of texts. */
+const ENTRIES = new Map<unknown, string>([
+  ['email', 'email'],
+  ['uri', 'url'],
+  ['date', 'date'],
+])
+
+/** Returns what a browser can check. Patterns are left to the service: some take for ever. */
+function limitsOf({ format, minimum, maximum, minLength, maxLength }: Schema): Record<string, string | number> {
+  const limits: Record<string, string | number> = {}
+  const type = ENTRIES.get(format)
+  if (type !== undefined) limits.type = type
+  if (Number.isFinite(minimum)) limits.min = Number(minimum)
+  if (Number.isFinite(maximum)) limits.max = Number(maximum)
+  if (Number.isInteger(minLength) && Number(minLength) > 0) limits.minlength = Number(minLength)
+  if (Number.isInteger(maxLength) && Number(maxLength) > 0) limits.maxlength = Number(maxLength)
+  return limits
+}
+
+function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options' | 'limits'> {
   const options = optionsOf(schema)
   if (options) return { kind: 'choice', options }
   const types = typesOf(schema)
   if (types.length !== 1) return { kind: 'json' }
   switch (types[0]) {
     case 'string':
-      return { kind: 'text' }
+      return { kind: 'text', limits: limitsOf(schema ?? {}) }
     case 'number':
+      return { kind: 'number', limits: limitsOf(schema ?? {}) }
     case 'integer':
-      return { kind: 'number' }
+      return { kind: 'number', limits: { step: 1, ...limitsOf(schema ?? {}) } }
     case 'boolean':
       return { kind: 'boolean' }
     case 'array': {

@@ -1,14 +1,17 @@
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from 'agent-session-client'
-import { Time } from '../parts/page.ts'
+import { CopyButton, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api } from '../service.ts'
+import { api, auth } from '../service.ts'
 import { html } from '../ui.ts'
 
 export const apiKeys: Resource<ApiKey> = {
   path: 'api-keys',
   title: 'API keys',
   one: 'API key',
-  about: 'For programs, which send a key as “Authorization: Bearer …”.',
+  about: () =>
+    auth.value?.mode === 'none'
+      ? 'For programs. As long as the service has no sign-in, it asks nobody for a key.'
+      : 'For programs, which send a key as “Authorization: Bearer …”.',
   list: async () => (await api.listApiKeys()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
@@ -29,8 +32,11 @@ export const apiKeys: Resource<ApiKey> = {
     { name: 'expires_in_days', label: 'Expires in days', kind: 'number', hint: 'Empty: never.' },
   ],
   create: (values) => api.createApiKey({ body: values as CreateApiKeyRequest }),
-  Created: ({ item }) =>
-    html`<p role="status">Copy the key now. It is not shown again:</p><p><code class="secret">${(item as CreatedApiKey).key}</code></p>`,
+  Created: ({ item }) => {
+    const { key } = item as CreatedApiKey
+    return html`<p role="status">Copy the key now. It is not shown again:</p>
+      <p><code class="secret">${key}</code> <${CopyButton} text=${key} /></p>`
+  },
   remove: {
     label: 'Revoke',
     question: ({ name }) => `Revoke the key “${name}”? Programs that use it are refused at once.`,

@@ -19,7 +19,7 @@ const STATUS: Record<DurableHealth['status'], string> = {
 }
 
 const LINES: { name: string; className: string; read(health: DurableHealth): number | null }[] = [
-  { name: 'Running turns', className: 'line-1', read: ({ turns }) => turns.running },
+  { name: 'Unfinished turns', className: 'line-1', read: ({ turns }) => turns.running },
   {
     name: 'Tasks waiting for a worker',
     className: 'line-2',

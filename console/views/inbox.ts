@@ -1,6 +1,7 @@
 import type { RequestedCall, Session, Turn } from 'agent-session-client'
 import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
-import { LongText } from '../parts/long-text.ts'
+import { CallArguments } from '../parts/call-arguments.ts'
+import { useFocusHeir } from '../parts/focus.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
@@ -13,13 +14,15 @@ import { WaitingCall } from './session/waiting-call.ts'
 const LOOK_MS = 5000
 const PAGE = 50
 
-type Waiting = { turn: Turn; session: Session | undefined }
+/** Session with the name of its agent. */
+type Place = { session: Session; agent: string | undefined }
+type Waiting = { turn: Turn; place: Place | undefined }
 
 /** Everything that waits for a person, over all sessions, newest first. */
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
-  const sessions = useRef(new Map<string, Session>()).current
-  const { value: items, error, refresh } = useLoad(() => readWaiting(count, sessions), [count])
+  const places = useRef(new Map<string, Place>()).current
+  const { value: items, error, refresh } = useLoad(() => readWaiting(count, places), [count])
   useEvery(LOOK_MS, refresh)
   return html`<${Page} title="Inbox">
     <${Problem} error=${error} />
@@ -29,11 +32,11 @@ export function Inbox(): VNode {
   <//>`
 }
 
-function Item({ turn, session }: Waiting): VNode {
+function Item({ turn, place }: Waiting): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
-  return html`<li>
-    <h2 dir="auto"><a href=${link('sessions', session_id)}>${session ? titleOf(session) : 'Untitled session'}</a></h2>
-    <p class="quiet">Started <${Time} at=${created_at} /></p>
+  return html`<li ref=${useFocusHeir()}>
+    <h2 dir="auto"><a href=${link('sessions', session_id)}>${place ? titleOf(place.session) : 'Untitled session'}</a></h2>
+    <p class="quiet">${place?.agent && html`<span dir="auto">${place.agent}</span> · `}Message of <${Time} at=${created_at} /></p>
     ${pending_tool_calls.map((call) => html`<${Call} key=${`${turn.iterations} ${call.id}`} sessionId=${session_id} call=${call} />`)}
   </li>`
 }
@@ -44,29 +47,34 @@ function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): 
     ${
       name !== QUESTION &&
       html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
-        <${LongText} text=${JSON.stringify(call.arguments, null, 2)} label=${`Arguments of ${name}`} />`
+        <${CallArguments} name=${name} given=${call.arguments} />`
     }
     <${WaitingCall} sessionId=${sessionId} call=${call} />
   </section>`
 }
 
 /** Reads the newest turns that wait, in pages, and their sessions as far as they are not known. */
-async function readWaiting(count: number, sessions: Map<string, Session>): Promise<Waiting[]> {
+async function readWaiting(count: number, places: Map<string, Place>): Promise<Waiting[]> {
   const turns: Turn[] = await readPages((query) => api.listWaitingTurns({ query }), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
-  for (const id of sessions.keys()) if (!waiting.has(id)) sessions.delete(id)
+  for (const id of places.keys()) if (!waiting.has(id)) places.delete(id)
   await Promise.all(
     [...waiting].map(async (id) => {
-      const session = sessions.get(id) ?? (await findSession(id))
-      if (session !== undefined) sessions.set(id, session)
+      const place = places.get(id) ?? (await findPlace(id))
+      if (place !== undefined) places.set(id, place)
     }),
   )
-  return turns.map((turn) => ({ turn, session: sessions.get(turn.session_id) }))
+  return turns.map((turn) => ({ turn, place: places.get(turn.session_id) }))
 }
 
 /** A session that was deleted meanwhile is none. */
-const findSession = (session_id: string): Promise<Session | undefined> =>
-  api.getSession({ path: { session_id } }).catch((error: unknown) => {
+async function findPlace(session_id: string): Promise<Place | undefined> {
+  try {
+    const session = await api.getSession({ path: { session_id } })
+    const { agent_id } = session
+    return { session, agent: agent_id ? (await api.getAgent({ path: { agent_id } })).name : undefined }
+  } catch (error) {
     if (isNotFound(error)) return undefined
     throw error
-  })
+  }
+}

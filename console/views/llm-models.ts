@@ -2,7 +2,7 @@ import type { LlmModelWithProvider, UpdateLlmModelRequest } from 'agent-session-
 import { STATUS } from '../parts/common-fields.ts'
 import type { Field } from '../parts/form.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api } from '../service.ts'
+import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
 
 const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.updateModel({ path: { id }, body })
@@ -13,6 +13,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   path: 'llm-models',
   title: 'Models',
   one: 'model',
+  mayWrite: isAdministrator,
   about: 'Agents without a model of their own use the default.',
   list: async () => (await api.listModels({ query: { include_stale: true } })).data,
   get: (id) => api.getModel({ path: { id } }),

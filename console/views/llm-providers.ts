@@ -2,7 +2,7 @@ import type { CreateLlmProviderRequest, LlmProvider, UpdateLlmProviderRequest } 
 import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
 import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api } from '../service.ts'
+import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
 
 const TYPES = {
@@ -18,6 +18,7 @@ export const llmProviders: Resource<LlmProvider> = {
   path: 'llm-providers',
   title: 'Providers',
   one: 'provider',
+  mayWrite: isAdministrator,
   about: 'Services that host models. Keys are stored encrypted and never shown.',
   list: async () => (await api.listProviders()).data,
   idOf: ({ id }) => id,

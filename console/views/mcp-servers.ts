@@ -5,7 +5,7 @@ import type { Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { ToolDetails } from '../parts/tool-details.ts'
-import { api } from '../service.ts'
+import { api, isAdministrator } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
 const update = ({ id }: McpServer, body: UpdateMcpServerRequest) =>
@@ -15,6 +15,7 @@ export const mcpServers: Resource<McpServer> = {
   path: 'mcp-servers',
   title: 'MCP servers',
   one: 'MCP server',
+  mayWrite: isAdministrator,
   about: 'Servers whose tools agents may use. Each is a capability of an agent.',
   list: async () => (await api.listMcpServers()).data,
   idOf: ({ id }) => id,
@@ -25,9 +26,9 @@ export const mcpServers: Resource<McpServer> = {
     {
       title: 'Tools',
       cell: ({ tools_count, tools_changed_at }) =>
-        html`${tools_count ?? 'not read yet'} ${tools_changed_at && html`<mark>changed</mark>`}`,
+        html`${tools_count ?? 'not discovered yet'} ${tools_changed_at && html`<mark>changed</mark>`}`,
     },
-    { title: 'Read', cell: ({ tools_discovered_at }) => html`<${Time} at=${tools_discovered_at} />` },
+    { title: 'Discovered', cell: ({ tools_discovered_at }) => html`<${Time} at=${tools_discovered_at} />` },
   ],
   fields: (item) => [
     { name: 'name', label: 'Name', kind: 'text', isRequired: true },
@@ -40,7 +41,12 @@ export const mcpServers: Resource<McpServer> = {
       hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : 'Sent as “Authorization: Bearer …”.',
     },
     ...(item?.api_key_set ? [REMOVE_KEY] : []),
-    { name: 'headers', label: 'Headers', kind: 'json', hint: 'As {"X-Name": "value"}. *** keeps a stored value.' },
+    {
+      name: 'headers',
+      label: 'Headers',
+      kind: 'json',
+      hint: 'As {"X-Name": "value"}. Leave *** to keep a stored value.',
+    },
     {
       name: 'tools_policy',
       label: 'New and changed tools',

@@ -1,11 +1,12 @@
 import type { CreatedInvitation, CreateInvitationRequest, Invitation, OrganizationMember } from 'agent-session-client'
 import { readPages } from '../load.ts'
-import { Time } from '../parts/page.ts'
+import { CopyButton, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api, organization } from '../service.ts'
+import { api, auth, identify, isAdministrator, organization, user } from '../service.ts'
 import { html } from '../ui.ts'
 
 const DAY_SECONDS = 24 * 60 * 60
+const isSelf = ({ user_id }: OrganizationMember): boolean => user_id === user.value?.id
 const path = () => ({ org: organization.value })
 const ROLE = {
   name: 'role',
@@ -20,6 +21,7 @@ export const members: Resource<OrganizationMember> = {
   title: 'Members',
   one: 'member',
   about: 'People in this organization. Invite others with an invitation.',
+  mayWrite: isAdministrator,
   list: () => readPages((query) => api.listMembers({ path: path(), query })),
   idOf: ({ user_id }) => user_id,
   nameOf: ({ name, email }) => name || email,
@@ -33,9 +35,17 @@ export const members: Resource<OrganizationMember> = {
   update: ({ user_id }, changes) =>
     api.updateMember({ path: { ...path(), user_id }, body: changes as Pick<OrganizationMember, 'role'> }),
   remove: {
-    label: 'Remove',
-    question: ({ name, email }) => `Remove ${name || email} from this organization? Their API keys for it end.`,
-    run: ({ user_id }) => api.removeMember({ path: { ...path(), user_id } }),
+    label: (member) => (isSelf(member) ? 'Leave the organization' : 'Remove'),
+    isForAll: true,
+    isOffered: (member) => isSelf(member) || isAdministrator(),
+    question: (member) =>
+      isSelf(member)
+        ? 'Leave this organization? Your API keys for it end.'
+        : `Remove ${member.name || member.email} from this organization? Their API keys for it end.`,
+    run: async (member) => {
+      await api.removeMember({ path: { ...path(), user_id: member.user_id } })
+      if (isSelf(member)) await identify()
+    },
   },
 }
 
@@ -43,8 +53,12 @@ export const invitations: Resource<Invitation> = {
   path: 'invitations',
   title: 'Invitations',
   one: 'invitation',
-  about: 'Each is a link that lets one person join until it expires.',
-  list: () => readPages((query) => api.listInvitations({ path: path(), query })),
+  about: () =>
+    auth.value?.mode === 'none'
+      ? 'Without sign-in everybody uses this service as the same user. Invitations can be used once it runs in mode full.'
+      : 'Each is a link that lets one person join until it expires.',
+  mayWrite: isAdministrator,
+  list: async () => (isAdministrator() ? readPages((query) => api.listInvitations({ path: path(), query })) : []),
   idOf: ({ id }) => id,
   nameOf: ({ role }) => `For a new ${role}`,
   columns: [
@@ -59,7 +73,7 @@ export const invitations: Resource<Invitation> = {
   Created: ({ item }) => {
     const { url } = item as CreatedInvitation
     return html`<p role="status">Send this link to the person. It is not shown again:</p>
-      <p><code class="secret">${url}</code></p>`
+      <p><code class="secret">${url}</code> <${CopyButton} text=${url} /></p>`
   },
   remove: {
     label: 'Revoke',

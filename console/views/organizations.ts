@@ -1,7 +1,7 @@
 import type { CreateOrganizationRequest, OrganizationResponse, UpdateOrganizationRequest } from 'agent-session-client'
 import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api, chooseOrganization, identify, organization } from '../service.ts'
+import { api, chooseOrganization, identify, organization, user } from '../service.ts'
 import { html } from '../ui.ts'
 
 /** Does something that changes the organizations of the user, and reads them again. */
@@ -11,16 +11,21 @@ async function andIdentify<T>(work: Promise<T>): Promise<T> {
   return result
 }
 
+const roleIn = ({ id }: OrganizationResponse): string | undefined =>
+  user.value?.organizations.find(({ public_id }) => public_id === id)?.role
+
 export const organizations: Resource<OrganizationResponse> = {
   path: 'organizations',
   title: 'Organizations',
   one: 'organization',
   about: 'Each has its own agents, sessions and settings, which only its members see.',
   list: async () => (await api.listOrganizations()).data,
+  mayWrite: (item) => item === undefined || ['owner', 'admin'].includes(roleIn(item) ?? ''),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
     { title: '', cell: ({ id }) => id === organization.value && html`<mark>current</mark>` },
+    { title: 'Your role', cell: (item) => roleIn(item) },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
   ],
   fields: () => [{ name: 'name', label: 'Name', kind: 'text', isRequired: true }],
@@ -31,6 +36,7 @@ export const organizations: Resource<OrganizationResponse> = {
   actions: [
     {
       label: 'Switch',
+      isForAll: true,
       isOffered: ({ id }) => id !== organization.value,
       run: async ({ id }) => chooseOrganization(id),
     },

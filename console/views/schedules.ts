@@ -10,7 +10,8 @@ import type { Field, Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { type Column, Table } from '../parts/table.ts'
-import { api, workflowAddress } from '../service.ts'
+import { link } from '../router.ts'
+import { api, isAdministrator, workflowAddress } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
 const MOST = 100
@@ -22,6 +23,7 @@ export const schedules: Resource<ScheduleResponse> = {
   path: 'schedules',
   title: 'Schedules',
   one: 'schedule',
+  mayWrite: isAdministrator,
   about: 'Send messages to agents at set times, whether anybody is watching or not.',
   list: () => readPages((query) => api.listSchedules({ query })),
   get: (id) => api.getSchedule({ path: { schedule_id: id } }),
@@ -32,7 +34,7 @@ export const schedules: Resource<ScheduleResponse> = {
     {
       title: 'Next run',
       cell: ({ enabled, next_trigger_at, disabled_reason }) =>
-        enabled ? html`<${Time} at=${next_trigger_at} />` : `paused${disabled_reason ? `: ${disabled_reason}` : ''}`,
+        enabled ? html`<${Time} at=${next_trigger_at} hasZone />` : disabled_reason || 'paused',
     },
     { title: 'Last run', cell: ({ last_triggered_at }) => html`<${Time} at=${last_triggered_at} />` },
   ],
@@ -75,9 +77,9 @@ export const schedules: Resource<ScheduleResponse> = {
     <section aria-labelledby="next-runs">
       <h2 id="next-runs">Next runs</h2>
       ${item.next_triggers.length === 0 && html`<${Quiet}>${item.enabled ? 'None known yet.' : 'None while paused.'}<//>`}
-      <ul>${item.next_triggers.map((at) => html`<li key=${at}><${Time} at=${at} /></li>`)}</ul>
+      <ul>${item.next_triggers.map((at) => html`<li key=${at}><${Time} at=${at} hasZone /></li>`)}</ul>
     </section>
-    <${Executions} scheduleId=${item.id} />`,
+    <${Executions} schedule=${item} />`,
 }
 
 async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
@@ -126,6 +128,13 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       hint: 'Runs beyond it are skipped. Empty: no limit.',
     },
     { name: 'catch_up_missed', label: 'Catch up on missed runs', kind: 'boolean' },
+    {
+      name: 'max_catch_up',
+      label: 'Missed runs to catch up on',
+      kind: 'number',
+      empty: 100,
+      hint: 'At most, the newest. Empty: 100.',
+    },
     { name: 'description', label: 'Description', kind: 'longtext', rows: 2, empty: '' },
   ]
 }
@@ -138,8 +147,10 @@ function isMessage({ type, name, input }: ScheduleTarget): boolean {
 }
 
 function valuesOf(item: ScheduleResponse): Values {
-  const { description, cron_expression, timezone, catch_up_missed, max_concurrent, target } = item
-  const common = { description, cron_expression, timezone, catch_up_missed, max_concurrent: max_concurrent || null }
+  const { description, cron_expression, timezone, catch_up_missed, target } = item
+  const max_catch_up = item.max_catch_up ?? 100
+  const max_concurrent = item.max_concurrent || null
+  const common = { description, cron_expression, timezone, catch_up_missed, max_catch_up, max_concurrent }
   if (!isMessage(target)) return { ...common, target }
   const { agent_id, session_id, message } = target.input as MessageInput
   return { ...common, agent_id, session_id, message }
@@ -165,26 +176,33 @@ const EXECUTIONS: Column<ScheduleExecutionResponse>[] = [
     cell: ({ duration_ms }) => (typeof duration_ms === 'number' ? `${(duration_ms / 1000).toFixed(1)} s` : ''),
   },
   { title: 'Error', cell: ({ error }) => error && html`<span class="problem" dir="auto">${error}</span>` },
-  {
-    title: 'Run',
-    cell: ({ workflow_id }) => {
-      const address = workflow_id ? workflowAddress(workflow_id) : undefined
-      return address && html`<a href=${address} target="_blank" rel="noopener noreferrer">in Temporal</a>`
-    },
-  },
 ]
 
+/** Links to what an execution has done. Its turn has its id, and so has the session that it makes for an agent. */
+const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> => ({
+  title: 'Run',
+  cell: ({ id, workflow_id }) => {
+    if (!workflow_id) return null
+    const digits = id.replaceAll('-', '')
+    const { session_id = `session_${digits}` } = (target.input ?? {}) as MessageInput
+    const address = workflowAddress(workflow_id)
+    return html`<span class="actions">
+      ${target.name === MESSAGE && html`<a href=${link('sessions', session_id)}>session</a> <a href=${link('sessions', session_id, 'turns', `turn_${digits}`)}>timeline</a>`}
+      ${address && html`<a href=${address} target="_blank" rel="noopener noreferrer">Temporal</a>`}</span>`
+  },
+})
+
 /** What a schedule has begun, newest first. */
-function Executions({ scheduleId }: { scheduleId: string }): VNode {
-  const path = { schedule_id: scheduleId }
+function Executions({ schedule }: { schedule: ScheduleResponse }): VNode {
+  const path = { schedule_id: schedule.id }
   const { value, error, refresh } = useLoad(
     async () => (await api.listExecutions({ path, query: { limit: MOST } })).data,
-    [scheduleId],
+    [schedule.id],
   )
   useEvery(LOOK_MS, refresh)
   return html`<section>
     <h2>Executions</h2>
     <${Problem} error=${error} />
-    <${Table} items=${value} keyOf=${({ id }: ScheduleExecutionResponse) => id} columns=${EXECUTIONS} none="Nothing yet." />
+    <${Table} items=${value} keyOf=${({ id }: ScheduleExecutionResponse) => id} columns=${[...EXECUTIONS, runOf(schedule)]} none="Nothing yet." />
   </section>`
 }

@@ -33,9 +33,9 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
       readPages((query) => api.listSessions({ query: { agent_id: agentId, ...query } }), count),
       api.listAgents(),
     ])
-    return { sessions, names: new Map(agents.data.map(({ id, name }) => [id, name])) }
+    return { sessions, agents: agents.data, names: new Map(agents.data.map(({ id, name }) => [id, name])) }
   }, [agentId, count])
-  const { sessions, names } = value ?? {}
+  const { sessions, agents = [], names } = value ?? {}
   const at = ({ id }: Session) => ({ path: { session_id: id } })
   const done = (work: Promise<unknown>) => work.then(reload)
   const columns: Column<Session>[] = [
@@ -54,11 +54,24 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
       run=${() => done(api.deleteSession(at(session)))}>Delete<//>`
   const create = html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`
   return html`<${Page} title="Sessions" actions=${create}>
-    ${agentId && html`<p>Sessions of ${names?.get(agentId) ?? agentId}. <a href=${link('sessions')}>All sessions</a></p>`}
+    ${(agents.length > 0 || agentId) && html`<${AgentFilter} agents=${agents} agentId=${agentId} />`}
     <${Problem} error=${error} />
     <${Table} items=${sessions} keyOf=${({ id }: Session) => id} columns=${columns} actions=${actions} none="None yet." />
     ${sessions?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more</button>`}
   <//>`
+}
+
+function AgentFilter({ agents, agentId }: { agents: Agent[]; agentId: string | undefined }): VNode {
+  const choose = (event: Event) => {
+    const { value } = event.target as HTMLSelectElement
+    go(value === '' ? link('sessions') : `${link('sessions')}?agent=${encodeURIComponent(value)}`, { replace: true })
+  }
+  const isKnown = agentId === undefined || agents.some(({ id }) => id === agentId)
+  return html`<p><label>Agent <select onChange=${choose}>
+    <option value="">all</option>
+    ${!isKnown && html`<option selected>${agentId}</option>`}
+    ${agents.map(({ id, name }) => html`<option key=${id} value=${id} selected=${id === agentId}>${name}</option>`)}
+  </select></label></p>`
 }
 
 function NewSession(): VNode {

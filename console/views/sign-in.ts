@@ -27,7 +27,7 @@ export function SignIn(): VNode {
     await identify()
   }
   return html`<${Page} title=${isNew ? 'Register' : 'Sign in'}>
-    ${password_auth_enabled && html`<${Form} key=${isNew} fields=${isNew ? [EMAIL, PASSWORD, NAME] : [EMAIL, PASSWORD]} action=${isNew ? 'Register' : 'Sign in'} onSubmit=${signIn} />`}
+    ${password_auth_enabled && html`<${Form} key=${isNew} fields=${isNew ? [EMAIL, PASSWORD, NAME] : [EMAIL, PASSWORD]} action=${isNew ? 'Register' : 'Sign in'} onSubmit=${signIn} isFleeting />`}
     ${
       signup_enabled &&
       html`<p><button type="button" class="plain" onClick=${() => setNew(!isNew)}>

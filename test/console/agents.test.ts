@@ -1,6 +1,6 @@
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
-import { call } from '../support/http.ts'
+import { call, waitFor } from '../support/http.ts'
 import { newOrganization } from '../support/shared/service.ts'
 
 afterAll(closeBrowser)
@@ -20,10 +20,16 @@ describePages('agents', () => {
     await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
     await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
     await page.getByLabel('File system', { exact: true }).check()
-    await page.getByRole('button', { name: 'Add a tool' }).click()
+    await page.getByRole('button', { name: 'Require approval for a tool' }).click()
+    await page.getByLabel('File system', { exact: true }).uncheck()
+    await page.getByText('No capability that is chosen has a tool of this name').waitFor()
+    await page.getByRole('button', { name: 'Remove', exact: true }).click()
+    expect(await page.getByRole('button', { name: 'Require approval for a tool' }).isDisabled()).toBe(true)
+    await page.getByLabel('File system', { exact: true }).check()
+    await page.getByRole('button', { name: 'Add a client tool' }).click()
     const tool = page.getByRole('group', { name: 'Tool 1' })
     await tool.getByLabel('Name', { exact: true }).fill('ask_user')
-    await tool.getByLabel('Description', { exact: true }).fill('Asks the user.')
+    await tool.getByLabel('Description').fill('Asks the user.')
     await tool.getByLabel('Parameters').fill('{"type": "object"')
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
@@ -57,6 +63,15 @@ describePages('agents', () => {
     // Another program changes what this form does not.
     await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
     await page.getByLabel('Tags').fill('one\ntwo')
+    // What was entered is not lost by a wrong click.
+    let question = ''
+    page.once('dialog', (dialog) => {
+      question = dialog.message()
+      return dialog.dismiss()
+    })
+    await page.getByRole('link', { name: 'Sessions', exact: true }).first().click()
+    await waitFor(async () => question.startsWith('Leave without saving'), 'the question')
+    expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved.').waitFor()
     const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
@@ -112,7 +127,7 @@ describePages('agents', () => {
       page.getByRole('button', { name: 'Export' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('Plumber.md')
-    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Duplicate' }).click()
     await page.getByRole('heading', { name: /Plumber.+/ }).waitFor()
     page.once('dialog', (dialog) => dialog.accept())
     await page.getByRole('button', { name: 'Archive' }).click()

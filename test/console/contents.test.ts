@@ -92,7 +92,7 @@ describePages('what a session holds', () => {
     await page.getByRole('button', { name: 'Run' }).click()
     await page.getByRole('columnheader', { name: 'many' }).waitFor()
 
-    await page.getByRole('link', { name: 'Values and secrets' }).click()
+    await page.getByRole('link', { name: 'Storage' }).click()
     await page.getByText('blue').waitFor()
     await page.getByText('TOKEN').waitFor()
     expect(await page.getByText('never shown').count()).toBe(0)

@@ -119,7 +119,7 @@ describePages('a conversation', () => {
     const [one, other] = [await openSession(id), await openSession(id, { size: 'narrow' })]
     await say(one, 'Paint it.')
     for (const { page } of [one, other]) {
-      await page.getByText('Which <b>colour</b>?').waitFor()
+      await page.getByRole('group', { name: 'Arguments of ask_user' }).getByText('Which <b>colour</b>?').waitFor()
       await page.getByRole('button', { name: 'Approve' }).waitFor()
     }
     await other.expectAccessible()
@@ -130,7 +130,13 @@ describePages('a conversation', () => {
     // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.
     const late = other.page.getByRole('button', { name: 'Answer' })
     if (await late.isVisible()) await late.click({ timeout: 1000 }).catch(() => {})
-    await other.page.getByRole('button', { name: 'Approve' }).click()
+    await other.page.getByRole('button', { name: 'Approve' }).focus()
+    await other.page.keyboard.press('Enter')
+    await other.page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' })
+    await waitFor(
+      async () => (await other.page.evaluate('document.activeElement.localName')) !== 'body',
+      'the focus to stay in the conversation',
+    )
     for (const { page } of [one, other]) await page.getByText('Painted.').waitFor()
     const events = await waitUntilIdle(api, id)
     const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.result[0]?.text)
@@ -178,18 +184,18 @@ describePages('a conversation', () => {
     await page.getByText('Queued.').waitFor()
     await page.getByRole('button', { name: 'Remove from the queue' }).click()
     await page.getByText('Queued.').waitFor({ state: 'detached' })
-    await page.getByLabel('If a turn is running').selectOption('reject the message')
+    await page.getByLabel('If a turn is running').selectOption('Reject if busy')
     await say(shown, 'Refused')
     await page
       .getByRole('alert')
       .getByText(/busy|turn/)
       .waitFor()
     expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Refused')
-    await page.getByLabel('If a turn is running').selectOption('interrupt it')
+    await page.getByLabel('If a turn is running').selectOption('Interrupt the turn')
     await say(shown, 'Instead')
     await waitFor(async () => (await listTurns(api, id)).length === 3, 'the message that interrupts')
     await page.getByText('Working…').waitFor()
-    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await page.getByText('Working…').waitFor({ state: 'detached' })
     await waitUntilIdle(api, id)
     const turns = await listTurns(api, id)
@@ -256,8 +262,11 @@ describePages('a conversation', () => {
     const count = 25
     const steps = Array.from({ length: count + 1 }, (_, index) => ({ text: `Answer ${index}. ${'More. '.repeat(50)}` }))
     const id = await createScriptedSession(api, steps)
-    for (let turn = 0; turn < count; turn++) await post(api, id, `Message ${turn}`)
-    await waitUntilIdle(api, id)
+    // Each is answered before the next: answers that come after later messages are shown without their own message.
+    for (let turn = 0; turn < count; turn++) {
+      await post(api, id, `Message ${turn}`)
+      await waitFor(async () => (await listTurns(api, id))[0]?.status === 'completed', `answer ${turn}`)
+    }
     const shown = await openSession(id)
     const { page } = shown
     await page.getByText('Answer 24.').waitFor()
@@ -268,7 +277,17 @@ describePages('a conversation', () => {
     await page.getByRole('button', { name: 'Earlier messages' }).click()
     await page.getByText('Message 0', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Earlier messages' }).waitFor({ state: 'detached' })
-    await waitFor(async () => Math.abs(((await topOf()) ?? 0) - (before ?? 0)) < 100, 'the place of what was read')
+    const isThere = async () => Math.abs(((await topOf()) ?? 0) - (before ?? 0)) < 100
+    await waitFor(isThere, 'the place of what was read')
+    // Also after something else was looked at.
+    const timeline = await page.getByRole('link', { name: 'Timeline' }).first().getAttribute('href')
+    await page.evaluate((to) => {
+      Object.assign(globalThis, { location: to })
+    }, timeline)
+    await page.getByRole('link', { name: /^Turn / }).waitFor()
+    await page.goBack()
+    await page.getByText('Message 5', { exact: true }).waitFor()
+    await waitFor(isThere, 'the place of what was read before')
     await say(shown, 'The last')
     await page.getByText('Answer 25.').waitFor()
     await waitFor(async () => (await page.evaluate(FROM_END)) === 0, 'the end of the page')
@@ -342,9 +361,11 @@ describePages('a conversation', () => {
       await post(first.url, id)
       await shown.page.getByText('word word').waitFor()
       await first.kill()
+      await shown.page.getByText('Reconnecting…').waitFor()
       await startApiProcess(service, 'api/main.ts', { PORT: new URL(first.url).port })
       await shown.page.getByText(/tokens/).waitFor({ timeout: 60_000 })
       expect((await textOf(shown)).split('word')).toHaveLength(61)
+      expect(await shown.page.getByText('Reconnecting…').count()).toBe(0)
     })
   })
 })

@@ -32,21 +32,21 @@ describePages('the timeline of a turn', () => {
     const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
     await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
     expect(await spans.count()).toBe(9)
-    await page.getByText('The turn is waiting').waitFor()
+    await page.getByText('Waiting for a person', { exact: false }).first().waitFor()
     for (const { id: callId, kind } of turn.pending_tool_calls) {
       await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
     }
-    await page.getByText('The turn is completed').waitFor()
+    await page.getByText('Completed').waitFor()
     const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
     expect(names).toEqual([
-      ...['Turn', 'Queue', 'llmsim-script', 'Model', 'Attempt 2'],
+      ...['Turn', 'Queue', 'llmsim-script', 'Model call', 'Attempt 2'],
       ...['Tools', 'add', 'ask_user: answer', 'multiply: approval', 'multiply'],
-      ...['llmsim-script', 'Model'],
+      ...['llmsim-script', 'Model call'],
     ])
     expect(await page.getByText('so far').count()).toBe(0)
     await page.getByRole('link', { name: /^Turn .* tokens · \$0/ }).waitFor()
     await page.getByRole('link', { name: /^Model .*, failed/ }).click()
-    await page.getByRole('heading', { name: 'Model' }).waitFor()
+    await page.getByRole('heading', { name: 'Model call' }).waitFor()
     await page.getByText('overloaded').first().waitFor()
     await opened.expectAccessible()
 
@@ -70,7 +70,7 @@ describePages('the timeline of a turn', () => {
       const id = await createScriptedSession(url, STEPS, AGENT)
       const turn = await postAndAsk(url, id)
       const opened = await openConsole(url, { at: `#/sessions/${id}/turns/${turn.id}` })
-      await opened.page.getByText('The turn is waiting').waitFor()
+      await opened.page.getByText('Waiting for a person', { exact: false }).first().waitFor()
       const runs = await opened.page.getByRole('link', { name: 'Open in Temporal' }).all()
       const targets = await Promise.all(runs.map((run) => run.getAttribute('href')))
       expect(targets).toEqual(address === undefined ? [] : [address + turn.id])

@@ -4,7 +4,7 @@ import { changesOf } from '../../parts/form.ts'
 import { ActionButton, Page, Problem, Quiet } from '../../parts/page.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { go, link } from '../../router.ts'
-import { api, fetchBlob } from '../../service.ts'
+import { api, fetchBlob, readAnywhere } from '../../service.ts'
 import { html, useRef, type VNode } from '../../ui.ts'
 import { Editor } from './editor.ts'
 import { StartButton } from './start-button.ts'
@@ -12,7 +12,11 @@ import { StartButton } from './start-button.ts'
 /** One agent: what it is, to be changed, and what can be done with it. */
 export function AgentView({ agentId }: { agentId: string }): VNode {
   const path = { agent_id: agentId }
-  const { value: agent, error, reload } = useLoad(() => api.getAgent({ path }), [agentId])
+  const {
+    value: agent,
+    error,
+    reload,
+  } = useLoad(() => readAnywhere(`/v1/agents/${agentId}`, () => api.getAgent({ path })), [agentId])
   /** Agent as the form shows it: only what the user has changed since is sent. */
   const before = useRef<CreateAgentRequest | undefined>(undefined)
   before.current ??= agent
@@ -39,7 +43,7 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
   const actions = html`
     ${isActive && html`<${StartButton} agentId=${agentId} />`}
     <a class="button" href=${`${link('sessions')}?agent=${encodeURIComponent(agentId)}`}>Sessions</a>
-    <${ActionButton} run=${copy}>Copy<//>
+    <${ActionButton} run=${copy}>Duplicate<//>
     <${ActionButton} run=${exportFile}>Export<//>
     ${
       isActive

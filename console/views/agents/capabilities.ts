@@ -1,4 +1,4 @@
-import type { AgentCapabilityConfig, CapabilityInfo } from 'agent-session-client'
+import type { AgentCapabilityConfig, CapabilityInfo, ToolDefinition } from 'agent-session-client'
 import { html, type VNode } from '../../ui.ts'
 
 /** Chosen capabilities, with their configuration as JSON, or ''. In the order in which they were chosen. */
@@ -21,6 +21,14 @@ function read(ref: string, text: string): unknown {
   } catch (error) {
     throw new Error(`The configuration of ${ref} is not valid JSON: ${(error as Error).message}`)
   }
+}
+
+/** Returns the tools that the chosen capabilities bring, with those that they require. */
+export function toolsOfChosen(all: CapabilityInfo[], chosen: Chosen): ToolDefinition[] {
+  const refs = new Set(chosen.keys())
+  // A set is read to its end, with what is added meanwhile.
+  for (const ref of refs) for (const needed of all.find(({ id }) => id === ref)?.dependencies ?? []) refs.add(needed)
+  return all.filter(({ id }) => refs.has(id)).flatMap(({ tool_definitions }) => tool_definitions)
 }
 
 type Props = { all: CapabilityInfo[]; chosen: Chosen; onChange(chosen: Chosen): void }

@@ -5,7 +5,7 @@ import { Problem, Quiet } from '../../parts/page.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
-import { Capabilities, type Chosen, chosenOf, configsOf } from './capabilities.ts'
+import { Capabilities, type Chosen, chosenOf, configsOf, toolsOfChosen } from './capabilities.ts'
 import { Preview } from './preview.ts'
 import { type Draft, draftsOf, Tools, toolsOf } from './tools.ts'
 
@@ -50,7 +50,7 @@ function Fields({ agent, action, done, onSubmit, models, capabilities }: FieldsP
     <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} done=${done} onSubmit=${(values: Values) => onSubmit(wanted(values))}
       others=${[{ action: 'Preview', run: show }]}>
       <${Capabilities} all=${capabilities} chosen=${chosen} onChange=${setChosen} />
-      <${Tools} drafts=${drafts} onChange=${setDrafts} />
+      <${Tools} drafts=${drafts} available=${toolsOfChosen(capabilities, chosen)} onChange=${setDrafts} />
     <//>
     ${preview && html`<${Preview} preview=${preview} />`}`
 }

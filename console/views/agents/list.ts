@@ -4,10 +4,12 @@ import { Page, Problem, Time } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { go, link, route } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useState, type VNode } from '../../ui.ts'
+import { html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { StartButton } from './start-button.ts'
 import { isSimulated, SimulatedNote, Welcome } from './welcome.ts'
 
+/** Pause in typing after which is searched. */
+const TYPING_MS = 250
 /** Rows that are drawn at first. */
 const SHOWN = 100
 
@@ -49,15 +51,32 @@ export function AgentList(): VNode {
 
 const placeOf = (query: Record<string, string>): string => `${link('agents')}?${new URLSearchParams(query)}`
 
+/** Searches while one types. */
 function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNode {
+  const box = useRef<HTMLInputElement>(null)
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  useEffect(() => () => clearTimeout(timer.current), [])
+  useEffect(() => {
+    // The address was changed by something else.
+    if (box.current && document.activeElement !== box.current) box.current.value = text
+  }, [text])
+  const search = () => {
+    const wanted = box.current?.value.trim() ?? ''
+    go(placeOf({ ...(wanted !== '' && { search: wanted }), ...(isArchive && { status: 'archived' }) }), {
+      replace: true,
+    })
+  }
+  const type = () => {
+    clearTimeout(timer.current)
+    timer.current = setTimeout(search, TYPING_MS)
+  }
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
-    const search = String(new FormData(event.target as HTMLFormElement).get('search')).trim()
-    go(placeOf({ ...(search !== '' && { search }), ...(isArchive && { status: 'archived' }) }))
+    search()
   }
   return html`<form role="search" class="search" onSubmit=${submit}>
     <label class="unseen" for="search">Search agents</label>
-    <input id="search" name="search" type="search" key=${text} defaultValue=${text} placeholder="Search" autocomplete="off" />
+    <input id="search" ref=${box} type="search" defaultValue=${text} placeholder="Search" autocomplete="off" onInput=${type} />
   </form>`
 }
 

@@ -14,18 +14,13 @@ export type Draft = {
   given: ToolDefinition | undefined
 }
 
+/** Example of a client tool. */
 const NEW: Draft = {
   runner: 'client',
   name: '',
   description: '',
   parameters: JSON.stringify({ type: 'object', properties: { question: { type: 'string' } } }, null, 2),
   given: undefined,
-}
-
-const RUNNERS: Record<Runner, string> = {
-  client: 'the client, which sends the result',
-  approval: 'the service, after approval',
-  service: 'the service',
 }
 
 export const draftsOf = (tools: ToolDefinition[]): Draft[] => tools.map(draftOf)
@@ -63,42 +58,83 @@ function read(name: string, text: string): Record<string, unknown> {
   }
 }
 
+type Props = {
+  drafts: Draft[]
+  /** Tools of the capabilities that are chosen. */
+  available: ToolDefinition[]
+  onChange(drafts: Draft[]): void
+}
+
 /** Tools that the client runs, and those of capabilities that wait for an approval. */
-export function Tools({ drafts, onChange }: { drafts: Draft[]; onChange(drafts: Draft[]): void }): VNode {
+export function Tools({ drafts, available, onChange }: Props): VNode {
   const change = (at: number, changes: Partial<Draft>) =>
     onChange(drafts.map((draft, index) => (index === at ? { ...draft, ...changes } : draft)))
+  /** Changes the list of tools, which the form around them does not see. */
+  const changeList = (event: Event, changed: Draft[]) => {
+    event.target?.dispatchEvent(new Event('input', { bubbles: true }))
+    onChange(changed)
+  }
+  const isListed = (tool: ToolDefinition) => drafts.some(({ name }) => name === tool.name)
+  const unlisted = available.filter((tool) => !isListed(tool))
+  const guard = (tool: ToolDefinition): Draft => ({ ...draftOf(tool), runner: 'approval', given: undefined })
   return html`<fieldset class="field"><legend>Tools</legend>
     <small>Client tools, which your program or a person executes, and tools of capabilities that need approval.</small>
-    ${drafts.map(
-      (draft, index) => html`<${Tool} key=${index} draft=${draft} number=${index + 1}
-        onChange=${(changes: Partial<Draft>) => change(index, changes)}
-        onRemove=${() => onChange(drafts.filter((_, other) => other !== index))} />`,
-    )}
-    <div><button type="button" onClick=${() => onChange([...drafts, NEW])}>Add a tool</button></div>
+    ${drafts.map((draft, index) => {
+      const props = {
+        draft,
+        onChange: (changes: Partial<Draft>) => change(index, changes),
+        onRemove: (event: Event) =>
+          changeList(
+            event,
+            drafts.filter((_, other) => other !== index),
+          ),
+      }
+      return draft.runner === 'client'
+        ? html`<${ClientTool} key=${index} number=${index + 1} ...${props} />`
+        : html`<${ServiceTool} key=${index} ...${props} others=${unlisted} onTool=${(tool: ToolDefinition) => change(index, guard(tool))}
+            isKnown=${available.some(({ name }) => name === draft.name)} />`
+    })}
+    <div class="actions">
+      <button type="button" onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>
+      <button type="button" disabled=${unlisted.length === 0}
+        onClick=${(event: Event) => unlisted[0] && changeList(event, [...drafts, guard(unlisted[0])])}>Require approval for a tool</button>
+    </div>
   </fieldset>`
 }
 
-type ToolProps = { draft: Draft; number: number; onChange(changes: Partial<Draft>): void; onRemove(): void }
+type ToolProps = { draft: Draft; onChange(changes: Partial<Draft>): void; onRemove(event: Event): void }
 
-function Tool({ draft, number, onChange, onRemove }: ToolProps): VNode {
-  const { runner, name, description, parameters } = draft
-  const enteredIn = (event: Event) => (event.target as HTMLInputElement).value
-  const isClient = runner === 'client'
+const enteredIn = (event: Event) => (event.target as HTMLInputElement).value
+
+function ClientTool({ draft, number, onChange, onRemove }: ToolProps & { number: number }): VNode {
+  const { name, description, parameters } = draft
   return html`<fieldset class="field raised"><legend>Tool ${number}</legend>
     <label>Name <input value=${name} required pattern="[a-zA-Z0-9_\\-]{1,64}" title="1 to 64 letters, digits, _ or -" autocomplete="off"
       onInput=${(event: Event) => onChange({ name: enteredIn(event) })} /></label>
-    <label>Executed by <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>${Object.entries(
-      RUNNERS,
-    ).map(
-      ([value, label]) => html`<option value=${value} selected=${value === runner}>${label}</option>`,
-    )}</select></label>
-    <label>Description <textarea rows="2" dir="auto" value=${description}
+    <label>Description, for the model <textarea rows="2" dir="auto" value=${description}
       onInput=${(event: Event) => onChange({ description: enteredIn(event) })}></textarea></label>
-    ${
-      isClient &&
-      html`<label>Parameters, as a JSON schema <textarea class="code" rows="5" spellcheck="false" value=${parameters}
-        onInput=${(event: Event) => onChange({ parameters: enteredIn(event) })}></textarea></label>`
-    }
+    <label>Parameters, as a JSON schema <textarea class="code" rows="5" spellcheck="false" value=${parameters}
+      onInput=${(event: Event) => onChange({ parameters: enteredIn(event) })}></textarea></label>
     <div><button type="button" class="danger" onClick=${onRemove}>Remove the tool</button></div>
+  </fieldset>`
+}
+
+type ServiceToolProps = ToolProps & { others: ToolDefinition[]; isKnown: boolean; onTool(tool: ToolDefinition): void }
+
+/** Tool of a capability. It is chosen from those that the agent has. */
+function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: ServiceToolProps): VNode {
+  const { name, runner } = draft
+  const choose = (event: Event) => {
+    const tool = others.find((other) => other.name === enteredIn(event))
+    if (tool !== undefined) onTool(tool)
+  }
+  return html`<fieldset class="field raised"><legend>Tool of a capability</legend>
+    <label>Tool <select onChange=${choose}><option selected>${name}</option>
+      ${others.map((tool) => html`<option key=${tool.name}>${tool.name}</option>`)}</select></label>
+    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name, so this has no effect.</p>`}
+    <label>Calls <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>
+      <option value="approval" selected=${runner === 'approval'}>need approval</option>
+      <option value="service" selected=${runner === 'service'}>run at once</option></select></label>
+    <div><button type="button" class="danger" onClick=${onRemove}>Remove</button></div>
   </fieldset>`
 }

@@ -189,7 +189,7 @@ function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
   const text = useMemo(() => (picture === undefined ? textOf(file) : undefined), [file])
   const content = useMemo(() => new Blob([bytesOf(file)], { type: picture }), [file])
   return html`<article>
-    <p class="quiet">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />
+    <p class="quiet actions">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />
       <button type="button" onClick=${() => saveFile(name, content)}>Download</button></p>
     ${picture && html`<${Picture} content=${content} name=${path} />`}
     ${text !== undefined && html`<${Text} key=${sessionId + path} text=${text} />`}

@@ -1,8 +1,11 @@
 import type { ContentPart, Message } from 'agent-session-client'
+import { CallArguments } from '../../parts/call-arguments.ts'
+import { durationOf } from '../../parts/duration.ts'
 import { LongText } from '../../parts/long-text.ts'
 import { Markdown } from '../../parts/markdown.ts'
-import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
+import { ActionButton, Problem, Quiet, Reconnecting } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
+import { subjectOf } from '../../parts/subject.ts'
 import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
 import { html, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
@@ -15,15 +18,22 @@ type Props = {
   sessionId: string
   live: Live
   draft: Draft
+  /** Where the reader was when the conversation was left. */
+  place: ReadingPlace
   /** What the agent is for. */
   about?: string | null
 }
 
+/** Turn that is read, and its distance from the top of the window. Undefined for the end. */
+export type ReadingPlace = { current: { turnId: string; top: number } | undefined }
+
+/** Time in which a page that is opened again finds its sizes. */
+const SETTLING_MS = 500
 /** Distance from the end of the page at which a reader counts as being there. */
 const END_PX = 80
 
 /** What was said in a session, with what is being said, and a box to say more. */
-export function Chat({ sessionId, live, draft, about }: Props): VNode {
+export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
   const { conversation } = live.shown.value
   const { turns } = conversation
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
@@ -31,7 +41,7 @@ export function Chat({ sessionId, live, draft, about }: Props): VNode {
   const isWaiting = turns.some(({ status }) => status === 'waiting')
   const chat = useRef<HTMLDivElement>(null)
   useAnchor(chat, turns[0]?.id)
-  const { goToEnd } = useEnd(chat)
+  const { goToEnd } = useEnd(chat, place)
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
@@ -40,6 +50,7 @@ export function Chat({ sessionId, live, draft, about }: Props): VNode {
       (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
     )}</div>
     <${Problem} error=${live.error.value} />
+    <${Reconnecting} isShown=${!live.isConnected.value} />
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
@@ -64,11 +75,14 @@ function useAnchor(chat: RefObject<HTMLElement | null>, first: string | undefine
  * Keeps the end in view while the page grows, until the reader goes up; returns to it at `goToEnd`. What is laid out late,
  * such as pictures, grows the page too.
  */
-function useEnd(chat: RefObject<HTMLElement | null>): { goToEnd(): void } {
-  const isAtEnd = useRef(true)
+function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goToEnd(): void } {
+  const isAtEnd = useRef(place.current === undefined)
   /** Where the page stood, in pixels from its top. */
   const before = useRef(0)
+  /** Where to go back to, as long as turns that come into view still grow. */
+  const back = useRef(place.current)
   const stay = () => {
+    if (back.current) goBackTo(back.current)
     if (!isAtEnd.current) return
     const page = document.documentElement
     page.scrollTop = page.scrollHeight
@@ -90,18 +104,40 @@ function useEnd(chat: RefObject<HTMLElement | null>): { goToEnd(): void } {
       removeEventListener('scroll', look)
     }
   }, [])
+  useLayoutEffect(() => {
+    stay()
+    const timer = setTimeout(() => {
+      back.current = undefined
+    }, SETTLING_MS)
+    return () => {
+      clearTimeout(timer)
+      place.current = isAtEnd.current || !chat.current ? undefined : placeIn(chat.current)
+    }
+  }, [])
   const goToEnd = () => {
+    back.current = undefined
     isAtEnd.current = true
     stay()
   }
   return { goToEnd }
 }
 
+/** Finds what is read: the first turn of which something is seen. */
+function placeIn(chat: HTMLElement): ReadingPlace['current'] {
+  const turn = [...chat.children].find((child) => child.getBoundingClientRect().bottom > 0)
+  return turn && { turnId: turn.id, top: turn.getBoundingClientRect().top }
+}
+
+function goBackTo({ turnId, top }: NonNullable<ReadingPlace['current']>): void {
+  const turn = document.getElementById(turnId)
+  if (turn) scrollBy(0, turn.getBoundingClientRect().top - top)
+}
+
 function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
   const cancel = () => api.cancelTurns({ path: { session_id: sessionId }, body: { turn_id: turn.id } })
   // What has not changed is not drawn again.
   return useMemo(
-    () => html`<article class="turn">
+    () => html`<article class="turn" id=${turn.id}>
       ${turn.input && html`<${Said} message=${turn.input} />`}
       ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
       <p class="quiet outcome">
@@ -109,7 +145,7 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
-          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Remove from the queue' : 'Cancel'}<//>`
+          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
         }
       </p>
     </article>`,
@@ -126,8 +162,11 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${plain(error ?? '')}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
-  const seconds = durationMs === undefined ? undefined : `${(durationMs / 1000).toFixed(1)} s`
-  return [seconds, tokens, costUsd && (costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`)]
+  return [
+    durationMs !== undefined && durationOf(durationMs),
+    tokens,
+    costUsd && (costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`),
+  ]
     .filter(Boolean)
     .join(' · ')
 }
@@ -167,17 +206,15 @@ const STATUS: Record<Call['status'], string> = {
 function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
   // What a question asks is said with its form.
-  const given = useMemo(
-    () => (call.arguments === undefined || name === QUESTION ? '' : JSON.stringify(call.arguments, null, 2)),
-    [call.arguments, name],
-  )
+  const given = name === QUESTION ? undefined : call.arguments
   const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
-      <summary><code>${plain(title)}</code> <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
-      ${given !== '' && given !== '{}' && html`<${LongText} text=${given} label=${`Arguments of ${name}`} />`}
-      ${result.length > 0 && html`<${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
+      <summary><code>${plain(title)}</code> <span class="quiet subject" dir="auto">${plain(subjectOf(given))}</span>
+        <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
+      <${CallArguments} name=${name} given=${given} />
+      ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
       ${error && html`<p class="problem" dir="auto">${plain(error)}</p>`}
     </details>
     ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}

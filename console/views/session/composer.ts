@@ -2,10 +2,11 @@ import type { ImageUploadResponse, InputContentPart } from 'agent-session-client
 import { Problem } from '../../parts/page.ts'
 import { api } from '../../service.ts'
 import { html, type Signal, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { keepText, keptText } from '../../unsaved.ts'
 
 type OnBusy = 'enqueue' | 'reject' | 'interrupt'
 
-/** Message that is being written. It stays while its session is shown, whatever else is looked at in between. */
+/** Message that is being written. Its text stays until the tab is closed, its pictures while the session is shown. */
 export type Draft = {
   text: Signal<string>
   images: Signal<ImageUploadResponse[]>
@@ -14,8 +15,8 @@ export type Draft = {
   key: string | undefined
 }
 
-export const createDraft = (): Draft => ({
-  text: signal(''),
+export const createDraft = (sessionId: string): Draft => ({
+  text: signal(keptText(sessionId)),
   images: signal([]),
   onBusy: signal('enqueue'),
   key: undefined,
@@ -70,6 +71,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
       draft.onBusy.value = 'enqueue'
       // What was entered meanwhile is the next message.
       if (draft.text.value === text) draft.text.value = ''
+      keepText(sessionId, draft.text.value)
       draft.images.value = draft.images.value.filter((image) => !images.includes(image))
       onSent()
     })
@@ -77,7 +79,10 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
     draft.key = undefined
     if (state.error !== undefined) setState({ isSending: false })
-    if (values.text !== undefined) draft.text.value = values.text
+    if (values.text !== undefined) {
+      draft.text.value = values.text
+      keepText(sessionId, values.text)
+    }
     if (values.images) draft.images.value = values.images
     if (values.onBusy) draft.onBusy.value = values.onBusy
   }
@@ -129,11 +134,11 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
       <button class="primary" disabled=${state.isSending}>Send</button>
       ${
         isBusy &&
-        html`<label>If a turn is running${' '}
+        html`<label><span class="unseen">If a turn is running</span>
           <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
-            <option value="enqueue" selected=${onBusy === 'enqueue'}>queue the message</option>
-            <option value="interrupt" selected=${onBusy === 'interrupt'}>interrupt it</option>
-            <option value="reject" selected=${onBusy === 'reject'}>reject the message</option>
+            <option value="enqueue" selected=${onBusy === 'enqueue'}>Queue if busy</option>
+            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt the turn</option>
+            <option value="reject" selected=${onBusy === 'reject'}>Reject if busy</option>
           </select></label>`
       }
       <label class="button file">Add images

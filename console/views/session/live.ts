@@ -24,6 +24,8 @@ export type Live = {
   state: Signal<'loading' | 'live' | 'deleted'>
   error: Signal<unknown>
   hasEarlier: Signal<boolean>
+  /** False while the service cannot be reached. */
+  isConnected: Signal<boolean>
   /** Loads the turns before those that are there. */
   loadEarlier(): Promise<void>
   /** Loads the session if that has not been done, and follows it until the returned function is called. */
@@ -39,6 +41,7 @@ export function openSession(sessionId: string): Live {
   const state = signal<'loading' | 'live' | 'deleted'>('loading')
   const error = signal<unknown>(undefined)
   const hasEarlier = signal(false)
+  const isConnected = signal(true)
   /** All but deltas, of which the last one of a turn is enough. */
   let events: Event[] = []
   let conversation = createConversation()
@@ -119,7 +122,15 @@ export function openSession(sessionId: string): Live {
     }
     while (!signal.aborted) {
       const hidden = abortWhenHidden(signal, HIDDEN_MS)
-      const stream = sessionOf(sessionId).events({ after: last, exclude: [...NOT_SHOWN], signal: hidden.signal })
+      isConnected.value = true
+      const stream = sessionOf(sessionId).events({
+        after: last,
+        exclude: [...NOT_SHOWN],
+        signal: hidden.signal,
+        onConnected: (isNow) => {
+          isConnected.value = isNow
+        },
+      })
       for await (const event of stream) take(event)
       if (signal.aborted) return
       if (!hidden.signal.aborted) {
@@ -149,7 +160,7 @@ export function openSession(sessionId: string): Live {
     })
     return () => stopped.abort()
   }
-  return { shown, state, error, hasEarlier, loadEarlier, start }
+  return { shown, state, error, hasEarlier, isConnected, loadEarlier, start }
 }
 
 const bySequence = (a: Event, b: Event): number => (a.sequence ?? 0) - (b.sequence ?? 0)

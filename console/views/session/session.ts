@@ -1,14 +1,14 @@
 import type { Agent } from 'agent-session-client'
 import { isNotFound, useLoad } from '../../load.ts'
-import { Page, Problem } from '../../parts/page.ts'
+import { ActionButton, Page, Problem } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
-import { api } from '../../service.ts'
-import { html, useMemo, useState, type VNode } from '../../ui.ts'
+import { api, readAnywhere } from '../../service.ts'
+import { html, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { Databases } from '../contents/databases.ts'
 import { Files } from '../contents/files.ts'
 import { Storage } from '../contents/storage.ts'
 import { TurnView } from '../turn/turn.ts'
-import { Chat } from './chat.ts'
+import { Chat, type ReadingPlace } from './chat.ts'
 import { createDraft } from './composer.ts'
 import { openSession } from './live.ts'
 import { titleOf } from './title.ts'
@@ -17,24 +17,37 @@ import { titleOf } from './title.ts'
 const TABS = [
   { name: 'files', title: 'Files', View: Files },
   { name: 'databases', title: 'Databases', View: Databases },
-  { name: 'storage', title: 'Values and secrets', View: Storage },
+  { name: 'storage', title: 'Storage', View: Storage },
 ]
 
 /** One session: its conversation, live, and what it holds. */
 export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
-  const [draft] = useState(createDraft)
+  const [draft] = useState(() => createDraft(sessionId))
+  const place = useRef<ReadingPlace['current']>(undefined)
   // Its title comes with its first message.
   const isEmpty = live.shown.value.conversation.turns.length === 0
-  const { value: session, error } = useLoad(
-    () => api.getSession({ path: { session_id: sessionId } }),
+  const {
+    value: session,
+    error,
+    reload,
+  } = useLoad(
+    () => readAnywhere(`/v1/sessions/${sessionId}`, () => api.getSession({ path: { session_id: sessionId } })),
     [sessionId, isEmpty],
   )
   const { value: agent } = useLoad(() => findAgent(session?.agent_id), [session?.agent_id])
   const [, , shown, id] = route.value.path
   const tab = TABS.find(({ name }) => name === shown)
   const current = (name: string | undefined) => (name === shown ? 'page' : undefined)
-  const actions = agent && html`<span>Agent <a href=${link('agents', agent.id)} dir="auto">${agent.name}</a></span>`
+  const rename = async () => {
+    const title = prompt('Title of the session', session?.title ?? '')?.trim()
+    if (!title) return
+    await api.updateSession({ path: { session_id: sessionId }, body: { title } })
+    reload()
+  }
+  const actions = html`
+    ${agent && html`<span>Agent <a href=${link('agents', agent.id)} dir="auto">${agent.name}</a></span>`}
+    ${session && html`<${ActionButton} run=${rename}>Rename<//>`}`
   return html`<${Page} title=${session ? titleOf(session) : 'Session'} actions=${actions}>
     <nav class="tabs" aria-label="Session">
       <a href=${link('sessions', sessionId)} aria-current=${current(undefined)}>Conversation</a>
@@ -46,7 +59,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     <${Problem} error=${error} />
     ${shown === 'turns' && id !== undefined && html`<${TurnView} key=${id} sessionId=${sessionId} turnId=${id} />`}
     ${tab && html`<${tab.View} sessionId=${sessionId} />`}
-    ${shown === undefined && !isNotFound(error) && html`<${Chat} sessionId=${sessionId} live=${live} draft=${draft} about=${agent?.description} />`}
+    ${shown === undefined && !isNotFound(error) && html`<${Chat} sessionId=${sessionId} live=${live} draft=${draft} place=${place} about=${agent?.description} />`}
   <//>`
 }
 

@@ -1,6 +1,7 @@
 import { ApiError } from 'agent-session-client'
+import { useFocusHeir } from '../../parts/focus.ts'
 import { Form, type Values } from '../../parts/form.ts'
-import { ActionButton, Quiet } from '../../parts/page.ts'
+import { ActionButton } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
 import { api } from '../../service.ts'
@@ -10,8 +11,18 @@ import { type Call, QUESTION } from './conversation.ts'
 type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
 
 /** Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. */
-export function WaitingCall({ sessionId, call }: Props): VNode {
+export function WaitingCall(props: Props): VNode {
   const [isAnswered, setAnswered] = useState(false)
+  if (isAnswered) return html`<p class="quiet" role="status">Answered.</p>`
+  return html`<${Asking} ...${props} onAnswered=${() => setAnswered(true)} />`
+}
+
+/** What goes on after an answer: its call, or what else is in its card. */
+const heirOf = (element: HTMLElement): HTMLElement | null =>
+  element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
+
+function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void }): VNode {
+  const box = useFocusHeir(heirOf)
   const submit = async (result: { result?: unknown; error?: string }) => {
     try {
       await api.submitToolResults({
@@ -21,9 +32,13 @@ export function WaitingCall({ sessionId, call }: Props): VNode {
     } catch (error) {
       if (!isAnsweredAlready(error)) throw error
     }
-    setAnswered(true)
+    onAnswered()
   }
-  if (isAnswered) return html`<${Quiet}>Answered.<//>`
+  return html`<div ref=${box}><${Ways} call=${call} submit=${submit} /></div>`
+}
+
+/** Ways to answer a call. */
+function Ways({ call, submit }: { call: Props['call']; submit: Submit }): VNode {
   if (call.kind === 'approval') {
     return html`<div class="actions" role="group" aria-label=${`Approval of ${call.name}`}>
       <${ActionButton} className="primary" run=${() => submit({ result: { approved: true } })}>Approve<//>
@@ -43,7 +58,7 @@ type Submit = (result: { result?: unknown; error?: string }) => Promise<void>
 
 /** Question of a tool, with a form for what it wants to know. */
 function Question({ given, submit }: { given: Record<string, unknown>; submit: Submit }): VNode {
-  const { message, requested_schema, url } = given
+  const { message, requested_schema, url, tool } = given
   const fields = fieldsOf(requested_schema)
   const raw = [{ name: 'content', label: 'Answer', kind: 'json' } as const]
   const accept = (values: Values) => {
@@ -54,12 +69,13 @@ function Question({ given, submit }: { given: Record<string, unknown>; submit: S
   }
   const isLink = typeof url === 'string' && /^https?:/.test(url)
   return html`
+    ${typeof tool === 'string' && html`<p class="quiet">Asked by <code>${plain(tool)}</code></p>`}
     <p dir="auto">${typeof message === 'string' ? plain(message) : ''}</p>
     ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${plain(url)}</a></p>`}
-    <${Form} fields=${isLink ? [] : (fields ?? raw)} values=${defaultsOf(requested_schema)} action="Answer" onSubmit=${accept} />
+    <${Form} fields=${isLink ? [] : (fields ?? raw)} values=${defaultsOf(requested_schema)} action=${isLink ? 'Done' : 'Answer'} onSubmit=${accept} />
     <div class="actions">
       <${ActionButton} run=${() => submit({ result: { action: 'decline' } })}>Decline<//>
-      <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Cancel<//>
+      <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Dismiss<//>
     </div>`
 }
 

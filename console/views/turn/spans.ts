@@ -16,6 +16,7 @@ export type Span = {
   to: number | undefined
   /** Why it failed, or what came of it. */
   problem: string | undefined
+  isCancelled: boolean
   tokens: number | undefined
   /** USD, as a decimal string. */
   costUsd: string | undefined
@@ -37,7 +38,15 @@ export function spansOf(events: Iterable<Event>): Span[] {
     const known = spans.get(opening.key)
     if (known !== undefined) return known
     const from = Date.parse(event.ts)
-    const empty = { from, to: undefined, problem: undefined, tokens: undefined, costUsd: undefined, events: [] }
+    const empty = {
+      from,
+      to: undefined,
+      problem: undefined,
+      isCancelled: false,
+      tokens: undefined,
+      costUsd: undefined,
+      events: [],
+    }
     const span: Span = { ...opening, ...empty }
     spans.set(span.key, span)
     return span
@@ -57,7 +66,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
     return open(event, {
       key: `${step}.${count}`,
       kind: 'model',
-      title: count === 1 ? 'Model' : `Attempt ${count}`,
+      title: count === 1 ? 'Model call' : `Attempt ${count}`,
       depth: 2,
     })
   }
@@ -149,7 +158,11 @@ export function spansOf(events: Iterable<Event>): Span[] {
         const key = callKey(parent_span_id, tool_call_id)
         const span = running ?? waiting ?? open(event, { key, kind: 'tool', title, depth: 2 })
         close(event, waiting)
-        close(event, span, status === 'success' ? {} : { problem: error ?? status })
+        close(
+          event,
+          span,
+          status === 'success' ? {} : { problem: error ?? status, isCancelled: status === 'cancelled' },
+        )
         put(span)
         return
       }
@@ -160,7 +173,8 @@ export function spansOf(events: Iterable<Event>): Span[] {
         if (event.type === 'turn.failed') turn.problem = event.data.error
         else turn.tokens = tokensOf(event.data.usage)
         if (event.type === 'turn.completed') turn.costUsd = event.data.cost_usd ?? undefined
-        if (event.type === 'turn.cancelled') turn.problem = event.data.reason ?? 'cancelled'
+        if (event.type === 'turn.cancelled')
+          Object.assign(turn, { problem: event.data.reason ?? 'cancelled', isCancelled: true })
         put(turn)
         return
       }

@@ -1,11 +1,12 @@
 import type { Event, Turn } from 'agent-session-client'
 import { useEvery, useLoad } from '../../load.ts'
+import { durationOf } from '../../parts/duration.ts'
 import { LongText } from '../../parts/long-text.ts'
-import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
+import { ActionButton, Problem, Quiet, Reconnecting } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
 import { api, serviceNow, sessionOf, workflowAddress } from '../../service.ts'
 import { html, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
-import { type Span, spansOf } from './spans.ts'
+import { type Span, type SpanKind, spansOf } from './spans.ts'
 
 /** Time between two looks at a clock while the turn runs. */
 const TICK_MS = 250
@@ -19,7 +20,7 @@ type Props = { sessionId: string; turnId: string }
 
 /** A turn as a picture, at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
 export function TurnView({ sessionId, turnId }: Props): VNode {
-  const { spans, error, isOver } = useSpans(sessionId, turnId)
+  const { spans, error, isOver, isConnected } = useSpans(sessionId, turnId)
   const {
     value: turn,
     error: missing,
@@ -34,14 +35,16 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
   const temporal = workflowAddress(turnId)
   return html`<section class="timeline">
     <div class="row">
-      <p><${Summary} turn=${turn} /></p>
+      <p><a href=${link('sessions', sessionId)}>Conversation</a> / Timeline of a turn: <${Summary} turn=${turn} /></p>
       ${temporal && html`<a href=${temporal} target="_blank" rel="noopener noreferrer">Open in Temporal</a>`}
     </div>
     <${Problem} error=${missing ?? error} />
+    <${Reconnecting} isShown=${!isConnected} />
     ${spans.length === 0 && missing === undefined && html`<${Quiet}>Loading…<//>`}
     ${
       spans.length > 0 &&
-      html`<${Axis} ms=${until - from} />
+      html`<${Legend} />
+      <${Axis} ms=${until - from} />
       <ol class="spans" aria-label="Spans of the turn">${spans.map(
         (
           span,
@@ -56,9 +59,12 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
 const at = (sessionId: string, turnId: string, key: string): string =>
   `${link('sessions', sessionId, 'turns', turnId)}?${new URLSearchParams({ span: key })}`
 
+type Followed = { spans: Span[]; error: unknown; isOver: boolean; isConnected: boolean }
+const NOTHING: Followed = { spans: [], error: undefined, isOver: false, isConnected: true }
+
 /** Reads the events of a turn, and those that come, to its end. */
-function useSpans(sessionId: string, turnId: string): { spans: Span[]; error: unknown; isOver: boolean } {
-  const [state, setState] = useState<{ spans: Span[]; error?: unknown; isOver: boolean }>({ spans: [], isOver: false })
+function useSpans(sessionId: string, turnId: string): Followed {
+  const [state, setState] = useState<Followed>(NOTHING)
   useEffect(() => {
     const closed = new AbortController()
     const events: Event[] = []
@@ -68,19 +74,22 @@ function useSpans(sessionId: string, turnId: string): { spans: Span[]; error: un
       setState((before) => ({ ...before, spans: spansOf(events) }))
     }
     const read = async () => {
-      for await (const event of sessionOf(sessionId).events({ turnId, exclude: DELTAS, signal: closed.signal })) {
+      const { signal } = closed
+      const onConnected = (isConnected: boolean) => setState((before) => ({ ...before, isConnected }))
+      for await (const event of sessionOf(sessionId).events({ turnId, exclude: DELTAS, signal, onConnected })) {
         events.push(withoutMessages(event))
         timer ??= setTimeout(draw, DRAW_MS)
       }
-      if (!closed.signal.aborted) setState({ spans: spansOf(events), isOver: true })
+      if (!closed.signal.aborted) end()
     }
-    read().catch((error: unknown) => closed.signal.aborted || setState({ spans: spansOf(events), error, isOver: true }))
+    const end = (error?: unknown) => setState({ ...NOTHING, spans: spansOf(events), error, isOver: true })
+    read().catch((error: unknown) => closed.signal.aborted || end(error))
     return () => {
       closed.abort()
       clearTimeout(timer)
     }
   }, [sessionId, turnId])
-  return { error: undefined, ...state }
+  return state
 }
 
 /** Each call of a model has the whole conversation. It is read again when somebody wants to see it. */
@@ -100,11 +109,20 @@ function useNow(isRunning: boolean): number {
   return now
 }
 
+const STATUS: Record<Turn['status'], string> = {
+  queued: 'Queued',
+  active: 'Running',
+  waiting: 'Waiting for a person',
+  completed: 'Completed',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+}
+
 function Summary({ turn }: { turn: Turn | undefined }): string {
   if (turn === undefined) return ''
   const { status, usage, cost_usd } = turn
   const tokens = usage ? usage.input_tokens + usage.output_tokens : undefined
-  return [`The turn is ${status}`, ...costs({ tokens, costUsd: cost_usd ?? undefined })].join(' · ')
+  return [STATUS[status] ?? status, ...costs({ tokens, costUsd: cost_usd ?? undefined })].join(' · ')
 }
 
 const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] => [
@@ -112,16 +130,19 @@ const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] 
   ...(costUsd === undefined ? [] : [costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`]),
 ]
 
-/** Returns a time as people say it. */
-function timeOf(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+function Axis({ ms }: { ms: number }): VNode {
+  return html`<div class="axis quiet" aria-hidden="true"><span>0</span><span>${durationOf(ms / 2)}</span><span>${durationOf(ms)}</span></div>`
 }
 
-function Axis({ ms }: { ms: number }): VNode {
-  return html`<div class="axis quiet" aria-hidden="true"><span>0</span><span>${timeOf(ms / 2)}</span><span>${timeOf(ms)}</span></div>`
+const KINDS: Partial<Record<SpanKind, string>> = { model: 'Model', tool: 'Tool', waiting: 'Waiting for a person' }
+
+/** Says what the colours are, for those who see them. */
+function Legend(): VNode {
+  return html`<ul class="legend quiet" aria-hidden="true">${Object.entries(KINDS).map(
+    ([kind, title]) =>
+      html`<li key=${kind}><svg class=${`bar kind-${kind}`} width="12" height="12"><rect width="12" height="12" rx="2" /></svg> ${title}</li>`,
+  )}
+    <li><svg class="bar bad" width="12" height="12"><rect width="12" height="12" rx="2" /></svg> Failed</li></ul>`
 }
 
 type BarProps = { href: string; span: Span; from: number; until: number; now: number; isChosen: boolean }
@@ -130,10 +151,13 @@ function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
   const { kind, title, depth, problem } = span
   const to = span.to ?? Math.max(now, span.from)
   const percent = (ms: number) => `${((ms / (until - from)) * 100).toFixed(3)}%`
-  const facts = [span.to === undefined ? `${timeOf(to - span.from)} so far` : timeOf(to - span.from), ...costs(span)]
+  const facts = [
+    span.to === undefined ? `${durationOf(to - span.from)} so far` : durationOf(to - span.from),
+    ...costs(span),
+  ]
   return html`<li><a href=${href} class=${`span depth-${depth}`} aria-current=${isChosen ? 'true' : undefined}>
     <span class="name" dir="auto">${title}</span>
-    <span class=${problem === undefined ? 'facts quiet' : 'facts problem'}>${facts.join(' · ')}${problem !== undefined && ', failed'}</span>
+    <span class=${problem === undefined ? 'facts quiet' : 'facts problem'}>${facts.join(' · ')}${problem !== undefined && `, ${span.isCancelled ? 'cancelled' : 'failed'}`}</span>
     <svg class=${`bar kind-${kind} ${problem === undefined ? '' : 'bad'}`} width="100%" height="12" aria-hidden="true">
       <rect x=${percent(span.from - from)} width=${percent(to - span.from)} height="12" rx="2" />
       <rect x=${percent(span.from - from)} width="2" height="12" />
@@ -158,7 +182,7 @@ function Details({ span, now, count }: { span: Span; now: number; count: number 
   )
   return html`<section aria-label="Chosen span">
     <h2 ref=${heading} dir="auto">${title}</h2>
-    <p class="quiet">${[timeOf((to ?? now) - from), ...costs(span)].join(' · ')}</p>
+    <p class="quiet">${[durationOf((to ?? now) - from), ...costs(span)].join(' · ')}</p>
     ${problem !== undefined && html`<p class="problem" dir="auto">${problem}</p>`}
     ${list}
   </section>`

@@ -8,7 +8,7 @@ const createSchedule: Tool = {
   name: 'create_schedule',
   displayName: 'Create a schedule',
   description:
-    'Posts a message in this session later: again and again with "cron", or once with "at". You answer it then, as you answer its user, so write into it all that you will have to know. Give exactly one of cron and at.',
+    'Posts a message in this session later: repeatedly with "cron", or once with "at". You answer it then, as you answer its user, so write into it all that you will have to know. Give exactly one of cron and at.',
   parameters: {
     type: 'object',
     properties: {
@@ -88,7 +88,7 @@ const deleteSchedule: Tool = {
 export const sessionSchedule: Capability = {
   id: 'session_schedule',
   name: 'Schedules',
-  description: 'Lets the agent run a message in this session later, once or again and again.',
+  description: 'Lets the agent run a message in this session later, once or repeatedly.',
   status: 'available',
   category: 'productivity',
   icon: 'calendar-clock',

@@ -10,6 +10,17 @@ it.each<[string, object, object]>([
   ],
   ['a number', { type: 'integer' }, { kind: 'number', label: 'it' }],
   ['a number or null', { type: ['number', 'null'] }, { kind: 'number' }],
+  [
+    'a whole number within limits',
+    { type: 'integer', minimum: 1, maximum: 9 },
+    { limits: { step: 1, min: 1, max: 9 } },
+  ],
+  ['an address', { type: 'string', format: 'email', maxLength: 50 }, { limits: { type: 'email', maxlength: 50 } }],
+  [
+    'limits that are none',
+    { type: 'string', format: 'constructor', minLength: -1, maxLength: 'x', pattern: '(a+)+$' },
+    { kind: 'text', limits: {} },
+  ],
   ['yes or no', { type: 'boolean' }, { kind: 'boolean', isRequired: false }],
   [
     'a choice',

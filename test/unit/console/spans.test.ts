@@ -40,7 +40,7 @@ it.each<[string, () => Event[], string[]]>([
       event('reason.completed', { usage }, 'r1', 't'),
       event('turn.completed', { usage, cost_usd: '0.5' }, 't'),
     ],
-    ['Turn 10-80 7 0.5', '  Queue 10-20', '  m 30-70 7 0.5', '    Model 40-60 7 0.5'],
+    ['Turn 10-80 7 0.5', '  Queue 10-20', '  m 30-70 7 0.5', '    Model call 40-60 7 0.5'],
   ],
   [
     'attempts, of which one ended without a word',
@@ -53,7 +53,7 @@ it.each<[string, () => Event[], string[]]>([
       event('output.message.started', {}, 'r1', 't'),
       generation(),
     ],
-    ['Turn 10-', '  Reasoning 20-', '    Model 30-40 busy', '    Attempt 2 50-60', '    Attempt 3 60- 7 0.5'],
+    ['Turn 10-', '  Reasoning 20-', '    Model call 30-40 busy', '    Attempt 2 50-60', '    Attempt 3 60- 7 0.5'],
   ],
   [
     'calls at the same time, approvals and answers of a client',
@@ -115,7 +115,7 @@ it.each<[string, () => Event[], string[]]>([
       event('reason.completed', { error: 'bad' }, 'r1', 't'),
       event('turn.failed', { error: 'bad' }, 't'),
     ],
-    ['Turn 10-30 bad', '  Reasoning 20-20 bad', '    Model 20-20 bad', '    add 10-10'],
+    ['Turn 10-30 bad', '  Reasoning 20-20 bad', '    Model call 20-20 bad', '    add 10-10'],
   ],
   ['a type that this console does not know', () => [event('turn.dreamt')], ['Turn 10-']],
 ])('shows %s', (_, events, expected) => {

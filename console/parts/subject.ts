@@ -1,0 +1,24 @@
+/** Arguments that say on what a tool works. */
+const TELLING = [
+  'path',
+  'file',
+  'command',
+  'query',
+  'sql',
+  'pattern',
+  'url',
+  'key',
+  'name',
+  'question',
+  'message',
+  'id',
+]
+const MOST_CHARACTERS = 80
+
+/** Returns in a few words on what a call works, or ''. */
+export function subjectOf(given: Record<string, unknown> | undefined): string {
+  const texts = Object.entries(given ?? {}).filter(([, value]) => typeof value === 'string' && value !== '')
+  const [, subject = ''] = texts.find(([name]) => TELLING.includes(name)) ?? texts[0] ?? []
+  const [line = ''] = String(subject).slice(0, 1000).trim().split('\n')
+  return line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…` : line
+}
