@@ -191,7 +191,7 @@ describePages('a conversation', () => {
       .getByText(/busy|turn/)
       .waitFor()
     expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Refused')
-    await page.getByLabel('If a turn is running').selectOption('Interrupt the turn')
+    await page.getByLabel('If a turn is running').selectOption('Interrupt')
     await say(shown, 'Instead')
     await waitFor(async () => (await listTurns(api, id)).length === 3, 'the message that interrupts')
     await page.getByText('Working…').waitFor()

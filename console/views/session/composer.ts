@@ -137,7 +137,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
         html`<label><span class="unseen">If a turn is running</span>
           <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
             <option value="enqueue" selected=${onBusy === 'enqueue'}>Queue if busy</option>
-            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt the turn</option>
+            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt</option>
             <option value="reject" selected=${onBusy === 'reject'}>Reject if busy</option>
           </select></label>`
       }

@@ -86,7 +86,7 @@ function Result({ name, submit }: { name: string; submit: Submit }): VNode {
   const label = isError ? 'What went wrong' : `Result of ${name}`
   const kind = isJson && !isError ? 'json' : 'longtext'
   const fields = [{ name: 'result', label, kind, rows: 3, isRequired: true }]
-  return html`<${Form} key=${`${isError} ${isJson}`} fields=${fields} action="Answer"
+  return html`<${Form} fields=${fields} action="Answer"
     onSubmit=${({ result }: Values) => submit(isError ? { error: String(result) } : { result })}>
     <div class="actions">
       <label><input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> It failed</label>
