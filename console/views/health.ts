@@ -122,6 +122,6 @@ function Chart({ snapshots }: { snapshots: DurableSnapshot[] }): VNode {
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label="The last ten minutes; the numbers are in the table">
       ${LINES.map(({ name, className, read }) => html`<path key=${name} class=${className} d=${`${pathOf(read).join('')}H${WIDTH}`} />`)}
     </svg>
-    <figcaption class="quiet">The last ten minutes, from 0 to ${most.toLocaleString()}</figcaption>
+    <figcaption class="quiet">Since this page was opened, ten minutes at most; from 0 to ${most.toLocaleString()}</figcaption>
   </figure>`
 }

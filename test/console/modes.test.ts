@@ -15,6 +15,10 @@ const SCRIPT = [
     tool_calls: [
       { name: 'ask_user', arguments: { question: 'Which colour?' } },
       { name: 'write_file', arguments: { path: '/wall.txt', content: 'blue' } },
+      {
+        name: 'sql_execute',
+        arguments: { database: 'walls', sql: "CREATE TABLE coats AS SELECT 'dark blue' AS colour" },
+      },
     ],
     tokens_per_second: 40,
   },
@@ -47,7 +51,7 @@ async function tour(opened: ConsolePage): Promise<void> {
   await page.getByLabel('Name', { exact: true }).fill('Painter')
   await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
   await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
-  await page.getByLabel('File system', { exact: true }).check()
+  for (const name of ['File system', 'SQL database']) await page.getByLabel(name, { exact: true }).check()
   await press('Add a client tool')
   await page.getByRole('group', { name: 'Tool 1' }).getByLabel('Name', { exact: true }).fill('ask_user')
   await press('Require approval for a tool')
@@ -73,6 +77,16 @@ async function tour(opened: ConsolePage): Promise<void> {
   await page.getByRole('link', { name: 'wall.txt' }).click()
   await page.getByText('blue').waitFor()
   await opened.expectAccessible()
+  await page.getByRole('navigation', { name: 'Path' }).getByRole('link', { name: 'Files' }).click()
+  const note = { name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('Two coats') }
+  await page.getByLabel('Upload files').setInputFiles([note])
+  await page.getByRole('link', { name: 'note.txt' }).waitFor()
+  await page.getByRole('link', { name: 'Databases' }).click()
+  await page.getByRole('link', { name: 'walls' }).click()
+  await press('Show rows')
+  await page.getByRole('cell', { name: 'dark blue' }).waitFor()
+  await page.getByRole('link', { name: 'Storage' }).click()
+  await page.getByRole('heading', { name: 'Secrets' }).waitFor()
 
   await page.getByRole('link', { name: 'Conversation' }).click()
   await page.getByLabel('Message').fill('Paint it again.')
@@ -136,14 +150,16 @@ async function tour(opened: ConsolePage): Promise<void> {
 
 const LIMIT_MS = 90_000
 
+const SIZES = ['wide', 'narrow'] as const
+
 describePages('all of the console', () => {
-  it(
-    'is for who signs in in mode full',
-    async () => {
+  it.each(SIZES)(
+    'is for who signs in in mode full, in a %s window',
+    async (size) => {
       const { url } = await sharedService('full')
       const user = await registerUser(url)
       await addOwnOrganization(url, user)
-      const opened = await openConsole(url)
+      const opened = await openConsole(url, { size })
       await signIn(opened.page, user)
       await opened.page.getByLabel('Organization').selectOption('Own')
       await tour(opened)
@@ -154,11 +170,11 @@ describePages('all of the console', () => {
     LIMIT_MS,
   )
 
-  it(
-    'is for the administrator in mode admin, in a narrow window',
-    async () => {
+  it.each(SIZES)(
+    'is for the administrator in mode admin, in a %s window',
+    async (size) => {
       await withService({ environment: ADMIN_MODE }, async ({ url }) => {
-        const opened = await openConsole(url, { size: 'narrow' })
+        const opened = await openConsole(url, { size })
         await signIn(opened.page, ADMIN)
         await tour(opened)
         await opened.page.getByRole('img', { name: 'The last ten minutes' }).waitFor()

@@ -76,7 +76,7 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
     ${schema.value?.truncated && html`<${Quiet}>More tables were left out.<//>`}
     <h2>Query</h2>
     <${Form} key=${given} fields=${[{ name: 'sql', label: 'SQL', kind: 'longtext', isRequired: true, hint: 'A single read-only statement.' }]}
-      values=${{ sql: given }} action="Run" onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
+      values=${{ sql: given }} action="Run" isFleeting onSubmit=${(values: Record<string, unknown>) => query(String(values.sql))} />
     ${rows && html`<${Rows} rows=${rows} />`}
   </section>`
 }
