@@ -12,9 +12,10 @@ const { API_URL = 'http://localhost:9300', API_TOKEN } = process.env
 const CLEAR_LINE = '\r\x1b[K'
 
 const print = (text: string) => process.stdout.write(text)
-/** Lines that nobody has asked for yet, and questions that have no line yet. */
+/** Lines that nobody has asked for yet, and questions that have no line yet. Empty lines follow the end of the input. */
 const lines: string[] = []
 const questions: ((line: string) => void)[] = []
+let isOver = false
 const take = (line: string) => {
   const answer = questions.shift()
   if (answer) answer(line)
@@ -22,10 +23,13 @@ const take = (line: string) => {
 }
 createInterface({ input: process.stdin })
   .on('line', take)
-  .on('close', () => take(''))
+  .on('close', () => {
+    isOver = true
+    for (const answer of questions.splice(0)) answer('')
+  })
 const read = (prompt: string): Promise<string> => {
   print(prompt)
-  const line = lines.shift()
+  const line = lines.shift() ?? (isOver ? '' : undefined)
   return line === undefined ? new Promise((resolve) => questions.push(resolve)) : Promise.resolve(line)
 }
 

@@ -8,13 +8,12 @@ import { type ExampleAgent, examples, SCRIPTED_MODEL } from './examples/agents.t
 import { type Api, connect, Refused } from './examples/api.ts'
 
 const SERVER_NAME = 'Everything'
+const SERVER_URL = 'http://127.0.0.1:3001/mcp'
 const SCHEDULE = { name: 'Morning report', cron_expression: '0 8 * * 1-5', timezone: 'UTC', max_concurrent: 1 }
 
 type ListedModel = { id: string; display_name: string; provider_type: string; status: string; is_default: boolean }
 
-async function main(
-  { API_URL = 'http://localhost:9300', API_TOKEN, MCP_URL = 'http://127.0.0.1:3001/mcp' } = process.env,
-) {
+async function main({ API_URL = 'http://localhost:9300', API_TOKEN, MCP_URL } = process.env) {
   const api = connect(API_URL, API_TOKEN)
   const models = await api.list<ListedModel>('/v1/llm-models')
   const real = models.filter(({ provider_type, status }) => provider_type !== 'llmsim' && status === 'active')
@@ -54,14 +53,17 @@ async function addAgent(
   if (isScheduled) await addSchedule(api, { agent_id: id, message: say })
 }
 
-/** Returns the ref of the MCP server's capability. Undefined when the service may not call the server. */
-async function addServer(api: Api, url: string): Promise<string | undefined> {
-  const servers = await api.list<{ id: string; name: string }>('/v1/mcp-servers')
+/**
+ * Returns the ref of the MCP server's capability. A server that is there is changed only for an address that was given.
+ * Undefined when the service may not call the server.
+ */
+async function addServer(api: Api, url: string | undefined): Promise<string | undefined> {
+  const servers = await api.list<{ id: string; name: string; url: string }>('/v1/mcp-servers')
   try {
     const known = servers.find(({ name }) => name === SERVER_NAME)
-    const { id } = known
-      ? await api.call<{ id: string }>('PATCH', `/v1/mcp-servers/${known.id}`, { url })
-      : await api.call<{ id: string }>('POST', '/v1/mcp-servers', { name: SERVER_NAME, url })
+    if (known && url !== undefined && known.url !== url) await api.call('PATCH', `/v1/mcp-servers/${known.id}`, { url })
+    const server = { name: SERVER_NAME, url: url ?? SERVER_URL }
+    const { id } = known ?? (await api.call<{ id: string }>('POST', '/v1/mcp-servers', server))
     return id.replace(/^mcp_(.{8})(.{4})(.{4})(.{4})/, 'mcp:$1-$2-$3-$4-')
   } catch (error) {
     if (!(error instanceof Refused)) throw error

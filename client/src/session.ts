@@ -111,7 +111,7 @@ export function createSessionClient(id: string, connection: Connection, api: Api
         runTools: createToolRunner(id, api, { tools, approve }),
         signal,
       })
-      accepted = Promise.allSettled([earlier, answer.turnId])
+      accepted = Promise.allSettled([earlier, answer.turnId]).then(() => undefined)
       return answer
     },
   }

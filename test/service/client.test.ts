@@ -398,6 +398,9 @@ describe('a chat on the client', () => {
       role === 'user' ? [part.text] : role === 'tool_result' ? [part.result] : [],
     )
     expect(entered).toEqual(lines.slice(0, -1))
+    // The input may end while a question is asked.
+    const cut = await project.run(program, { lines: ['Paint.'], args: [id], env: { API_URL: addressOf(api) } })
+    expect(cut).toMatch(/Then blue it is\.\n> $/)
   })
 })
 
