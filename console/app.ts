@@ -3,8 +3,8 @@ import { ActionButton, Page, Problem, Quiet } from './parts/page.ts'
 import { type Resource, ResourceView } from './parts/resource.ts'
 import { go, link, route } from './router.ts'
 import { api, auth, chooseOrganization, identify, organization, signOut, user } from './service.ts'
-import { html, useEffect, useErrorBoundary, type VNode } from './ui.ts'
-import { mayLeave } from './unsaved.ts'
+import { html, useEffect, useErrorBoundary, useRef, type VNode } from './ui.ts'
+import { hasUnsaved, mayLeave } from './unsaved.ts'
 import { Agents } from './views/agents/agents.ts'
 import { apiKeys } from './views/api-keys.ts'
 import { Health } from './views/health.ts'
@@ -43,10 +43,16 @@ const SETTINGS: Place[] = [
 
 export function App(): VNode {
   const { error } = useLoad(identify, [])
-  if (user.value === undefined) return html`<${Starting} error=${error} />`
-  if (user.value === null) return html`<${SignIn} />`
-  // Nothing of another organization is left when one is chosen.
-  return html`<${Frame} key=${organization.value} />`
+  const { value: current } = user
+  const last = useRef('')
+  if (current) last.current = current.id
+  if (current === undefined) return html`<${Starting} error=${error} />`
+  // Nothing of another organization, or of another user, is left when one is chosen. Only what somebody was entering
+  // when the login ended waits for them.
+  const isKept = current !== null || (last.current !== '' && hasUnsaved())
+  return html`
+    ${current === null && html`<${SignIn} />`}
+    ${isKept && html`<div class="frame" hidden=${current === null}><${Frame} key=${`${last.current} ${organization.value}`} /></div>`}`
 }
 
 const Starting = ({ error }: { error: unknown }): VNode =>
@@ -61,7 +67,7 @@ function Frame(): VNode {
     if (user.value?.organizations.length === 0 && first !== 'organizations')
       go(link('organizations', 'new'), { replace: true })
     else if (first === '') go(link(start), { replace: true })
-  }, [first])
+  }, [first, user.value])
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <nav aria-label="Console">
@@ -141,6 +147,6 @@ function Account(): VNode {
             html`<option value=${public_id} selected=${public_id === organization.value}>${label}</option>`,
         )}</select></label>`
     }
-    ${auth.value?.mode !== 'none' && html`<span dir="auto">${name}</span><${ActionButton} run=${signOut}>Sign out<//>`}
+    ${auth.value?.mode !== 'none' && html`<span dir="auto">${name}</span><${ActionButton} run=${async () => mayLeave() && signOut()}>Sign out<//>`}
   </div>`
 }

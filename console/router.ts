@@ -8,15 +8,30 @@ const PLACE = 'console.place'
 /** Keeps the place for when the browser comes back from where it signs in, which does not know it. */
 export const rememberPlace = (): void => sessionStorage.setItem(PLACE, location.hash)
 
+/** Position in the history of the tab, which is kept with each entry. */
+let position: number = history.state?.position ?? 0
+const replace = (to: string): void => history.replaceState({ position }, '', to)
+
 const remembered = sessionStorage.getItem(PLACE)
 sessionStorage.removeItem(PLACE)
-if (remembered && location.hash === '') history.replaceState(null, '', remembered)
+replace(remembered && location.hash === '' ? remembered : location.href)
 
 const fragment = signal(location.hash)
+/** Where the program goes. Whoever follows a link may be asked first. */
+let chosen: string | undefined
 addEventListener('hashchange', () => {
-  const pathOf = (hash: string) => hash.split('?')[0]
-  if (pathOf(location.hash) === pathOf(fragment.value) || mayLeave()) fragment.value = location.hash
-  else history.replaceState(null, '', fragment.value || location.pathname)
+  const { hash } = location
+  const there: number | undefined = history.state?.position
+  const isSame = hash.split('?')[0] === fragment.value.split('?')[0]
+  if (!isSame && hash !== chosen && !mayLeave()) {
+    // An entry that is new is left by going back.
+    history.go(there === undefined ? -1 : position - there)
+    return
+  }
+  chosen = undefined
+  position = there ?? position + 1
+  if (there === undefined) replace(hash)
+  fragment.value = hash
 })
 
 export const route = computed<Route>(() => {
@@ -36,12 +51,13 @@ function decode(segment: string): string {
 /** Returns the link to a place: `link('sessions', id)`. */
 export const link = (...path: string[]): string => `#/${path.map(encodeURIComponent).join('/')}`
 
-/** Goes to a place. `replace` keeps it out of the history. */
-export function go(to: string, { replace = false } = {}): void {
-  if (!replace) {
+/** Goes to a place, without asking whether what was entered may be lost. `replace` keeps it out of the history. */
+export function go(to: string, { replace: isReplacing = false } = {}): void {
+  if (!isReplacing) {
+    chosen = to
     location.hash = to
     return
   }
-  history.replaceState(null, '', to)
+  replace(to)
   fragment.value = location.hash
 }

@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from './ui.ts'
+import { useLayoutEffect, useRef } from './ui.ts'
 
 const QUESTION = 'Leave without saving what you have entered?'
 /** One object for each form in which something was entered. */
@@ -8,15 +8,29 @@ addEventListener('beforeunload', (event) => {
   if (forms.size > 0) event.preventDefault()
 })
 
-/** Reports whether what is shown may be left, and asks first if something entered would be lost. */
-export const mayLeave = (): boolean => forms.size === 0 || confirm(QUESTION)
+export const hasUnsaved = (): boolean => forms.size > 0
 
-/** Returns what tells whether a view has something that would be lost. */
+/** Reports whether what is shown may be left, and asks first if something entered would be lost. */
+export function mayLeave(): boolean {
+  const isAllowed = forms.size === 0 || confirm(QUESTION)
+  if (isAllowed) forms.clear()
+  return isAllowed
+}
+
+/** Returns what tells whether a view has something that would be lost. A view that is gone has nothing. */
 export function useUnsaved(): (isUnsaved: boolean) => void {
-  const form = useMemo(() => ({}), [])
-  const tell = (isUnsaved: boolean) => void (isUnsaved ? forms.add(form) : forms.delete(form))
-  useEffect(() => () => tell(false), [])
-  return tell
+  const form = useRef({ isShown: true }).current
+  useLayoutEffect(
+    () => () => {
+      form.isShown = false
+      forms.delete(form)
+    },
+    [],
+  )
+  return (isUnsaved) => {
+    if (isUnsaved && form.isShown) forms.add(form)
+    else forms.delete(form)
+  }
 }
 
 const PREFIX = 'console.text.'

@@ -89,15 +89,15 @@ export function Form(props: Props): VNode {
     isRunning.current = true
     setError(undefined)
     setDone(false)
-    // It may lead elsewhere.
-    if (run === onSubmit) setUnsaved(false)
     try {
       await run(readValues(form, fields))
-      if (run === onSubmit) forgetSecrets(form)
-      setDone(run === onSubmit)
+      if (run === onSubmit) {
+        forgetSecrets(form)
+        setUnsaved(false)
+        setDone(true)
+      }
     } catch (problem) {
       setError(problem)
-      setUnsaved(!isFleeting)
     }
     setBusy(false)
     isRunning.current = false
@@ -135,8 +135,10 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
 function sentenceAt({ name, label }: Field, error: unknown): string {
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
-  const rest = sentence.slice(name.length).replace(/^[.\w[\]]*: /, '')
-  return /^[a-z]/.test(rest) ? `${label} ${rest}` : rest
+  const rest = sentence.slice(name.length)
+  // A part of the value is named as it is.
+  if (!rest.startsWith(': ')) return sentence
+  return /^: [a-z]/.test(rest) ? `${label} ${rest.slice(2)}` : rest.slice(2)
 }
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {

@@ -75,6 +75,9 @@ function Block({ source }: { source: string }): VNode {
   return html`<div ref=${place} dir="auto"></div>`
 }
 
+/** Time for which a button says what came of it. */
+const TOLD_MS = 2000
+
 /** Browsers let pages copy over TLS and on localhost only. */
 function addCopyButton(pre: HTMLElement): void {
   if (navigator.clipboard === undefined) return
@@ -82,8 +85,14 @@ function addCopyButton(pre: HTMLElement): void {
   button.type = 'button'
   button.textContent = 'Copy'
   button.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(pre.textContent ?? '')
-    button.textContent = 'Copied'
+    const isCopied = await navigator.clipboard.writeText(pre.textContent ?? '').then(
+      () => true,
+      () => false,
+    )
+    button.textContent = isCopied ? 'Copied' : 'Not copied'
+    setTimeout(() => {
+      button.textContent = 'Copy'
+    }, TOLD_MS)
   })
   const box = document.createElement('div')
   box.className = 'code-block'

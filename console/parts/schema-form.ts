@@ -15,8 +15,6 @@ type Schema = {
   format?: unknown
   minimum?: unknown
   maximum?: unknown
-  minLength?: unknown
-  maxLength?: unknown
   required?: string[]
 }
 
@@ -55,17 +53,22 @@ const ENTRIES = new Map<unknown, string>([
   ['date', 'date'],
 ])
 
-/** Returns what a browser can check. Patterns are left to the service: some take for ever. */
-function limitsOf({ format, minimum, maximum, minLength, maxLength }: Schema): Record<string, string | number> {
+/**
+ * Returns what a browser can check. The rest is left to the service: browsers count characters in another way, and some
+ * patterns take for ever.
+ */
+function limitsOf({ format, minimum, maximum }: Schema): Record<string, string | number> {
   const limits: Record<string, string | number> = {}
   const type = ENTRIES.get(format)
   if (type !== undefined) limits.type = type
   if (Number.isFinite(minimum)) limits.min = Number(minimum)
   if (Number.isFinite(maximum)) limits.max = Number(maximum)
-  if (Number.isInteger(minLength) && Number(minLength) > 0) limits.minlength = Number(minLength)
-  if (Number.isInteger(maxLength) && Number(maxLength) > 0) limits.maxlength = Number(maxLength)
   return limits
 }
+
+/** A browser counts steps from the lowest number. */
+const wholeLimits = (limits: Record<string, string | number>) =>
+  typeof limits.min === 'number' ? { ...limits, min: Math.ceil(limits.min) } : limits
 
 function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options' | 'limits'> {
   const options = optionsOf(schema)
@@ -78,7 +81,7 @@ function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options' | 'l
     case 'number':
       return { kind: 'number', limits: limitsOf(schema ?? {}) }
     case 'integer':
-      return { kind: 'number', limits: { step: 1, ...limitsOf(schema ?? {}) } }
+      return { kind: 'number', limits: { step: 1, ...wholeLimits(limitsOf(schema ?? {})) } }
     case 'boolean':
       return { kind: 'boolean' }
     case 'array': {

@@ -54,9 +54,9 @@ export const invitations: Resource<Invitation> = {
   title: 'Invitations',
   one: 'invitation',
   about: () =>
-    auth.value?.mode === 'none'
-      ? 'Without sign-in everybody uses this service as the same user. Invitations can be used once it runs in mode full.'
-      : 'Each is a link that lets one person join until it expires.',
+    isAdministrator()
+      ? `Each is a link that lets one person join until it expires.${auth.value?.mode === 'full' ? '' : ' It can be used once the service runs in mode full.'}`
+      : 'Owners and administrators see and make them.',
   mayWrite: isAdministrator,
   list: async () => (isAdministrator() ? readPages((query) => api.listInvitations({ path: path(), query })) : []),
   idOf: ({ id }) => id,

@@ -3,6 +3,7 @@ import { Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api, chooseOrganization, identify, organization, user } from '../service.ts'
 import { html } from '../ui.ts'
+import { mayLeave } from '../unsaved.ts'
 
 /** Does something that changes the organizations of the user, and reads them again. */
 async function andIdentify<T>(work: Promise<T>): Promise<T> {
@@ -38,7 +39,9 @@ export const organizations: Resource<OrganizationResponse> = {
       label: 'Switch',
       isForAll: true,
       isOffered: ({ id }) => id !== organization.value,
-      run: async ({ id }) => chooseOrganization(id),
+      run: async ({ id }) => {
+        if (mayLeave()) chooseOrganization(id)
+      },
     },
   ],
 }

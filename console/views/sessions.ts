@@ -23,7 +23,7 @@ export function Sessions(): VNode {
   const id = route.value.path[1]
   if (id === 'new') return html`<${NewSession} />`
   if (id !== undefined) return html`<${SessionView} key=${id} sessionId=${id} />`
-  return html`<${List} key=${route.value.query.get('agent')} agentId=${route.value.query.get('agent') ?? undefined} />`
+  return html`<${List} agentId=${route.value.query.get('agent') ?? undefined} />`
 }
 
 function List({ agentId }: { agentId: string | undefined }): VNode {

@@ -1,7 +1,7 @@
 import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-session-client'
 import { STATUS } from '../parts/common-fields.ts'
 import type { Resource } from '../parts/resource.ts'
-import { api } from '../service.ts'
+import { api, isAdministrator } from '../service.ts'
 
 const EXAMPLE = `---
 name: release-notes
@@ -17,6 +17,7 @@ export const skills: Resource<SkillWithText> = {
   path: 'skills',
   title: 'Skills',
   one: 'skill',
+  mayWrite: isAdministrator,
   about: 'Instructions that an agent loads when it needs them. Each is a capability of an agent.',
   list: async () => (await api.listSkills()).data,
   get: async (id) => {

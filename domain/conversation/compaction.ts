@@ -27,7 +27,7 @@ const LEFT_OUT = '[Earlier messages of this conversation were left out, because 
 /**
  * Pairs every tool call with a result, as providers refuse a call without a result and a result without a call. A call
  * without one gets a cancelled result. A result that answers no call of the preceding message is left out; earlier
- * messages do not count, because a model may reuse an id.
+ * messages do not count, because in turns of earlier releases an id may come again.
  */
 export function patchDanglingCalls(messages: Message[]): Message[] {
   const patched: Message[] = []

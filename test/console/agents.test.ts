@@ -64,14 +64,24 @@ describePages('agents', () => {
     await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
     await page.getByLabel('Tags').fill('one\ntwo')
     // What was entered is not lost by a wrong click.
-    let question = ''
-    page.once('dialog', (dialog) => {
-      question = dialog.message()
-      return dialog.dismiss()
+    const questions: string[] = []
+    let isAllowed = false
+    page.on('dialog', (dialog) => {
+      questions.push(dialog.message())
+      return isAllowed ? dialog.accept() : dialog.dismiss()
     })
     await page.getByRole('link', { name: 'Sessions', exact: true }).first().click()
-    await waitFor(async () => question.startsWith('Leave without saving'), 'the question')
+    await waitFor(async () => questions.length === 1, 'the question')
+    await page.evaluate('history.back()')
+    await waitFor(async () => questions.length === 2, 'the second question')
     expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
+    isAllowed = true
+    await page.evaluate('history.back()')
+    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.evaluate('history.forward()')
+    await page.getByRole('heading', { name: 'Writer' }).waitFor()
+    expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))
+    await page.getByLabel('Tags').fill('one\ntwo')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved.').waitFor()
     const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)

@@ -132,9 +132,14 @@ async function tour(opened: ConsolePage): Promise<void> {
   await page.getByLabel('Address').fill('http://127.0.0.1:1/mcp')
   await press('Create')
   await page.getByText('is not on the public internet').waitFor()
-  page.once('dialog', (dialog) => dialog.accept())
+  const questions: string[] = []
+  page.once('dialog', (dialog) => {
+    questions.push(dialog.message())
+    return dialog.accept()
+  })
   await visit(page, 'Members')
   await page.getByRole('cell', { name: /owner$/ }).waitFor()
+  expect(questions).toEqual([expect.stringMatching(/^Leave without saving/)])
   await visit(page, 'Invitations')
   await page.getByRole('link', { name: 'New invitation' }).click()
   await press('Create')
@@ -193,6 +198,8 @@ describePages('a member of several organizations', () => {
     const own = await addOwnOrganization(url, owner, 'Of the owner')
     const invited = await call(url, 'POST', `/v1/orgs/${own.id}/invitations`, { role: 'member' }, owner.headers)
     const session = await createSession(url, undefined, { title: 'Look at this' }, own.headers)
+    const skill = { skill_md: '---\nname: notes\ndescription: Notes.\n---\nWrite.' }
+    await call(url, 'POST', '/v1/skills', skill, own.headers)
     const email = `member-${Date.now()}@example.com`
     await call(url, 'POST', '/v1/auth/register', { email, password, name: 'Mia' })
 
@@ -210,7 +217,7 @@ describePages('a member of several organizations', () => {
     await organization.waitFor()
     expect(await shown()).toBe(own.id)
 
-    for (const name of ['MCP servers', 'Providers', 'Models', 'Schedules', 'Invitations']) {
+    for (const name of ['MCP servers', 'Providers', 'Models', 'Schedules', 'Invitations', 'Skills']) {
       await visit(page, name)
       await page.getByRole('heading', { name }).waitFor()
       await page.getByRole('row').or(page.getByText('None yet.')).first().waitFor()

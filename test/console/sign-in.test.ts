@@ -36,6 +36,20 @@ describePages('signing in', () => {
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('It is not shown again').waitFor()
 
+    // The login is gone while something is entered, which waits for its user.
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('link', { name: 'New API key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Another program')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill(password)
+    await page.keyboard.press('Enter')
+    await page.getByLabel('E-mail').waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('Another program')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByText('It is not shown again').waitFor()
+
     // The login is gone: whoever signs in again is where they were.
     await page.context().clearCookies()
     await page.getByRole('link', { name: 'Sessions' }).click()

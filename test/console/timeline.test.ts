@@ -32,11 +32,11 @@ describePages('the timeline of a turn', () => {
     const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
     await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
     expect(await spans.count()).toBe(9)
-    await page.getByText('Waiting for a person', { exact: false }).first().waitFor()
+    await page.getByText('Timeline of a turn: Waiting for a person').waitFor()
     for (const { id: callId, kind } of turn.pending_tool_calls) {
       await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
     }
-    await page.getByText('Completed').waitFor()
+    await page.getByText('Timeline of a turn: Completed').waitFor()
     const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
     expect(names).toEqual([
       ...['Turn', 'Queue', 'llmsim-script', 'Model call', 'Attempt 2'],
@@ -70,7 +70,7 @@ describePages('the timeline of a turn', () => {
       const id = await createScriptedSession(url, STEPS, AGENT)
       const turn = await postAndAsk(url, id)
       const opened = await openConsole(url, { at: `#/sessions/${id}/turns/${turn.id}` })
-      await opened.page.getByText('Waiting for a person', { exact: false }).first().waitFor()
+      await opened.page.getByText('Timeline of a turn: Waiting for a person').waitFor()
       const runs = await opened.page.getByRole('link', { name: 'Open in Temporal' }).all()
       const targets = await Promise.all(runs.map((run) => run.getAttribute('href')))
       expect(targets).toEqual(address === undefined ? [] : [address + turn.id])

@@ -6,6 +6,7 @@ import { saveFile } from '../../parts/save-file.ts'
 import { go, link } from '../../router.ts'
 import { api, fetchBlob, readAnywhere } from '../../service.ts'
 import { html, useRef, type VNode } from '../../ui.ts'
+import { mayLeave } from '../../unsaved.ts'
 import { Editor } from './editor.ts'
 import { StartButton } from './start-button.ts'
 
@@ -16,7 +17,7 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     value: agent,
     error,
     reload,
-  } = useLoad(() => readAnywhere(`/v1/agents/${agentId}`, () => api.getAgent({ path })), [agentId])
+  } = useLoad(() => readAnywhere(`/v1/agents/${encodeURIComponent(agentId)}`, () => api.getAgent({ path })), [agentId])
   /** Agent as the form shows it: only what the user has changed since is sent. */
   const before = useRef<CreateAgentRequest | undefined>(undefined)
   before.current ??= agent
@@ -34,6 +35,7 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     reload()
   }
   const copy = async () => {
+    if (!mayLeave()) return
     const { id } = await api.copyAgent({ path })
     go(link('agents', id))
   }

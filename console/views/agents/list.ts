@@ -61,7 +61,9 @@ function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNod
     if (box.current && document.activeElement !== box.current) box.current.value = text
   }, [text])
   const search = () => {
-    const wanted = box.current?.value.trim() ?? ''
+    // The list may have been left meanwhile.
+    if (!box.current) return
+    const wanted = box.current.value.trim()
     go(placeOf({ ...(wanted !== '' && { search: wanted }), ...(isArchive && { status: 'archived' }) }), {
       replace: true,
     })

@@ -2,10 +2,12 @@ import { ActionButton } from '../../parts/page.ts'
 import { go, link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
+import { mayLeave } from '../../unsaved.ts'
 
 /** Begins a session with an agent, and goes there. */
 export function StartButton({ agentId }: { agentId: string }): VNode {
   const start = async () => {
+    if (!mayLeave()) return
     const { id } = await api.createSession({ body: { agent_id: agentId } })
     go(link('sessions', id))
   }

@@ -76,7 +76,7 @@ export function Tools({ drafts, available, onChange }: Props): VNode {
   }
   const isListed = (tool: ToolDefinition) => drafts.some(({ name }) => name === tool.name)
   const unlisted = available.filter((tool) => !isListed(tool))
-  const guard = (tool: ToolDefinition): Draft => ({ ...draftOf(tool), runner: 'approval', given: undefined })
+  const guard = (tool: ToolDefinition): Draft => ({ ...NEW, runner: 'approval', name: tool.name, parameters: '{}' })
   return html`<fieldset class="field"><legend>Tools</legend>
     <small>Client tools, which your program or a person executes, and tools of capabilities that need approval.</small>
     ${drafts.map((draft, index) => {
@@ -96,7 +96,7 @@ export function Tools({ drafts, available, onChange }: Props): VNode {
     })}
     <div class="actions">
       <button type="button" onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>
-      <button type="button" disabled=${unlisted.length === 0}
+      <button type="button" aria-disabled=${unlisted.length === 0}
         onClick=${(event: Event) => unlisted[0] && changeList(event, [...drafts, guard(unlisted[0])])}>Require approval for a tool</button>
     </div>
   </fieldset>`
@@ -131,7 +131,7 @@ function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: Ser
   return html`<fieldset class="field raised"><legend>Tool of a capability</legend>
     <label>Tool <select onChange=${choose}><option selected>${name}</option>
       ${others.map((tool) => html`<option key=${tool.name}>${tool.name}</option>`)}</select></label>
-    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name, so this has no effect.</p>`}
+    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name, so this has no effect, unless a session adds one.</p>`}
     <label>Calls <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>
       <option value="approval" selected=${runner === 'approval'}>need approval</option>
       <option value="service" selected=${runner === 'service'}>run at once</option></select></label>

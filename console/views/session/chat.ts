@@ -83,13 +83,14 @@ function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goT
   const back = useRef(place.current)
   const stay = () => {
     if (back.current) goBackTo(back.current)
-    if (!isAtEnd.current) return
+    if (back.current || !isAtEnd.current) return
     const page = document.documentElement
     page.scrollTop = page.scrollHeight
     before.current = page.scrollTop
   }
   useEffect(() => {
     const look = () => {
+      if (back.current) return
       const { scrollHeight, clientHeight, scrollTop } = document.documentElement
       // By the time the browser tells of a movement, the page may have grown: only a movement upwards is the reader's.
       if (scrollHeight - clientHeight - scrollTop < END_PX) isAtEnd.current = true

@@ -222,7 +222,7 @@ const planned = ({ id, name, display_name }: Planned): Call => ({
   error: undefined,
 })
 
-/** Finds a call, of which the beginning may not be loaded. Ids are the model's own, and may come again in a later step. */
+/** Finds a call, of which the beginning may not be loaded. In turns of earlier releases an id may come again. */
 function callOf(turn: ShownTurn, id: string, name: string): Call {
   const found = turn.parts
     .flatMap((part) => (part.type === 'calls' ? part.calls : []))

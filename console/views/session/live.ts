@@ -133,6 +133,7 @@ export function openSession(sessionId: string): Live {
       })
       for await (const event of stream) take(event)
       if (signal.aborted) return
+      isConnected.value = true
       if (!hidden.signal.aborted) {
         state.value = 'deleted'
         return
@@ -155,6 +156,7 @@ export function openSession(sessionId: string): Live {
     const stopped = new AbortController()
     follow(stopped.signal).catch((problem: unknown) => {
       if (stopped.signal.aborted) return
+      isConnected.value = true
       if (isNotFound(problem) && state.value === 'live') state.value = 'deleted'
       else error.value = problem
     })

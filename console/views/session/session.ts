@@ -32,7 +32,10 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     error,
     reload,
   } = useLoad(
-    () => readAnywhere(`/v1/sessions/${sessionId}`, () => api.getSession({ path: { session_id: sessionId } })),
+    () =>
+      readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, () =>
+        api.getSession({ path: { session_id: sessionId } }),
+      ),
     [sessionId, isEmpty],
   )
   const { value: agent } = useLoad(() => findAgent(session?.agent_id), [session?.agent_id])
