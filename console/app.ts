@@ -18,6 +18,7 @@ import { schedules } from './views/schedules.ts'
 import { Sessions } from './views/sessions.ts'
 import { SignIn } from './views/sign-in.ts'
 import { skills } from './views/skills.ts'
+import { changes } from './waiting.ts'
 
 type Place = { path: string; title: string; View: () => VNode; Mark?: () => VNode | null }
 
@@ -74,7 +75,7 @@ function Frame(): VNode {
       <div>
         <a class="brand" href=${link(start)}>Agent Session Service</a>
         <${Links} places=${PLACES} current=${first} />
-        <details open=${isWide || SETTINGS.some(({ path }) => path === first)}>
+        <details key=${first} open=${isWide}>
           <summary>Settings</summary>
           <${Links} places=${SETTINGS} current=${first} />
         </details>
@@ -113,7 +114,10 @@ const MOST_WAITING = 20
 /** Number of turns that wait for a person. */
 function WaitingCount(): VNode | null {
   const query = { limit: MOST_WAITING }
-  const { value = 0, refresh } = useLoad(async () => (await api.listWaitingTurns({ query })).data.length, [])
+  const { value = 0, refresh } = useLoad(
+    async () => (await api.listWaitingTurns({ query })).data.length,
+    [changes.value],
+  )
   useEvery(LOOK_MS, refresh)
   if (value === 0) return null
   return html` <mark>${value === MOST_WAITING ? `${value}+` : value}<span class="unseen"> waiting</span></mark>`

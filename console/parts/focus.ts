@@ -13,7 +13,7 @@ export function useFocusHeir(
     return () => {
       if (!element?.contains(document.activeElement)) return
       const heir = heirOf?.(element) ?? document.querySelector<HTMLElement>('h1')
-      heir?.focus()
+      heir?.focus({ preventScroll: true })
     }
   }, [])
   return ref

@@ -9,6 +9,8 @@ type Option = { value: string; label: string }
 export type Field = {
   name: string
   label: string
+  /** Name of the value in the service's errors. Default: `name`. */
+  path?: string
   kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
@@ -47,7 +49,7 @@ type Props = {
 }
 
 /** Entry that cannot be read. */
-class FieldError extends Error {
+export class FieldError extends Error {
   readonly field: string
   constructor(field: string, sentence: string) {
     super(sentence)
@@ -128,14 +130,15 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
   if (error instanceof FieldError) return error.field
   if (!(error instanceof ApiError)) return undefined
   const { message } = error
-  return fields.find(({ name }) => message.startsWith(name) && !/\w/.test(message[name.length] ?? ''))?.name
+  const isAbout = ({ name, path = name }: Field) => message.startsWith(path) && !/\w/.test(message[path.length] ?? '')
+  return fields.find(isAbout)?.name
 }
 
 /** Returns the sentence about a field, in which the service names it as programs do. */
-function sentenceAt({ name, label }: Field, error: unknown): string {
+function sentenceAt({ name, path = name, label }: Field, error: unknown): string {
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
-  const rest = sentence.slice(name.length)
+  const rest = sentence.slice(path.length)
   // A part of the value is named as it is.
   if (!rest.startsWith(': ')) return sentence
   return /^: [a-z]/.test(rest) ? `${label} ${rest.slice(2)}` : rest.slice(2)

@@ -1,5 +1,6 @@
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
+import { useFocusHeir } from './focus.ts'
 
 /** Frame of a view: its heading, which takes the focus when the view opens, and what can be done in it. */
 export function Page(props: { title: string; actions?: ComponentChildren; children?: ComponentChildren }): VNode {
@@ -33,9 +34,12 @@ export function ActionButton(props: {
   /** Question to answer first. */
   question?: string
   className?: string
+  /** Finds what has the focus when the button goes away with it. Default: the heading of the page. */
+  heir?: () => HTMLElement | null
   children?: ComponentChildren
 }): VNode {
-  const { run, question, className = '', children } = props
+  const { run, question, className = '', heir, children } = props
+  const place = useFocusHeir(heir)
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
   const [outcome, setOutcome] = useState('')
@@ -48,7 +52,7 @@ export function ActionButton(props: {
     setOutcome(typeof told === 'string' ? told : '')
     setBusy(false)
   }
-  return html`<span class="action">
+  return html`<span class="action" ref=${place}>
     <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${children}</button>
     <${Problem} error=${error} />
     <span role="status">${outcome}</span>
@@ -65,9 +69,19 @@ export function CopyButton({ text }: { text: string }): VNode | null {
   return html`<${ActionButton} run=${copy}>Copy<//>`
 }
 
-/** Point in time, in the reader's own format. */
-export function Time({ at, hasZone = false }: { at: string | null | undefined; hasZone?: boolean }): VNode | null {
+function timeIn(time: Date, zone: string | undefined): string {
+  if (zone === undefined) return time.toLocaleString()
+  const style = { dateStyle: 'medium', timeStyle: 'long' } as const
+  try {
+    return time.toLocaleString(undefined, { ...style, timeZone: zone })
+  } catch {
+    // A zone that the service knows and this browser does not.
+    return time.toLocaleString(undefined, style)
+  }
+}
+
+/** Point in time, in the reader's own format, and in the reader's time zone unless another one is given. */
+export function Time({ at, zone }: { at: string | null | undefined; zone?: string }): VNode | null {
   if (!at) return null
-  const style: Intl.DateTimeFormatOptions = hasZone ? { dateStyle: 'medium', timeStyle: 'long' } : {}
-  return html`<time datetime=${at} title=${at}>${new Date(at).toLocaleString(undefined, style)}</time>`
+  return html`<time datetime=${at} title=${at}>${timeIn(new Date(at), zone)}</time>`
 }

@@ -104,7 +104,7 @@ function Create<T>({ resource }: { resource: Resource<T> }): VNode {
   const submit = async (values: Values) => {
     const item = await resource.create?.(givenOf(values))
     if (Created && item !== undefined) setCreated(() => item)
-    else go(link(path))
+    else go(link(path), { replace: true })
   }
   const back = html`<a class="button" href=${link(path)}>Back</a>`
   return html`<${Page} title=${`New ${one}`} actions=${back}>

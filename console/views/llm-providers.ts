@@ -19,7 +19,8 @@ export const llmProviders: Resource<LlmProvider> = {
   title: 'Providers',
   one: 'provider',
   mayWrite: isAdministrator,
-  about: 'Services that host models. Keys are stored encrypted and never shown.',
+  about:
+    'Services that host models. Once one is added, sync or add its models, and make one the default. Keys are never shown.',
   list: async () => (await api.listProviders()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
@@ -39,7 +40,7 @@ export const llmProviders: Resource<LlmProvider> = {
       hint: item?.api_key_set ? 'A key is stored. Leave this empty to keep it.' : undefined,
     },
     ...(item?.api_key_set ? [REMOVE_KEY] : []),
-    { name: 'base_url', label: 'Address', kind: 'text', hint: 'Empty: the provider’s default.' },
+    { name: 'base_url', label: 'Base URL', kind: 'text', hint: 'Empty: the provider’s own.' },
     ...(item === undefined ? [] : [STATUS]),
   ],
   valuesOf: ({ name, provider_type, base_url, status }) => ({ name, provider_type, base_url, status }),
@@ -56,6 +57,7 @@ export const llmProviders: Resource<LlmProvider> = {
   actions: [
     {
       label: 'Sync models',
+      isOffered: ({ provider_type }) => provider_type !== 'llmsim',
       run: async ({ id }) => {
         const result = await api.syncModels({ path: { provider_id: id } })
         if (result.status === 'not_supported') return 'This provider has no list of models: add them by hand.'

@@ -45,7 +45,7 @@ export const mcpServers: Resource<McpServer> = {
       name: 'headers',
       label: 'Headers',
       kind: 'json',
-      hint: 'As {"X-Name": "value"}. Leave *** to keep a stored value.',
+      hint: `As {"X-Name": "value"}.${item ? ' Leave *** to keep a stored value.' : ''}`,
     },
     {
       name: 'tools_policy',

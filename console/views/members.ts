@@ -37,7 +37,7 @@ export const members: Resource<OrganizationMember> = {
   remove: {
     label: (member) => (isSelf(member) ? 'Leave the organization' : 'Remove'),
     isForAll: true,
-    isOffered: (member) => isSelf(member) || isAdministrator(),
+    isOffered: (member) => (isSelf(member) ? auth.value?.mode !== 'none' : isAdministrator()),
     question: (member) =>
       isSelf(member)
         ? 'Leave this organization? Your API keys for it end.'

@@ -25,7 +25,7 @@ export const organizations: Resource<OrganizationResponse> = {
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: '', cell: ({ id }) => id === organization.value && html`<mark>current</mark>` },
+    { title: 'Shown', cell: ({ id }) => id === organization.value && html`<mark>current</mark>` },
     { title: 'Your role', cell: (item) => roleIn(item) },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
   ],

@@ -6,7 +6,7 @@ import type {
   UpdateScheduleRequest,
 } from 'agent-session-client'
 import { readPages, useEvery, useLoad } from '../load.ts'
-import type { Field, Values } from '../parts/form.ts'
+import { type Field, FieldError, type Values } from '../parts/form.ts'
 import { Problem, Quiet, Time } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { type Column, Table } from '../parts/table.ts'
@@ -18,6 +18,10 @@ const MOST = 100
 /** Time between two looks at what a schedule has begun. */
 const LOOK_MS = 3000
 const MESSAGE = 'session_message'
+
+/** Who pauses a schedule in the console need not know that it does so through the API. */
+const reasonOf = (reason: string | null | undefined): string =>
+  !reason || reason === 'paused by the API' ? 'paused' : reason
 
 export const schedules: Resource<ScheduleResponse> = {
   path: 'schedules',
@@ -33,17 +37,20 @@ export const schedules: Resource<ScheduleResponse> = {
     { title: 'Schedule', cell: ({ cron_expression, timezone }) => html`<code>${cron_expression}</code> ${timezone}` },
     {
       title: 'Next run',
-      cell: ({ enabled, next_trigger_at, disabled_reason }) =>
-        enabled ? html`<${Time} at=${next_trigger_at} hasZone />` : disabled_reason || 'paused',
+      cell: ({ enabled, next_trigger_at, disabled_reason, timezone }) =>
+        enabled ? html`<${Time} at=${next_trigger_at} zone=${timezone} />` : reasonOf(disabled_reason),
     },
-    { title: 'Last run', cell: ({ last_triggered_at }) => html`<${Time} at=${last_triggered_at} />` },
+    {
+      title: 'Last run',
+      cell: ({ last_triggered_at, timezone }) => html`<${Time} at=${last_triggered_at} zone=${timezone} />`,
+    },
   ],
   fields: fieldsFor,
   defaults: { timezone: Intl.DateTimeFormat().resolvedOptions().timeZone },
   valuesOf,
-  create: ({ name, ...values }) =>
+  create: async ({ name, ...values }) =>
     api.createSchedule({ body: { name, ...timing(values), target: targetOf(values) } as CreateScheduleRequest }),
-  update: (item, changes) => {
+  update: async (item, changes) => {
     const isTarget = ['agent_id', 'session_id', 'message', 'target'].some((name) => name in changes)
     const target = isTarget ? { target: targetOf({ ...valuesOf(item), ...changes }) } : {}
     const body = { ...timing(changes), ...target } as UpdateScheduleRequest
@@ -77,7 +84,7 @@ export const schedules: Resource<ScheduleResponse> = {
     <section aria-labelledby="next-runs">
       <h2 id="next-runs">Next runs</h2>
       ${item.next_triggers.length === 0 && html`<${Quiet}>${item.enabled ? 'None known yet.' : 'None while paused.'}<//>`}
-      <ul>${item.next_triggers.map((at) => html`<li key=${at}><${Time} at=${at} hasZone /></li>`)}</ul>
+      <ul>${item.next_triggers.map((at) => html`<li key=${at}><${Time} at=${at} zone=${item.timezone} /></li>`)}</ul>
     </section>
     <${Executions} schedule=${item} />`,
 }
@@ -91,13 +98,20 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
   const saysMessage: Field[] = [
     {
       name: 'agent_id',
+      path: 'target.input.agent_id',
       label: 'Agent',
       kind: 'choice',
       options: agents,
       hint: 'Each run starts a new session.',
     },
-    { name: 'session_id', label: 'Session', kind: 'text', hint: 'Id of a session, in place of an agent.' },
-    { name: 'message', label: 'Message', kind: 'longtext' },
+    {
+      name: 'session_id',
+      path: 'target.input.session_id',
+      label: 'Session',
+      kind: 'text',
+      hint: 'Id of a session, in place of an agent: each run is a turn there.',
+    },
+    { name: 'message', path: 'target.input.message', label: 'Message', kind: 'longtext', rows: 4 },
   ]
   return [
     ...(item === undefined ? [{ name: 'name', label: 'Name', kind: 'text' as const, isRequired: true }] : []),
@@ -158,6 +172,9 @@ function valuesOf(item: ScheduleResponse): Values {
 
 function targetOf({ agent_id, session_id, message, target }: Values): unknown {
   if (target) return target
+  if (agent_id && session_id) throw new FieldError('session_id', 'Give an agent or a session, not both.')
+  if (!agent_id && !session_id) throw new FieldError('agent_id', 'Choose an agent, or give a session.')
+  if (!message) throw new FieldError('message', 'A message is needed.')
   const place = session_id ? { session_id } : { agent_id }
   return { type: 'workflow', name: MESSAGE, input: { ...place, message } }
 }
@@ -186,7 +203,7 @@ const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> 
     const digits = id.replaceAll('-', '')
     const { session_id = `session_${digits}` } = (target.input ?? {}) as MessageInput
     const address = workflowAddress(workflow_id)
-    return html`<span class="actions">
+    return html`<span class="links">
       ${[MESSAGE, 'agent_turn'].includes(target.name) && html`<a href=${link('sessions', session_id)}>session</a> <a href=${link('sessions', session_id, 'turns', `turn_${digits}`)}>timeline</a>`}
       ${address && html`<a href=${address} target="_blank" rel="noopener noreferrer">Temporal</a>`}</span>`
   },
@@ -201,7 +218,7 @@ function Executions({ schedule }: { schedule: ScheduleResponse }): VNode {
   )
   useEvery(LOOK_MS, refresh)
   return html`<section>
-    <h2>Executions</h2>
+    <h2>Past runs</h2>
     <${Problem} error=${error} />
     <${Table} items=${value} keyOf=${({ id }: ScheduleExecutionResponse) => id} columns=${[...EXECUTIONS, runOf(schedule)]} none="Nothing yet." />
   </section>`

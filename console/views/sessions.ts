@@ -1,15 +1,17 @@
 import type { Agent, Session } from 'agent-session-client'
-import { readPages, useLoad } from '../load.ts'
+import { readPages, useEvery, useLoad } from '../load.ts'
 import { Form } from '../parts/form.ts'
 import { ActionButton, Page, Problem, Time } from '../parts/page.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { go, link, route } from '../router.ts'
 import { api } from '../service.ts'
-import { html, useState, type VNode } from '../ui.ts'
+import { html, useMemo, useState, type VNode } from '../ui.ts'
 import { SessionView } from './session/session.ts'
 import { titleOf } from './session/title.ts'
 
 const PAGE = 50
+/** Time between two looks at the list. */
+const LOOK_MS = 5000
 
 const STATUS: Record<Session['status'], string> = {
   started: 'new',
@@ -28,21 +30,26 @@ export function Sessions(): VNode {
 
 function List({ agentId }: { agentId: string | undefined }): VNode {
   const [count, setCount] = useState(PAGE)
-  const { value, error, reload } = useLoad(async () => {
-    const [sessions, agents] = await Promise.all([
-      readPages((query) => api.listSessions({ query: { agent_id: agentId, ...query } }), count),
-      api.listAgents(),
-    ])
-    return { sessions, agents: agents.data, names: new Map(agents.data.map(({ id, name }) => [id, name])) }
-  }, [agentId, count])
-  const { sessions, agents = [], names } = value ?? {}
+  const {
+    value: sessions,
+    error,
+    reload,
+    refresh,
+  } = useLoad(
+    () => readPages((query) => api.listSessions({ query: { agent_id: agentId, ...query } }), count),
+    [agentId, count],
+  )
+  useEvery(LOOK_MS, refresh)
+  const { value: agents = [] } = useLoad(async () => (await api.listAgents()).data, [])
+  const names = useMemo(() => new Map(agents.map(({ id, name }) => [id, name])), [agents])
   const at = ({ id }: Session) => ({ path: { session_id: id } })
   const done = (work: Promise<unknown>) => work.then(reload)
   const columns: Column<Session>[] = [
     { title: 'Session', cell: (session) => html`<a href=${link('sessions', session.id)}>${titleOf(session)}</a>` },
     {
       title: 'Agent',
-      cell: ({ agent_id }) => agent_id && html`<span dir="auto">${names?.get(agent_id) ?? 'archived'}</span>`,
+      cell: ({ agent_id }) =>
+        agent_id && html`<span dir="auto">${names.get(agent_id) ?? (agents.length > 0 ? 'archived' : '')}</span>`,
     },
     { title: 'Status', cell: ({ status }) => STATUS[status] ?? status },
     { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
@@ -80,7 +87,7 @@ function NewSession(): VNode {
   const create = async (values: Record<string, unknown>) => {
     const { agent_id, title } = values as Record<'agent_id' | 'title', string | null>
     const { id } = await api.createSession({ body: { agent_id, title } })
-    go(link('sessions', id))
+    go(link('sessions', id), { replace: true })
   }
   const fields = [
     {
@@ -92,7 +99,8 @@ function NewSession(): VNode {
     },
     { name: 'title', label: 'Title', kind: 'text' },
   ]
-  return html`<${Page} title="New session">
+  const back = html`<a class="button" href=${link('sessions')}>Back</a>`
+  return html`<${Page} title="New session" actions=${back}>
     <${Problem} error=${error} />
     ${agents && html`<${Form} fields=${fields} values=${{ agent_id: route.value.query.get('agent') }} action="Start" onSubmit=${create} />`}
   <//>`

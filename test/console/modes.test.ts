@@ -53,7 +53,7 @@ async function tour(opened: ConsolePage): Promise<void> {
   await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
   for (const name of ['File system', 'SQL database']) await page.getByLabel(name, { exact: true }).check()
   await press('Add a client tool')
-  await page.getByRole('group', { name: 'Tool 1' }).getByLabel('Name', { exact: true }).fill('ask_user')
+  await page.getByRole('group', { name: 'Client tool 1' }).getByLabel(/^Name/).fill('ask_user')
   await press('Require approval for a tool')
   await page.getByLabel(/^Tool /).selectOption('write_file')
   await press('Create')

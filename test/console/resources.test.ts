@@ -69,7 +69,7 @@ describePages('the places of the console', () => {
     const nextRuns = page.getByRole('region', { name: 'Next runs' })
     await waitFor(async () => {
       await page.reload()
-      await page.getByText('Executions').waitFor()
+      await page.getByText('Past runs').waitFor()
       return (await nextRuns.getByRole('listitem').count()) > 1
     }, 'the next runs')
     acceptNext()
@@ -84,13 +84,13 @@ describePages('the places of the console', () => {
       Name: 'Own',
       Type: 'openai',
       'API key': 'sk-secret',
-      Address: 'https://llm.example.com/v1',
+      'Base URL': 'https://llm.example.com/v1',
     }
     await fill(values, 'Create')
     await page.getByRole('link', { name: 'Own' }).click()
     await page.getByText('A key is stored').waitFor()
     expect(await page.content()).not.toContain('sk-secret')
-    await fill({ Name: 'Our own', Address: '' }, 'Save')
+    await fill({ Name: 'Our own', 'Base URL': '' }, 'Save')
     await page.getByRole('alert').filter({ hasText: 'API key is needed' }).waitFor()
     await fill({ 'API key': 'sk-other' }, 'Save')
     await page.getByText('Saved.').waitFor()
@@ -132,9 +132,8 @@ describePages('the places of the console', () => {
   it('have members and invitations, whose links are shown once', async () => {
     await open('#/members')
     await page.getByRole('cell', { name: 'owner' }).waitFor()
-    acceptNext()
-    await button('Leave the organization').click()
-    await page.getByRole('alert').waitFor()
+    // Without sign-in there is one user, who cannot leave.
+    expect(await button('Leave the organization').count()).toBe(0)
     await opened.expectAccessible()
     await page.getByRole('link', { name: 'Invitations' }).click()
     await page.getByRole('link', { name: 'New invitation' }).click()

@@ -155,7 +155,7 @@ describePages('a conversation', () => {
     await page.getByText('Who are you?').waitFor()
     await shown.expectAccessible()
     await page.getByLabel('name', { exact: true }).fill('Ada')
-    await page.getByRole('button', { name: 'Answer' }).click()
+    await page.getByRole('button', { name: 'Answer', exact: true }).click()
     // The second time it asks two questions at once.
     for (let left = 2; left > 0; left--) {
       await page
@@ -313,12 +313,15 @@ describePages('a conversation', () => {
     await page.getByRole('link', { name: 'Conversation' }).click()
     expect(await box.inputValue()).toBe('A draft')
     // The answer to a message is late.
+    const pressed = Promise.withResolvers<void>()
     await page.route('**/messages', async (route) => {
+      await pressed.promise
       await box.fill('The next one')
       await route.continue()
     })
-    await page.keyboard.press('Enter')
     await box.press('Enter')
+    await box.press('Enter')
+    pressed.resolve()
     await page.getByText(/tokens/).waitFor()
     expect(await box.inputValue()).toBe('The next one')
     expect(await listTurns(api, id)).toHaveLength(1)

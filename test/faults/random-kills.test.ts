@@ -52,7 +52,7 @@ const SCRIPT = [
     text: SECOND_TEXT,
     tool_calls: [
       { id: 'weather', name: 'get_weather', arguments: { location: 'Lisbon' } },
-      { id: 'wait', name: 'wait', arguments: { ms: 200 } },
+      { id: 'pause', name: 'wait', arguments: { ms: 200 } },
       { id: 'edit', name: 'edit_file', arguments: { path: '/plan', old_text: 'go', new_text: 'go and go' } },
       { id: 'write', name: 'write_file', arguments: { path: '/large', content: LARGE } },
       // Of many pages.
@@ -88,7 +88,7 @@ const STATUS_OF_CALLS = [
   ...[
     ['edit', 'success'],
     ['fill', 'success'],
-    ['wait', 'success'],
+    ['pause', 'success'],
     ['weather', 'success'],
     ['write', 'success'],
   ],

@@ -23,11 +23,17 @@ function read(ref: string, text: string): unknown {
   }
 }
 
-/** Returns the tools that the chosen capabilities bring, with those that they require. */
-export function toolsOfChosen(all: CapabilityInfo[], chosen: Chosen): ToolDefinition[] {
+/** Returns the chosen capabilities with those that they require. */
+function withRequired(all: CapabilityInfo[], chosen: Chosen): Set<string> {
   const refs = new Set(chosen.keys())
   // A set is read to its end, with what is added meanwhile.
   for (const ref of refs) for (const needed of all.find(({ id }) => id === ref)?.dependencies ?? []) refs.add(needed)
+  return refs
+}
+
+/** Returns the tools that the chosen capabilities bring, with those that they require. */
+export function toolsOfChosen(all: CapabilityInfo[], chosen: Chosen): ToolDefinition[] {
+  const refs = withRequired(all, chosen)
   return all.filter(({ id }) => refs.has(id)).flatMap(({ tool_definitions }) => tool_definitions)
 }
 
@@ -43,6 +49,7 @@ const GROUPS: { title: string; has(capability: CapabilityInfo): boolean }[] = [
 export function Capabilities({ all, chosen, onChange }: Props): VNode {
   const names = new Map(all.map(({ id, name }) => [id, name]))
   const gone = [...chosen.keys()].filter((ref) => !names.has(ref))
+  const included = withRequired(all, chosen)
   const available = all.filter(({ id, status }) => status === 'available' || chosen.has(id))
   return html`${GROUPS.map(({ title, has }) => {
     const some = available.filter(has)
@@ -50,7 +57,8 @@ export function Capabilities({ all, chosen, onChange }: Props): VNode {
       some.length > 0 &&
       html`<fieldset class="field" key=${title}><legend>${title}</legend>${some.map(
         (capability) =>
-          html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} onChange=${onChange} />`,
+          html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} onChange=${onChange}
+            isIncluded=${included.has(capability.id) && !chosen.has(capability.id)} />`,
       )}</fieldset>`
     )
   })}
@@ -74,9 +82,14 @@ const FEATURES: Record<CapabilityInfo['features'][number], string> = {
   sql_database: 'databases',
 }
 
-type ChoiceProps = Omit<Props, 'all'> & { capability: CapabilityInfo; names: Map<string, string> }
+type ChoiceProps = Omit<Props, 'all'> & {
+  capability: CapabilityInfo
+  names: Map<string, string>
+  /** Whether it comes with another one. */
+  isIncluded: boolean
+}
 
-function Choice({ capability, names, chosen, onChange }: ChoiceProps): VNode {
+function Choice({ capability, names, chosen, onChange, isIncluded }: ChoiceProps): VNode {
   const { id, name, description, tool_definitions, dependencies, features } = capability
   const config = chosen.get(id)
   const toggle = () => onChange(config === undefined ? new Map(chosen).set(id, '') : without(chosen, id))
@@ -84,7 +97,7 @@ function Choice({ capability, names, chosen, onChange }: ChoiceProps): VNode {
   const given = features.map((feature) => FEATURES[feature] ?? feature).join(', ')
   return html`<div>
     <label class="check"><input type="checkbox" checked=${config !== undefined} onChange=${toggle} aria-describedby=${`about-${id}`} />
-      <span dir="auto">${name}</span></label>
+      <span dir="auto">${name}</span>${isIncluded && html`<mark>included</mark>`}</label>
     <div class="quiet indented" id=${`about-${id}`} dir="auto">${description}
       ${tools !== '' && html` Tools: <code>${tools}</code>.`}
       ${given !== '' && ` Session features: ${given}.`}

@@ -10,7 +10,7 @@ const EMPTY: CreateAgentRequest = { name: '', system_prompt: '' }
 export function NewAgent(): VNode {
   const create = async (body: CreateAgentRequest) => {
     const { id } = await api.createAgent({ body })
-    go(link('agents', id))
+    go(link('agents', id), { replace: true })
   }
   return html`<${Page} title="New agent" actions=${html`<a class="button" href=${link('agents')}>Back</a>`}>
     <${Quiet}>A name and a prompt are enough. Everything can be changed later; sessions that run take the changes too.<//>

@@ -7,7 +7,10 @@ import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 /** What a model would be given. */
 export function Preview({ preview }: { preview: AgentPreviewResponse }): VNode {
   const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => heading.current?.focus(), [preview])
+  useEffect(() => {
+    heading.current?.focus({ preventScroll: true })
+    heading.current?.scrollIntoView({ block: 'start' })
+  }, [preview])
   const { system_prompt, tools } = preview
   return html`<section>
     <h2 tabindex="-1" ref=${heading}>What the model gets</h2>

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from 'agent-session-client'
-import { html, type VNode } from '../../ui.ts'
+import { html, useRef, type VNode } from '../../ui.ts'
 
 type Runner = 'client' | 'approval' | 'service'
 
@@ -74,20 +74,22 @@ export function Tools({ drafts, available, onChange }: Props): VNode {
     event.target?.dispatchEvent(new Event('input', { bubbles: true }))
     onChange(changed)
   }
+  const add = useRef<HTMLButtonElement>(null)
   const isListed = (tool: ToolDefinition) => drafts.some(({ name }) => name === tool.name)
   const unlisted = available.filter((tool) => !isListed(tool))
   const guard = (tool: ToolDefinition): Draft => ({ ...NEW, runner: 'approval', name: tool.name, parameters: '{}' })
   return html`<fieldset class="field"><legend>Tools</legend>
     <small>Client tools, which your program or a person executes, and tools of capabilities that need approval.</small>
+    ${available.length === 0 && html`<small>Choose a capability with tools to require approval for them.</small>`}
     ${drafts.map((draft, index) => {
       const props = {
         draft,
         onChange: (changes: Partial<Draft>) => change(index, changes),
-        onRemove: (event: Event) =>
-          changeList(
-            event,
-            drafts.filter((_, other) => other !== index),
-          ),
+        onRemove: (event: Event) => {
+          const others = drafts.filter((_, other) => other !== index)
+          changeList(event, others)
+          add.current?.focus()
+        },
       }
       return draft.runner === 'client'
         ? html`<${ClientTool} key=${index} number=${index + 1} ...${props} />`
@@ -95,7 +97,7 @@ export function Tools({ drafts, available, onChange }: Props): VNode {
             isKnown=${available.some(({ name }) => name === draft.name)} />`
     })}
     <div class="actions">
-      <button type="button" onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>
+      <button type="button" ref=${add} onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>
       <button type="button" aria-disabled=${unlisted.length === 0}
         onClick=${(event: Event) => unlisted[0] && changeList(event, [...drafts, guard(unlisted[0])])}>Require approval for a tool</button>
     </div>
@@ -108,12 +110,12 @@ const enteredIn = (event: Event) => (event.target as HTMLInputElement).value
 
 function ClientTool({ draft, number, onChange, onRemove }: ToolProps & { number: number }): VNode {
   const { name, description, parameters } = draft
-  return html`<fieldset class="field raised"><legend>Tool ${number}</legend>
-    <label>Name <input value=${name} required pattern="[a-zA-Z0-9_\\-]{1,64}" title="1 to 64 letters, digits, _ or -" autocomplete="off"
+  return html`<fieldset class="field raised"><legend>Client tool ${number}</legend>
+    <label>Name: 1 to 64 letters, digits, _ or - <input value=${name} required pattern="[a-zA-Z0-9_\\-]{1,64}" title="1 to 64 letters, digits, _ or -" autocomplete="off"
       onInput=${(event: Event) => onChange({ name: enteredIn(event) })} /></label>
     <label>Description, for the model <textarea rows="2" dir="auto" value=${description}
       onInput=${(event: Event) => onChange({ description: enteredIn(event) })}></textarea></label>
-    <label>Parameters, as a JSON schema <textarea class="code" rows="5" spellcheck="false" value=${parameters}
+    <label>Parameters, as a JSON schema <textarea class="code" rows="8" spellcheck="false" value=${parameters}
       onInput=${(event: Event) => onChange({ parameters: enteredIn(event) })}></textarea></label>
     <div><button type="button" class="danger" onClick=${onRemove}>Remove the tool</button></div>
   </fieldset>`
@@ -128,7 +130,7 @@ function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: Ser
     const tool = others.find((other) => other.name === enteredIn(event))
     if (tool !== undefined) onTool(tool)
   }
-  return html`<fieldset class="field raised"><legend>Tool of a capability</legend>
+  return html`<fieldset class="field raised"><legend>Tool that needs approval</legend>
     <label>Tool <select onChange=${choose}><option selected>${name}</option>
       ${others.map((tool) => html`<option key=${tool.name}>${tool.name}</option>`)}</select></label>
     ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name, so this has no effect, unless a session adds one.</p>`}

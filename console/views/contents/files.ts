@@ -56,7 +56,7 @@ function Search({ sessionId, pattern }: Props & { pattern: string }): VNode {
     location.hash = wanted === '' ? to : `${to}?${new URLSearchParams({ pattern: wanted })}`
   }
   return html`<form role="search" onSubmit=${submit}>
-    <label>Search in files <input name="pattern" defaultValue=${pattern} placeholder="regular expression" autocomplete="off" /></label>
+    <label>Search in files <input name="pattern" key=${pattern} defaultValue=${pattern} placeholder="regular expression" autocomplete="off" /></label>
   </form>`
 }
 
@@ -158,7 +158,8 @@ function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): v
     const input = event.target as HTMLInputElement
     setState({ isBusy: true })
     try {
-      for (const file of input.files ?? []) await store(sessionId, `${path}/${file.name}`, await base64Of(file))
+      for (const file of input.files ?? [])
+        await store(sessionId, `${path === '/' ? '' : path}/${file.name}`, await base64Of(file))
       setState({ isBusy: false })
     } catch (error) {
       setState({ isBusy: false, error })
@@ -189,11 +190,11 @@ function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
   const text = useMemo(() => (picture === undefined ? textOf(file) : undefined), [file])
   const content = useMemo(() => new Blob([bytesOf(file)], { type: picture }), [file])
   return html`<article>
-    <p class="quiet actions">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} />
+    <p class="actions"><span class="quiet">${sizeOf(size_bytes)}, changed <${Time} at=${updated_at} /></span>
       <button type="button" onClick=${() => saveFile(name, content)}>Download</button></p>
     ${picture && html`<${Picture} content=${content} name=${path} />`}
     ${text !== undefined && html`<${Text} key=${sessionId + path} text=${text} />`}
-    ${text === undefined && !picture && html`<${Quiet}>It is no text.<//>`}
+    ${text === undefined && !picture && html`<${Quiet}>This file is not text: download it.<//>`}
   </article>`
 }
 

@@ -24,9 +24,9 @@ export function Storage({ sessionId }: { sessionId: string }): VNode {
   return html`<section>
     <h2>Values</h2>
     <${Problem} error=${values.error} />
-    <${Table} items=${values.value} keyOf=${({ key }: KeyValueInfo) => key} columns=${VALUES} none="None yet." />
+    <${Table} items=${values.value} keyOf=${({ key }: KeyValueInfo) => key} columns=${VALUES} none="None yet: an agent with the capability Storage keeps them with kv_store." />
     <h2>Secrets</h2>
     <${Problem} error=${secrets.error} />
-    <${Table} items=${secrets.value} keyOf=${({ name }: SecretInfo) => name} columns=${SECRETS} none="None yet." />
+    <${Table} items=${secrets.value} keyOf=${({ name }: SecretInfo) => name} columns=${SECRETS} none="None yet: an agent with the capability Storage keeps them with secret_store." />
   </section>`
 }

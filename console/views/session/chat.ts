@@ -9,6 +9,7 @@ import { subjectOf } from '../../parts/subject.ts'
 import { link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
 import { html, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { lookAgain } from '../../waiting.ts'
 import { Composer, type Draft } from './composer.ts'
 import { type Call, type Part, QUESTION, type ShownTurn, textOf } from './conversation.ts'
 import type { Live } from './live.ts'
@@ -39,23 +40,23 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
   useEffect(live.start, [live])
   const isWaiting = turns.some(({ status }) => status === 'waiting')
+  useEffect(lookAgain, [isWaiting])
   const chat = useRef<HTMLDivElement>(null)
   useAnchor(chat, turns[0]?.id)
   const { goToEnd } = useEnd(chat, place)
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
-    ${live.state.value === 'live' && turns.length === 0 && html`<${Quiet}>No messages yet.${about && html` <span dir="auto">${about}</span>`}<//>`}
+    ${live.state.value === 'live' && turns.length === 0 && html`<div class="middle quiet"><p>No messages yet.</p>${about && html`<p dir="auto">${about}</p>`}</div>`}
     <div class="chat" ref=${chat} role="log" aria-label="Conversation" aria-busy=${unfinished.length > 0}>${turns.map(
       (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
     )}</div>
     <${Problem} error=${live.error.value} />
-    <${Reconnecting} isShown=${!live.isConnected.value} />
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
         : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} onSent=${goToEnd}
-            isFirst=${live.state.value === 'live' && turns.length === 0} />`
+            isFirst=${live.state.value === 'live' && turns.length === 0}><${Reconnecting} isShown=${!live.isConnected.value} /><//>`
     }`
 }
 
@@ -135,7 +136,10 @@ function goBackTo({ turnId, top }: NonNullable<ReadingPlace['current']>): void {
 }
 
 function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
-  const cancel = () => api.cancelTurns({ path: { session_id: sessionId }, body: { turn_id: turn.id } })
+  const cancel = async () => {
+    await api.cancelTurns({ path: { session_id: sessionId }, body: { turn_id: turn.id } })
+    lookAgain()
+  }
   // What has not changed is not drawn again.
   return useMemo(
     () => html`<article class="turn" id=${turn.id}>
@@ -146,13 +150,19 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
-          html`<${ActionButton} run=${cancel}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
+          html`<${ActionButton} run=${cancel} heir=${messageBox}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
         }
       </p>
     </article>`,
     [sessionId, turn, version],
   )
 }
+
+/** Reasons of the service begin with a small letter, and some with the word itself. */
+const cancelledText = (reason: string | undefined): string =>
+  reason?.startsWith('cancelled') ? `C${reason.slice(1)}.` : `Cancelled${reason ? `: ${reason}` : ''}.`
+
+const messageBox = (): HTMLElement | null => document.getElementById('message')
 
 /** Says how a turn stands. */
 function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
@@ -161,7 +171,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'active') return html`<span role="status">Working…</span>`
   if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
   if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${plain(error ?? '')}</strong>`
-  if (status === 'cancelled') return html`<span dir="auto">Cancelled${error ? `: ${error}` : ''}.</span>`
+  if (status === 'cancelled') return html`<span dir="auto">${cancelledText(error)}</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
   return [
     durationMs !== undefined && durationOf(durationMs),
@@ -177,7 +187,8 @@ const Said = ({ message }: { message: Message }): VNode => html`<div class="said
 </div>`
 
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
-  if (part.type === 'retry') return html`<p class="quiet" dir="auto">Retrying: ${part.error}</p>`
+  if (part.type === 'retry')
+    return html`<p class="quiet" dir="auto">Retrying${part.count > 1 && ` (${part.count} times)`}: ${part.error}</p>`
   if (part.type === 'calls') {
     return html`<ul class="calls">${part.calls.map(
       (call) => html`<${Tool} key=${call.id} sessionId=${sessionId} call=${call} />`,
@@ -204,16 +215,29 @@ const STATUS: Record<Call['status'], string> = {
   cancelled: 'cancelled',
 }
 
+/** What a tool has asked, once it is answered. */
+const questionOf = ({ status, arguments: given }: Call): Call['arguments'] =>
+  status === 'waiting' || typeof given?.message !== 'string' ? undefined : { question: given.message }
+
+/** What came of a question by the answer's action. */
+const ACTIONS: Record<string, string> = { accept: 'answered', decline: 'declined', cancel: 'dismissed' }
+
+function outcomeOf({ name, status, result }: Call): string {
+  if (name !== QUESTION || status !== 'success') return STATUS[status]
+  const action = /^\s*\{"action":\s*"(\w+)"/.exec(textOf(result))?.[1] ?? ''
+  return ACTIONS[action] ?? STATUS[status]
+}
+
 function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
   // What a question asks is said with its form.
-  const given = name === QUESTION ? undefined : call.arguments
+  const given = name === QUESTION ? questionOf(call) : call.arguments
   const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
       <summary><code>${plain(title)}</code> <span class="quiet subject" dir="auto">${plain(subjectOf(given))}</span>
-        <span class=${status === 'error' ? 'problem' : 'quiet'}>${STATUS[status]}</span></summary>
+        <span class=${status === 'error' ? 'problem' : 'quiet'}>${outcomeOf(call)}</span></summary>
       <${CallArguments} name=${name} given=${given} />
       ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
       ${error && html`<p class="problem" dir="auto">${plain(error)}</p>`}

@@ -1,7 +1,7 @@
-import type { ImageUploadResponse, InputContentPart } from 'agent-session-client'
+import { ApiError, type ImageUploadResponse, type InputContentPart } from 'agent-session-client'
 import { Problem } from '../../parts/page.ts'
 import { api } from '../../service.ts'
-import { html, type Signal, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { type ComponentChildren, html, type Signal, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { keepText, keptText } from '../../unsaved.ts'
 
 type OnBusy = 'enqueue' | 'reject' | 'interrupt'
@@ -32,10 +32,13 @@ type Props = {
   /** Whether nothing has been said yet: there is nothing to do but to begin. */
   isFirst: boolean
   onSent(): void
+  children?: ComponentChildren
 }
 
+const CANCELS = 'The turn waits for your answer above. Cancel it, and send this as a new message?'
+
 /** Box for the next message. Enter sends it, Shift and Enter begin a line. */
-export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent }: Props): VNode {
+export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent, children }: Props): VNode {
   const [state, setState] = useState<{ isSending: boolean; error?: unknown }>({ isSending: false })
   const [text, images, onBusy] = [draft.text.value, draft.images.value, draft.onBusy.value]
   const session_id = sessionId
@@ -66,7 +69,11 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
       if (content.length === 0) return
       draft.key ??= newKey()
       const headers = { 'Idempotency-Key': draft.key }
-      await api.createMessage({ path: { session_id }, headers, body: { message: { content }, on_busy: onBusy } })
+      const body = { message: { content }, on_busy: onBusy }
+      await api.createMessage({ path: { session_id }, headers, body }).catch((error: unknown) => {
+        const isBusyNow = onBusy === 'reject' && error instanceof ApiError && error.status === 409
+        throw isBusyNow ? new Error('A turn is running, so the message was not sent.') : error
+      })
       draft.key = undefined
       draft.onBusy.value = 'enqueue'
       // What was entered meanwhile is the next message.
@@ -98,6 +105,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
     event.preventDefault()
     // Enter may come again before the button is disabled.
     if (isSending.current) return
+    if (isWaiting && (text.trim() !== '' || images.length > 0) && !confirm(CANCELS)) return
     isSending.current = true
     await send()
     isSending.current = false
@@ -118,6 +126,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
     input.value = ''
   }
   return html`<form class="composer" onSubmit=${submit}>
+    ${children}
     <label class="unseen" for="message">Message</label>
     <textarea id="message" ref=${box} rows="2" dir="auto" placeholder="Message" value=${text}
       onInput=${(event: Event) => change({ text: (event.target as HTMLTextAreaElement).value })} onKeyDown=${press} onPaste=${paste}></textarea>
@@ -131,9 +140,10 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent 
     <${Problem} error=${state.error} />
     ${isWaiting && html`<small>A message cancels the turn that is waiting for you.</small>`}
     <div class="actions">
-      <button class="primary" disabled=${state.isSending}>Send</button>
+      <button class="primary" aria-disabled=${state.isSending}>Send</button>
       ${
         isBusy &&
+        !isWaiting &&
         html`<label><span class="unseen">If a turn is running</span>
           <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
             <option value="enqueue" selected=${onBusy === 'enqueue'}>Queue if busy</option>

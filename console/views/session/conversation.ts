@@ -24,7 +24,7 @@ export type Part =
   | { type: 'answer'; key: string; thinking: string; text: string; isComplete: boolean; isInterrupted: boolean }
   | { type: 'calls'; key: string; calls: Call[] }
   /** The model has failed and is asked again. */
-  | { type: 'retry'; key: string; error: string }
+  | { type: 'retry'; key: string; error: string; count: number }
 
 export type TurnStatus = 'queued' | 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
 
@@ -116,7 +116,7 @@ function apply(turn: ShownTurn, event: Event): void {
       turn.status = 'active'
       return
     case 'reason.retrying':
-      turn.parts.push({ type: 'retry', key: event.id, error: event.data.error })
+      addRetry(turn, event.id, event.data.error)
       return
     case 'reason.thinking.started': {
       const answer = openAnswer(turn, event)
@@ -181,6 +181,13 @@ function apply(turn: ShownTurn, event: Event): void {
       end(turn, { status: 'cancelled', error: event.data.reason ?? undefined })
       return
   }
+}
+
+/** Failures that say the same are told once. */
+function addRetry(turn: ShownTurn, key: string, error: string): void {
+  const last = turn.parts.at(-1)
+  if (last?.type === 'retry' && last.error === error) last.count++
+  else turn.parts.push({ type: 'retry', key, error, count: 1 })
 }
 
 /** Ends a turn. What was written and never completed belongs to no message, and nothing waits any more. */

@@ -5,7 +5,8 @@ import { ActionButton } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
 import { api } from '../../service.ts'
-import { html, useState, type VNode } from '../../ui.ts'
+import { html, type RefObject, useEffect, useState, type VNode } from '../../ui.ts'
+import { lookAgain } from '../../waiting.ts'
 import { type Call, QUESTION } from './conversation.ts'
 
 type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
@@ -21,8 +22,18 @@ export function WaitingCall(props: Props): VNode {
 const heirOf = (element: HTMLElement): HTMLElement | null =>
   element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
 
+/** Who has nothing else under way goes on with the question. */
+function useEntry(box: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const { activeElement } = document
+    const isIdle = activeElement?.id === 'message' && (activeElement as HTMLTextAreaElement).value === ''
+    if (isIdle) box.current?.querySelector<HTMLElement>('input, textarea, select, button')?.focus()
+  }, [])
+}
+
 function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void }): VNode {
   const box = useFocusHeir(heirOf)
+  useEntry(box)
   const submit = async (result: { result?: unknown; error?: string }) => {
     try {
       await api.submitToolResults({
@@ -32,6 +43,7 @@ function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void })
     } catch (error) {
       if (!isAnsweredAlready(error)) throw error
     }
+    lookAgain()
     onAnswered()
   }
   return html`<div ref=${box}><${Ways} call=${call} submit=${submit} /></div>`
@@ -75,7 +87,7 @@ function Question({ given, submit }: { given: Record<string, unknown>; submit: S
     <${Form} fields=${isLink ? [] : (fields ?? raw)} values=${defaultsOf(requested_schema)} action=${isLink ? 'Done' : 'Answer'} onSubmit=${accept} />
     <div class="actions">
       <${ActionButton} run=${() => submit({ result: { action: 'decline' } })}>Decline<//>
-      <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Dismiss<//>
+      <${ActionButton} run=${() => submit({ result: { action: 'cancel' } })}>Dismiss without an answer<//>
     </div>`
 }
 

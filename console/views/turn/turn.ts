@@ -168,7 +168,11 @@ function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
 /** What has happened in a span. */
 function Details({ span, now, count }: { span: Span; now: number; count: number }): VNode {
   const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => heading.current?.scrollIntoView({ block: 'nearest' }), [])
+  useEffect(() => {
+    // Where only the heading would be seen, its events are what is looked for.
+    const isLow = (heading.current?.getBoundingClientRect().top ?? 0) > innerHeight / 2
+    heading.current?.scrollIntoView({ block: isLow ? 'start' : 'nearest' })
+  }, [])
   const { title, problem, from, to, events } = span
   // Events are shown as they are, and large ones only once.
   const list = useMemo(
