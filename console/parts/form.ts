@@ -14,7 +14,7 @@ export type Field = {
   kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
-  /** What is checked before it is sent: attributes of the entry, such as `type`, `min` or `maxlength`. */
+  /** What is checked before it is sent: attributes of the entry, such as `type`, `min` or `step`. */
   limits?: Record<string, string | number>
   /** What browsers may fill in. */
   autocomplete?: string
