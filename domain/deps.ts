@@ -24,6 +24,7 @@ import type { Provider } from './llm/catalogue.ts'
 import type { PredefinedProvider } from './llm/predefined.ts'
 import type { McpClient } from './mcp/client.ts'
 import type { Discoveries } from './mcp-servers/discoveries.ts'
+import type { Owners } from './owners.ts'
 import type { Clock } from './schedules/clock.ts'
 import type { ExecutionControl } from './schedules/execution-workflows.ts'
 import type { Secrets } from './secrets.ts'
@@ -39,6 +40,7 @@ export type Deps = {
   /** Client for short commands, which fail at once when Redis is unavailable: the domain must not wait for it. */
   redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   auth: AuthSettings
+  owners: Owners
   secrets: Secrets
   events: {
     ids: EventIds

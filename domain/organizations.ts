@@ -63,7 +63,7 @@ export async function createOrganization(
 ): Promise<Organization> {
   const row = await createOnce(attempt, {
     find: (id) => deps.db.organization.findFirst({ where: { id, members: { some: { userId } } } }),
-    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, userId, { id, name })),
+    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, userId, { id, name, ownerId: userId })),
   })
   return presentOrganization(row)
 }
@@ -75,7 +75,7 @@ export async function createOrganization(
 async function insertOwned(
   db: Prisma.TransactionClient,
   userId: string,
-  data: { id: string; name: string },
+  data: { id: string; name: string; ownerId: string },
 ): Promise<OrganizationRow | undefined> {
   // The lock makes a user's creations sequential, so that the limit holds.
   await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`

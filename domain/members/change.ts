@@ -7,6 +7,7 @@ import type { Deps } from '../deps.ts'
 import { conflict, forbidden, notFound } from '../errors.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../ids.ts'
 import { requireMember } from '../organizations.ts'
+import { passOn } from '../owners.ts'
 import { lockMembers } from './lock.ts'
 import { type MemberRow, presentMember } from './present.ts'
 import { mayManage, rolesBeyond } from './roles.ts'
@@ -25,8 +26,11 @@ export const patchMember = (deps: Deps, actor: Actor, path: Path, { role }: Upda
     if (!mayManage(own.role, member.role) || !mayManage(own.role, role)) {
       throw forbidden('Only owners of the organization may make somebody an owner, or change the role of one')
     }
-    if (role !== 'owner') await requireOtherOwner(deps, tx, member)
     const { userId, organizationId } = member
+    if (role !== 'owner') {
+      await requireOtherOwner(deps, tx, member)
+      await passOn(tx, organizationId, userId)
+    }
     await tx.invitation.deleteMany({ where: { createdBy: userId, organizationId, role: { in: rolesBeyond(role) } } })
     const where = { userId_organizationId: { userId, organizationId } }
     return presentMember(await tx.member.update({ where, data: { role }, include: { user: true } }))
@@ -42,6 +46,7 @@ export const removeMember = (deps: Deps, actor: Actor, path: Path): Promise<void
     if (member.userId !== actor.userId) requireAbove(own.role, member.role)
     await requireOtherOwner(deps, tx, member)
     const { userId, organizationId } = member
+    await passOn(tx, organizationId, userId)
     await tx.member.delete({ where: { userId_organizationId: { userId, organizationId } } })
   })
 

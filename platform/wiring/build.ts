@@ -19,6 +19,7 @@ import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/thre
 import { createFileReads } from '../../domain/files/open-session-files.ts'
 import { createMcpClient } from '../../domain/mcp/create-client.ts'
 import { createDiscoveries } from '../../domain/mcp-servers/discoveries.ts'
+import { createOwners } from '../../domain/owners.ts'
 import { createArchiveSlots, createArchiveThreads } from '../../domain/skills/archive/threads.ts'
 import { raiseFence } from '../../domain/turns/run/attempt.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
@@ -82,6 +83,7 @@ export async function buildPlatform(
     threads,
     bash: createBashProcesses(),
     auth: createAuth(config, keys.tokens, log),
+    owners: createOwners(db),
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
     attempts: createRunningAttempts({
