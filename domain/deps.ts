@@ -112,6 +112,12 @@ export type TurnLimits = {
   clientToolTimeoutMs: number
   /** Time that a model may send nothing before its call counts as failed. */
   modelIdleTimeoutMs: number
+  /** Number of model calls that a process makes at once, of which one owner gets four fifths. */
+  maxModelCalls: number
+  /** Time limit of a model call. */
+  modelCallMs: number
+  /** Age of a turn, without the time in which it waits for its client, beyond which it makes no further model call. */
+  maxTurnMs: number
 }
 
 /**

@@ -17,6 +17,7 @@ import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { Clock } from '../domain/schedules/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
+import { runsIn } from '../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
   type ExecutionInput,
@@ -82,7 +83,7 @@ export function connectTemporal(
 
   return {
     startTurn: createStarter(ask, attributes, placeOn),
-    ...createControl(ask),
+    ...createControl(ask, namespace),
     ...createExecutionControl(ask, attributes, taskQueue),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
@@ -158,7 +159,7 @@ const labelsOf = ({ sessionId, agentId, organizationId }: StartedTurn): Labels =
   OrganizationId: toId('org', organizationId),
 })
 
-function createControl(ask: Ask): TurnControl {
+function createControl(ask: Ask, namespace: string): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
   return {
@@ -166,11 +167,38 @@ function createControl(ask: Ask): TurnControl {
     cancelTurn: async (turnId) => {
       await askOf(turnId, (workflow) => workflow.cancel())
     },
+    releaseActivities: async (workflowId, process) => {
+      const description = await ask((client) => unlessGone(client.workflow.getHandle(workflowId).describe()))
+      const lost = (description?.raw.pendingActivities ?? []).filter(
+        ({ state, lastWorkerIdentity }) => state === ACTIVITY_STARTED && runsIn(process, lastWorkerIdentity),
+      )
+      for (const { activityId } of lost)
+        await ask((client) => failActivity(client, { namespace, workflowId, activityId }))
+      return lost.length > 0
+    },
     readTurnState: async (turnId) => {
       const description = await askOf(turnId, (workflow) => workflow.describe())
       if (description === undefined) return 'unknown'
       return OPEN.includes(description.status.name) ? 'running' : 'closed'
     },
+  }
+}
+
+/** temporal.api.enums.v1.PendingActivityState */
+const ACTIVITY_STARTED = 2
+/** A gRPC status code. */
+const NOT_FOUND = 5
+
+/** Fails an attempt of an activity, which Temporal then tries again. It may have ended meanwhile. */
+async function failActivity(
+  client: Client,
+  activity: { namespace: string; workflowId: string; activityId?: string | null },
+): Promise<void> {
+  const failure = { message: 'its process has died', applicationFailureInfo: { type: 'process_died' } }
+  try {
+    await client.workflowService.respondActivityTaskFailedById({ ...activity, failure })
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== NOT_FOUND) throw error
   }
 }
 

@@ -17,6 +17,7 @@ import { failTurn } from '../domain/turns/control/fail-turn.ts'
 import { reason } from '../domain/turns/run/reason.ts'
 import type { Attempt, Reasoned } from '../domain/turns/run/running-attempts.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
+import { waitForPlace } from '../domain/turns/run/waiting-steps.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
@@ -36,6 +37,7 @@ import type {
   TurnInput,
   UnfinishedStep,
 } from '../workflows/messages.ts'
+import { createAllCalls } from './calls.ts'
 import type { Heartbeats } from './heartbeats.ts'
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
@@ -73,11 +75,14 @@ export const createActivities = (
   deps: Deps,
   heartbeats: Heartbeats,
   queueOf: (process: number) => string,
+  calls = createAllCalls(),
 ): Activities => ({
   begin: (turn, iteration) =>
     run(deps, async () => {
-      const begun = await deps.attempts.begin(place(turn), iteration, Context.current().cancellationSignal)
+      const owner = await deps.owners.ownerOf(fromId(turn.organizationId))
+      const begun = await deps.attempts.begin(place(turn), iteration, owner, Context.current().cancellationSignal)
       if (begun.outcome === 'ended') await cancelWorkflow(deps, turn)
+      if (begun.outcome === 'full') return { outcome: await waitForPlace(deps, place(turn), iteration) }
       return begun.outcome === 'unfinished' ? unfinished(queueOf, begun) : begun
     }),
   reason: (turn, iteration, retries, yields = false) =>
@@ -88,16 +93,20 @@ export const createActivities = (
         if (adopted !== undefined) return adopted
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
         if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
-        return reason(deps, place(turn), iteration, attempt)
+        const leave = deps.attempts.occupy(await deps.owners.ownerOf(place(turn).organizationId))
+        return reason(deps, place(turn), iteration, attempt).finally(leave)
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
       return reasoned.outcome === 'elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
   runTool: (turn, iteration, position, questions) =>
-    run(deps, () => {
+    run(deps, async () => {
       const options = { mayAsk: questions === 'in_workflow' }
-      return heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt, options))
+      const owner = await deps.owners.ownerOf(fromId(turn.organizationId))
+      return calls.tools.run(owner, () =>
+        heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt, options)),
+      )
     }),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, place(turn), iteration, position)),
   requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, place(turn), iteration)),
@@ -113,7 +122,12 @@ export const createActivities = (
       throw ApplicationFailure.retryable('Temporal has to be told of a change of the schedule first', 'clock_due')
     }),
   execute: (execution) =>
-    run(deps, () => heartbeats.during(({ signal }) => execute(deps, executionPlace(execution), signal))),
+    run(deps, async () => {
+      const owner = await deps.owners.ownerOf(fromId(execution.organizationId))
+      return calls.executions.run(owner, () =>
+        heartbeats.during(({ signal }) => execute(deps, executionPlace(execution), signal)),
+      )
+    }),
   failExecution: (execution) =>
     run(deps, async () => {
       await endExecution(deps, executionPlace(execution), INTERNAL_ERROR)

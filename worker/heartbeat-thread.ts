@@ -1,16 +1,21 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from '@temporalio/client'
+import pg from 'pg'
+import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
 import { createStallWatch } from './stall.ts'
 
 /**
- * Program of the thread that sends the heartbeats of the process's activities while the main thread's event loop is
- * blocked. It stops with the process, so a killed or frozen process is still found missing.
+ * Program of the thread that renews the process's lease, and sends the heartbeats of its activities, while the main
+ * thread's event loop is blocked. It stops with the process, so a killed or frozen process is still found missing.
  */
 
 export type HeartbeatThreadData = {
   address: string
   namespace: string
   identity: string
+  databaseUrl: string
+  /** Number of the process. */
+  process: number
   /** Counter that the main thread raises as long as its event loop turns. */
   beats: SharedArrayBuffer
 }
@@ -20,8 +25,9 @@ export type HeartbeatMessage = { begun: string } | { ended: string }
 
 const LOOK_MS = 500
 const CALL_TIMEOUT_MS = 2000
+const DATABASE_LIMITS = { connectionTimeoutMillis: CALL_TIMEOUT_MS, query_timeout: CALL_TIMEOUT_MS, keepAlive: true }
 
-const { address, namespace, identity, beats } = workerData as HeartbeatThreadData
+const { address, namespace, identity, databaseUrl, process: number, beats } = workerData as HeartbeatThreadData
 const connection = Connection.lazy({ address })
 const running = new Set<string>()
 const underWay = new Set<string>()
@@ -44,10 +50,33 @@ async function heartbeat(token: string): Promise<void> {
   underWay.delete(token)
 }
 
+let database: pg.Client | undefined
+let isRenewing = false
+
+/** Renews the lease on a connection of its own, made when it is first needed. A failure is left to the next look. */
+async function renewLease(): Promise<void> {
+  if (isRenewing) return
+  isRenewing = true
+  try {
+    if (database === undefined) {
+      const client = new pg.Client({ connectionString: databaseUrl, ...DATABASE_LIMITS })
+      client.on('error', () => {})
+      await client.connect()
+      database = client
+    }
+    await database.query(RENEW_LEASE, [number])
+  } catch {
+    await database?.end().catch(() => {})
+    database = undefined
+  }
+  isRenewing = false
+}
+
 const counter = new Int32Array(beats)
 const isStalled = createStallWatch(Atomics.load(counter, 0), performance.now())
 setInterval(() => {
   if (!isStalled(Atomics.load(counter, 0), performance.now())) return
+  void renewLease()
   for (const token of running) void heartbeat(token)
 }, LOOK_MS)
 

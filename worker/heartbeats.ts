@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { Worker as Thread } from 'node:worker_threads'
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { NativeConnection } from '@temporalio/worker'
@@ -13,9 +12,11 @@ export type Heartbeats = {
   close(): Promise<void>
 }
 
-/** Interval of heartbeats, well below their timeouts: 4 s for steps of a turn, 10 s for retention. */
-const HEARTBEAT_MS = 1000
+/** Interval at which heartbeats are offered to the library, which sends fewer: see the workers' options. */
+const HEARTBEAT_MS = 2000
 const CALL_TIMEOUT_MS = 2000
+/** Heartbeat timeout from which on an activity outlasts any stall. */
+const RARE_MS = 60_000
 /** Time after a stall in which tasks that came during it may still begin. */
 const AFTER_STALL_MS = 1000
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 }
@@ -28,12 +29,13 @@ const NOT_FOUND = 5
  */
 export function startHeartbeats(
   connection: NativeConnection,
-  { address, namespace, heartbeatThread = true }: { address: string; namespace: string; heartbeatThread?: boolean },
+  place: Omit<HeartbeatThreadData, 'beats'>,
   log: Deps['log'],
+  hasThread = true,
 ): Heartbeats {
-  const identity = `${process.pid}@${hostname()}`
+  const { namespace, identity } = place
   const beats = new SharedArrayBuffer(4)
-  const thread = heartbeatThread ? startThread({ address, namespace, identity, beats }, log) : undefined
+  const thread = hasThread ? startThread({ ...place, beats }, log) : undefined
   const loop = watchLoop(new Int32Array(beats))
   const tell = (message: HeartbeatMessage) => thread?.postMessage(message)
   return {
@@ -41,13 +43,15 @@ export function startHeartbeats(
       const { info, cancellationSignal, heartbeat } = Context.current()
       const token = info.base64TaskToken
       const timer = setInterval(() => heartbeat(), HEARTBEAT_MS)
-      tell({ begun: token })
+      // The thread would send them too often for what has minutes.
+      const isUrgent = (info.heartbeatTimeoutMs ?? 0) < RARE_MS
+      if (isUrgent) tell({ begun: token })
       try {
         if (loop.wasBlocked()) await expectWanted(connection, { namespace, identity, taskToken: info.taskToken })
         return await work({ fence: info.currentAttemptScheduledTimestampMs, signal: cancellationSignal })
       } finally {
         clearInterval(timer)
-        tell({ ended: token })
+        if (isUrgent) tell({ ended: token })
       }
     },
     close: async () => {

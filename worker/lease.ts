@@ -1,6 +1,6 @@
 import type { NativeConnection } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
-import { forgetDead, LEASE_MS, releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
+import { LEASE_MS, releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 
@@ -17,7 +17,6 @@ const MOST_AWAY_MS = 10_000
 export async function holdLease(deps: Deps, connection: NativeConnection, signal: AbortSignal): Promise<void> {
   const temporal = watchTemporal(connection, signal)
   let runsOut: NodeJS.Timeout | undefined
-  await forgetDead(deps).catch(warn(deps, 'processes that have died were not forgotten'))
   while (!signal.aborted) {
     try {
       if (temporal.awayMs() < MOST_AWAY_MS) {

@@ -25,6 +25,7 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     address: config.TEMPORAL_ADDRESS,
     namespace: config.TEMPORAL_NAMESPACE,
     taskQueue: config.TEMPORAL_TASK_QUEUE,
+    databaseUrl: config.DATABASE_URL,
     workflowBundle: config.WORKFLOW_BUNDLE,
     onConnection: temporal.useWorkerConnection,
   })

@@ -3,16 +3,19 @@ import type { Deps } from '../domain/deps.ts'
 import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../domain/schedules/sweep.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/sync.ts'
 import { sweepDeletedSessions } from '../domain/session-deletion/delete-session.ts'
-import { MAX_RUNNING_ATTEMPTS } from '../domain/turns/run/running-attempts.ts'
+import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
+import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/sweep/lost-activities.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
 import { failOrphans, startLostEarlyTurns } from '../domain/turns/sweep/orphans.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
+import { workerIdentity } from '../lib/worker-identity.ts'
 import { version } from '../platform/version.ts'
 import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows } from './bundle.ts'
+import { CALL_PLACES } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
 import { holdLease } from './lease.ts'
 
@@ -20,6 +23,8 @@ export type WorkerOptions = {
   address: string
   namespace: string
   taskQueue: string
+  /** Address of the record, in which a thread renews the lease of a process that is too busy. */
+  databaseUrl: string
   /** Path of a prebuilt bundle of the workflows. Without it they are bundled at start, which takes some seconds. */
   workflowBundle?: string | undefined
   /** Build id of the workflows. Default: that of this release, see `BEGINS_STEPS`. */
@@ -76,7 +81,9 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     let heartbeats: Heartbeats | undefined
     try {
       connection = await NativeConnection.connect({ address: options.address })
-      heartbeats = startHeartbeats(connection, options, deps.log)
+      const { address, namespace, databaseUrl, heartbeatThread } = options
+      const place = { address, namespace, databaseUrl, ...placeOf(deps) }
+      heartbeats = startHeartbeats(connection, place, deps.log, heartbeatThread)
       await runWorkers(deps, options, connection, heartbeats, signal)
     } catch (error) {
       warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
@@ -87,6 +94,8 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     }
   }
 }
+
+const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: workerIdentity(process) })
 
 /**
  * Runs the process's two workers until stopped: one for everything, and one that goes on with the steps which have begun
@@ -101,17 +110,21 @@ async function runWorkers(
 ) {
   const queueOf = (process: number) => `${options.taskQueue}/${process.toString(36)}`
   const activities = createActivities(deps, heartbeats, queueOf)
+  const { identity } = placeOf(deps)
   const workers = await Promise.all([
-    createWorker(options, connection, activities),
+    createWorker(options, connection, activities, { identity, ...deps.limits }),
     Worker.create({
       ...COMMON,
       connection,
+      identity,
       namespace: options.namespace,
       taskQueue: queueOf(deps.attempts.process),
+      // Its activities only wait for attempts, thousands of them; the lease tells when the process has died.
+      maxHeartbeatThrottleInterval: '1 minute',
       activities: { reason: activities.reason },
       // They come together when many turns have begun together, and have little time to get here.
       activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 10 },
-      maxConcurrentActivityTaskExecutions: MAX_RUNNING_ATTEMPTS,
+      maxConcurrentActivityTaskExecutions: deps.limits.maxModelCalls,
     }),
   ])
   const stopping = new AbortController()
@@ -152,8 +165,6 @@ async function endTogether(workers: Worker[], running: Promise<void>[]): Promise
 /** Settings of both workers. */
 const COMMON = {
   shutdownGraceTime: SHUTDOWN_GRACE,
-  // Heartbeats are due every 4 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
-  maxHeartbeatThrottleInterval: '1500 milliseconds',
   activityTaskPollerBehavior: POLLERS,
 } as const
 
@@ -161,21 +172,26 @@ const createWorker = async (
   { namespace, taskQueue, workflowBundle, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
   connection: NativeConnection,
   activities: ReturnType<typeof createActivities>,
+  { identity, maxModelCalls }: { identity: string; maxModelCalls: number },
 ): Promise<Worker> =>
   Worker.create({
     ...COMMON,
     connection,
+    identity,
     namespace,
     taskQueue,
     activities,
     buildId,
+    // Heartbeats are due every 10 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
+    maxHeartbeatThrottleInterval: '4 seconds',
     // Time after which another worker takes over a turn whose own worker has died.
     stickyQueueScheduleToStartTimeout: '1 second',
     workflowTaskPollerBehavior: POLLERS,
-    maxConcurrentActivityTaskExecutions: 200,
+    // An activity that waits costs little; what it takes is limited where it is taken, and by owner (worker/calls.ts).
+    maxConcurrentActivityTaskExecutions: maxModelCalls + CALL_PLACES,
     // A workflow task keeps its slot while its local activities run. Without a free slot no turn starts eagerly.
-    maxConcurrentWorkflowTaskExecutions: 400,
-    maxConcurrentLocalActivityExecutions: 400,
+    maxConcurrentWorkflowTaskExecutions: 1000,
+    maxConcurrentLocalActivityExecutions: 1000,
     workflowBundle: workflowBundle === undefined ? await bundled() : { codePath: workflowBundle },
   })
 
@@ -202,6 +218,9 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
+    repeat(deps, SWEEP_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
+    repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
+    repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),

@@ -15,13 +15,14 @@ const CHANGE: LocalActivityOptions = {
 }
 
 /**
- * Options of activities that call models, tools and targets. A missing heartbeat reveals a dead worker. The steps count
+ * Options of activities that call models, tools and targets. The steps count
  * the failures of what they call themselves; the other retries here are for failures of the service.
  */
 const CALL: ActivityOptions = {
   startToCloseTimeout: '30 minutes',
   scheduleToCloseTimeout: '24 hours',
-  heartbeatTimeout: '4 seconds',
+  // The lease of its process tells of a death within seconds; this, of a task that was lost on its way.
+  heartbeatTimeout: '10 seconds',
   retry: {
     initialInterval: '200 milliseconds',
     backoffCoefficient: 2,
@@ -35,6 +36,8 @@ const BEGIN: LocalActivityOptions = { startToCloseTimeout: '10 seconds', retry: 
 /** How a step that has begun in a process goes on there: soon, and what fails there goes on like any other. */
 export const GO_ON_THERE = {
   scheduleToStartTimeout: '2 seconds',
+  // A process may wait for thousands of models. It notices itself when an activity has not come.
+  heartbeatTimeout: '3 minutes',
   retry: { maximumAttempts: 1 },
 } satisfies ActivityOptions
 

@@ -36,8 +36,11 @@ export type ReasonOutcome =
 /** A reason step that its activity has to go on with: on `taskQueue` if the step has begun in that queue's process. */
 export type UnfinishedStep = { outcome: 'unfinished'; taskQueue?: string }
 
-/** What has come of beginning a reason step. */
-export type BeginOutcome = Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }> | UnfinishedStep
+/** What has come of beginning a reason step. `waits`: for a place in a process, whose news comes as a signal. */
+export type BeginOutcome =
+  | Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }>
+  | UnfinishedStep
+  | { outcome: 'waits' }
 
 /**
  * Beginning of the build ids of workers whose workflows begin reason steps as local activities. Histories of others
@@ -67,7 +70,15 @@ export type ToolOutcome = { outcome: 'done' | 'asked' | 'ended' }
 export type FailOutcome = TurnOutcome | 'ended'
 
 /** The reason why a turn failed. The sentence for the user is in the record, not here. */
-export type TurnErrorCode = 'llm_error' | 'no_model' | 'max_iterations' | 'timeout' | 'internal_error'
+export type TurnErrorCode =
+  | 'llm_error'
+  | 'no_model'
+  | 'max_iterations'
+  | 'turn_too_old'
+  | 'answer_too_long'
+  | 'too_many_tool_calls'
+  | 'timeout'
+  | 'internal_error'
 
 /**
  * The input of the workflow `launch`, which a Temporal Schedule starts. `revision` counts the changes of the schedule that

@@ -23,7 +23,7 @@ import {
   type TurnOutcome,
   type UnfinishedStep,
 } from './messages.ts'
-import { createNews } from './news.ts'
+import { createNews, type News } from './news.ts'
 
 /** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
 const MAX_HISTORY_EVENTS = 2000
@@ -36,6 +36,8 @@ const CANCEL_REQUEST_MS = 30_000
 
 /** Number of times that a step is sought in the process where it has begun, while that lives. One takes 2 s and more. */
 const MOST_SEEKINGS = 30
+/** Time after which a step that waits for a place is begun without having been told of one. */
+const PLACE_MS = 10 * 60_000
 
 /**
  * Runs one turn of a session. The workflow makes decisions and its activities do the work; only ids and outcomes
@@ -80,7 +82,7 @@ async function takeSteps(input: TurnInput, progress: { iteration: number }): Pro
   for (let model: string | undefined; ; progress.iteration++) {
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
-    const reasoned = await askModel(input, iteration, summary)
+    const reasoned = await askModel(input, iteration, summary, answers)
     if (reasoned.outcome === 'answered') return 'completed'
     if (reasoned.outcome === 'ended' || !(await act(input, iteration, reasoned, answers))) return 'ended'
     model = reasoned.model
@@ -96,10 +98,11 @@ async function askModel(
   input: TurnInput,
   iteration: number,
   summary: string,
+  news: News,
 ): Promise<Exclude<ReasonOutcome, { outcome: 'retry' }>> {
   for (;;) {
     setCurrentDetails(summary)
-    const reasoned = await takeStep(input, iteration, summary)
+    const reasoned = await takeStep(input, iteration, summary, news)
     if (reasoned.outcome !== 'retry') return reasoned
     const at = new Date(Date.now() + reasoned.afterMs).toISOString()
     setCurrentDetails(`${summary} · attempt ${reasoned.failures} failed; the model is asked again at ${at}`)
@@ -111,10 +114,10 @@ async function askModel(
  * Takes a reason step: begins it as a part of the workflow task, which is all that a short one needs, and goes on with
  * the activity. That has to reach the process in which the step has begun, or any other one if that process has died.
  */
-async function takeStep(input: TurnInput, iteration: number, summary: string): Promise<ReasonOutcome> {
+async function takeStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<ReasonOutcome> {
   const step = [input, iteration, 'in_workflow'] as const
   let taken: ReasonOutcome | UnfinishedStep
-  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await beginStep(input, iteration, summary)
+  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await beginStep(input, iteration, summary, news)
   else taken = await reason.executeWithOptions({ summary }, [...step])
   for (let seekings = 1; taken.outcome === 'unfinished'; seekings++) {
     const there = await goOnThere(taken, [...step], summary)
@@ -139,7 +142,20 @@ async function goOnThere(
   }
 }
 
-async function beginStep(input: TurnInput, iteration: number, summary: string): Promise<BeginOutcome> {
+type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
+
+/** Begins a step, when there is a place for it. */
+async function beginStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<BegunStep> {
+  for (;;) {
+    const begun = await tryToBegin(input, iteration, summary)
+    if (begun.outcome !== 'waits') return begun
+    setCurrentDetails(`${summary} · waits for a place: many turns of the same owner run`)
+    await news.next(PLACE_MS)
+    setCurrentDetails(summary)
+  }
+}
+
+async function tryToBegin(input: TurnInput, iteration: number, summary: string): Promise<BeginOutcome> {
   try {
     return await begin.executeWithOptions({ summary }, [input, iteration])
   } catch (error) {
@@ -152,7 +168,15 @@ async function beginStep(input: TurnInput, iteration: number, summary: string): 
 const isFinal = (error: unknown): boolean =>
   error instanceof ActivityFailure && error.cause instanceof ApplicationFailure && error.cause.nonRetryable === true
 
-const KNOWN_CODES: TurnErrorCode[] = ['llm_error', 'no_model', 'max_iterations', 'timeout']
+const KNOWN_CODES: TurnErrorCode[] = [
+  'llm_error',
+  'no_model',
+  'max_iterations',
+  'turn_too_old',
+  'answer_too_long',
+  'too_many_tool_calls',
+  'timeout',
+]
 
 function errorCode(error: unknown): TurnErrorCode {
   const cause = error instanceof ActivityFailure ? error.cause : error

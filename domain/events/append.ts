@@ -60,7 +60,7 @@ const MOST_SHARED_LENGTH = 64 * 1024
  * to write; the outcome says so. Under load, claims of steps and deltas are committed in groups.
  */
 export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[]): Promise<Appended> {
-  const append = toStoredAppend(writer, events)
+  const append = toStoredAppend(deps, writer, events)
   const recorded = await (mayShare(append, events) ? deps.events.groups(append) : recordAppend(deps.db, append))
   const appended = toAppended(deps, writer, events, recorded)
   if (appended.outcome === 'appended') publishEvents(deps, writer.sessionId, writer.turnId, appended.events)
@@ -77,12 +77,19 @@ export async function recordEvents(
   writer: Writer,
   events: NewEvent[],
 ): Promise<Appended> {
-  return toAppended(deps, writer, events, await recordAppend(db, toStoredAppend(writer, events)))
+  return toAppended(deps, writer, events, await recordAppend(db, toStoredAppend(deps, writer, events)))
 }
 
-function toStoredAppend({ sessionId, turnId, attempt }: Writer, events: NewEvent[]): StoredAppend {
-  return { sessionId, turnId, step: attempt?.step ?? null, fence: attempt?.fence ?? null, events: toStored(events) }
+function toStoredAppend(
+  { attempts }: Pick<Deps, 'attempts'>,
+  { sessionId, turnId, attempt }: Writer,
+  events: NewEvent[],
+): StoredAppend {
+  const by = attempt === undefined ? NO_ATTEMPT : { ...attempt, process: attempts.process }
+  return { sessionId, turnId, ...by, events: toStored(events) }
 }
+
+const NO_ATTEMPT = { step: null, fence: null, process: null }
 
 /** Tells whether an append may share its statement: that of an attempt which claims its step or writes deltas. */
 const mayShare = (append: StoredAppend, events: NewEvent[]): boolean =>

@@ -47,6 +47,12 @@ export type ModelPart =
       providerData?: ProviderData | undefined
     }
 
+/** Limit on the calls of an answer: as many as a provider allows. An answer with more is malformed. */
+export const MAX_CALLS = 128
+
+/** Code of a turn that fails because of what its model answers. */
+export type AnswerFailure = 'answer_too_long' | 'too_many_tool_calls'
+
 /** Streams one answer. Throws `ModelError` for every failure of the provider. */
 export type Model = (request: ModelRequest) => AsyncIterable<ModelPart>
 
@@ -60,6 +66,9 @@ export class ModelError extends Error {
   readonly retryable: boolean
   readonly retryAfterMs: number | undefined
 
+  /** What is wrong with the answer, where that is not the provider's failure to give one. */
+  readonly code: AnswerFailure | undefined
+
   /** The sentence without the provider's own words, when `message` has some. */
   readonly ownWords: string | undefined
   /** Whether the provider had begun to answer, so that its words may be about the answer. */
@@ -72,6 +81,7 @@ export class ModelError extends Error {
       retryable: boolean
       retryAfterMs?: number | undefined
       ownWords?: string
+      code?: AnswerFailure
       cause?: unknown
     },
   ) {
@@ -80,6 +90,7 @@ export class ModelError extends Error {
     this.retryable = options.retryable
     this.retryAfterMs = options.retryAfterMs
     this.ownWords = options.ownWords
+    this.code = options.code
   }
 
   /** Returns the same failure without the provider's own words, for a call in which these may repeat secrets. */
@@ -90,3 +101,12 @@ export class ModelError extends Error {
     return new ModelError(message, { status, retryable, retryAfterMs })
   }
 }
+
+export const answerTooLong = (): ModelError =>
+  new ModelError('The answer of the model is too long.', { retryable: false, code: 'answer_too_long' })
+
+export const tooManyCalls = (): ModelError =>
+  new ModelError(`The answer of the model calls more than ${MAX_CALLS} tools.`, {
+    retryable: false,
+    code: 'too_many_tool_calls',
+  })

@@ -67,7 +67,7 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
  * to decide.
  */
 async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
-  const place = deps.attempts.reserve()
+  const place = deps.attempts.reserve(await deps.owners.ownerOf(message.organizationId))
   try {
     const inserted = await insertMessage(deps.db, { ...message, claim: place?.fence }, 'unless_waiting')
     if (inserted === undefined) return undefined

@@ -68,8 +68,8 @@ export async function insertMessage(
       INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
       SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb FROM session
     ), claim AS (
-      INSERT INTO turn_steps (turn_id, step, fence, claims)
-      SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1 FROM session WHERE is_next AND ${claim}::bigint < 0
+      INSERT INTO turn_steps (turn_id, step, fence, claims, process)
+      SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1, -${claim}::bigint FROM session WHERE is_next AND ${claim}::bigint < 0
     ), event AS (
       INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
       SELECT id, last_sequence + new.place, new.type, ts, ${turnId}::uuid, new.data

@@ -35,7 +35,8 @@ export async function execute(deps: Deps, place: ExecutionPlace, signal: AbortSi
 async function begin(deps: Deps, { organizationId, executionId }: ExecutionPlace): Promise<BegunExecution | undefined> {
   const begun = await deps.db.$executeRaw`
     UPDATE schedule_executions SET
-      status = 'running', started_at = coalesce(started_at, clock_timestamp()), attempts = attempts + 1
+      status = 'running', started_at = coalesce(started_at, clock_timestamp()), attempts = attempts + 1,
+      process = ${deps.attempts.process}::bigint
     WHERE id = ${executionId}::uuid AND organization_id = ${organizationId}::uuid AND status IN ('pending', 'running')`
   if (begun === 0) return undefined
   const where = { id: executionId, organizationId }

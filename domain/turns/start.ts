@@ -13,10 +13,11 @@ const AGAIN_MS = 1000
  * `claimed` the turn's first step already is that of an early attempt here.
  */
 export function startTurnSoon(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): void {
-  void start(deps, turn, when && deps.attempts.beginEarly(turn, when === 'claimed'))
+  void start(deps, turn, when)
 }
 
-async function start(deps: Deps, turn: StartedTurn, early: EarlyAttempt | undefined): Promise<void> {
+async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): Promise<void> {
+  const early = when && (await beginEarly(deps, turn, when))
   // So that whichever process gets the workflow's first task finds the claim.
   await early?.claimed
   for (;;) {
@@ -34,4 +35,10 @@ async function start(deps: Deps, turn: StartedTurn, early: EarlyAttempt | undefi
     await sleep(AGAIN_MS, early.over)
     if (early.over.aborted) return
   }
+}
+
+/** Begins the turn before its workflow, if this process can. What fails here is left to the workflow. */
+async function beginEarly(deps: Deps, turn: StartedTurn, when: 'early' | 'claimed'): Promise<EarlyAttempt | undefined> {
+  const owner = await deps.owners.ownerOf(turn.organizationId).catch(() => undefined)
+  return owner === undefined ? undefined : deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
 }

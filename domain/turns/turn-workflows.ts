@@ -12,6 +12,11 @@ export type TurnControl = {
   resumeTurn(turnId: string): Promise<void>
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
   cancelTurn(turnId: string): Promise<void>
+  /**
+   * Fails the activities of a workflow that Temporal believes to run in a process, so that they are tried again. False
+   * when there is none. `workflowId` as Temporal has it.
+   */
+  releaseActivities(workflowId: string, process: number): Promise<boolean>
   /** State of the workflow. `unknown`: Temporal has never had it, or no longer has it. */
   readTurnState(turnId: string): Promise<'running' | 'closed' | 'unknown'>
 }

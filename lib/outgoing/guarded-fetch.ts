@@ -31,7 +31,6 @@ type Input = Parameters<typeof globalThis.fetch>[0]
 type Init = NonNullable<Parameters<typeof globalThis.fetch>[1]>
 type SizedBody = string | URLSearchParams | ArrayBuffer | Uint8Array<ArrayBuffer>
 
-/** More than the model calls that a process makes at once, so that no call waits for the end of another. */
 const MAX_SOCKETS_PER_ORIGIN = 256
 const KEEP_ALIVE_MS = 30_000
 const MAX_KEEP_ALIVE_MS = 60_000

@@ -89,6 +89,7 @@ export async function buildPlatform(
     attempts: createRunningAttempts({
       run: (turn, iteration, attempt) => reason(deps, turn, iteration, attempt),
       raise: (turn, iteration, fences) => raiseFence(deps, turn, reasonStep(iteration), fences),
+      places: config.MAX_MODEL_CALLS,
     }),
     clock: temporal.clock,
     models,
@@ -161,6 +162,9 @@ const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas'
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
+    maxModelCalls: config.MAX_MODEL_CALLS,
+    modelCallMs: config.MAX_MODEL_CALL_SECONDS * 1000,
+    maxTurnMs: config.MAX_TURN_SECONDS * 1000,
   },
   quotas: {
     llmProviders: config.LLM_MAX_PROVIDERS,

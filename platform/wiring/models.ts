@@ -14,7 +14,14 @@ const JOIN_MS = 30
 /** Builds the predefined providers, and the connections to all providers. */
 export function createModels(config: Config): { models: Deps['models']; close: () => Promise<void> } {
   const silenceMs = config.LLM_IDLE_TIMEOUT_SECS * 1000 + MARGIN_MS
-  const limits = { headersTimeoutMs: silenceMs, idleTimeoutMs: silenceMs, maxBytes: MAX_BYTES, joinMs: JOIN_MS }
+  const limits = {
+    headersTimeoutMs: silenceMs,
+    idleTimeoutMs: silenceMs,
+    maxBytes: MAX_BYTES,
+    joinMs: JOIN_MS,
+    // No call waits for the end of another.
+    maxSocketsPerOrigin: config.MAX_MODEL_CALLS,
+  }
   // Whoever starts the service may use a provider on a private network. Two agents share no connection.
   const trusted = createGuardedFetch({ ...limits, allowPrivateNetwork: true })
   const checked = createGuardedFetch({ ...limits, allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })

@@ -8,6 +8,7 @@
 --                            zero is that of an attempt that began before the turn's workflow: it only gets a step that
 --                            nobody else has claimed
 --   p_events                 [{type, step?, exec_id?, data, secrets?, announces?}], in the order in which they happened
+--   p_process                number of the process in which the attempt runs (see processes)
 --
 -- `secrets` is what a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is encrypted, in base64.
 --
@@ -46,7 +47,9 @@
 -- An event of a turn happens once: one with the same turn, type and step as another is left out. The partial unique
 -- index events_once excludes the types that may repeat, and ON CONFLICT has to spell out its predicate to refer to it.
 
-CREATE OR REPLACE FUNCTION record_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
+CREATE OR REPLACE FUNCTION record_events(
+  p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb, p_process bigint DEFAULT NULL
+)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   v_session record;
@@ -96,8 +99,9 @@ BEGIN
       RETURN jsonb_build_object('outcome', 'fenced');
     END IF;
     IF v_fence IS DISTINCT FROM p_fence THEN
-      INSERT INTO turn_steps (turn_id, step, fence, claims) VALUES (p_turn_id, p_step, p_fence, 1)
-      ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, claims = turn_steps.claims + 1
+      INSERT INTO turn_steps (turn_id, step, fence, claims, process) VALUES (p_turn_id, p_step, p_fence, 1, p_process)
+      ON CONFLICT (turn_id, step) DO UPDATE SET
+        fence = excluded.fence, claims = turn_steps.claims + 1, process = excluded.process
       RETURNING claims INTO v_claims;
     END IF;
   END IF;

@@ -101,6 +101,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
       address: config.TEMPORAL_ADDRESS,
       namespace: config.TEMPORAL_NAMESPACE,
       taskQueue: config.TEMPORAL_TASK_QUEUE,
+      databaseUrl: config.DATABASE_URL,
       workflowBundle: config.WORKFLOW_BUNDLE,
       heartbeatThread: options.heartbeatThread ?? false,
       ...(buildId !== undefined && { buildId }),

@@ -1,5 +1,5 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import type { ModelPart, ModelToolCall } from '../model.ts'
+import { MAX_CALLS, type ModelPart, type ModelToolCall, tooManyCalls } from '../model.ts'
 import { clean } from '../provider-failure.ts'
 import { parseToolArguments } from '../tool-arguments.ts'
 import { cutOff, toStreamedError } from './call-failure.ts'
@@ -23,7 +23,10 @@ export async function* readAnswer(
     if (part.type === 'error') throw toStreamedError(part.error, settings)
     if (part.type === 'response-metadata') responseId = part.id && clean(part.id, settings.apiKey)
     if (part.type === 'text-delta' && part.delta !== '') hasText = true
-    if (part.type === 'tool-call') calls.push(toToolCall(part))
+    if (part.type === 'tool-call') {
+      if (calls.length >= MAX_CALLS) throw tooManyCalls()
+      calls.push(toToolCall(part))
+    }
     if (part.type === 'finish') {
       refuseFailedFinish(part, { isEmpty: !hasText && calls.length === 0 }, settings)
       const providerData = toProviderData(settings.source, collected.blocks)

@@ -1,4 +1,4 @@
-import { ModelError } from '../model.ts'
+import { answerTooLong, MAX_CALLS, ModelError, tooManyCalls } from '../model.ts'
 import { type BodyMap, mapBody } from './map-body.ts'
 
 const MiB = 1024 * 1024
@@ -6,6 +6,12 @@ const MiB = 1024 * 1024
 const MAX_LINE_BYTES = 8 * MiB
 /** Length up to which a line is an ordinary one, which does not count against the lines of other answers. */
 const ORDINARY_BYTES = MiB
+/** Length from which the calls in a line are counted before it is parsed: in less there are not enough to matter. */
+const COUNTED_BYTES = 64 * 1024
+/** Begins a call in a line of any protocol, sometimes more than once. In a text, a backslash stands before the quote. */
+const CALL = Buffer.from('"function')
+const MAX_CALL_WORDS = 8 * MAX_CALLS
+const BACKSLASH = 0x5c
 /** Size limit of all longer lines that are being read at once. */
 const MAX_LONG_BYTES = 128 * MiB
 
@@ -17,6 +23,7 @@ export function boundLines(fetch: typeof globalThis.fetch): typeof globalThis.fe
   let longBytes = 0
   const limitLines = (): BodyMap => {
     let lineBytes = 0
+    let callWords = 0
     const become = (bytes: number) => {
       longBytes += excess(bytes) - excess(lineBytes)
       lineBytes = bytes
@@ -24,7 +31,11 @@ export function boundLines(fetch: typeof globalThis.fetch): typeof globalThis.fe
     return {
       piece: (bytes) => {
         const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d))
-        become(end < 0 ? lineBytes + bytes.length : bytes.length - end - 1)
+        const begun = end < 0 ? lineBytes + bytes.length : bytes.length - end - 1
+        if (lineBytes + bytes.length > COUNTED_BYTES) callWords += countCalls(bytes)
+        if (callWords > MAX_CALL_WORDS) throw tooManyCalls()
+        if (end >= 0) callWords = 0
+        become(begun)
         const problem = problemOf(lineBytes, longBytes)
         if (problem !== undefined) throw problem
         return bytes
@@ -43,7 +54,17 @@ export function boundLines(fetch: typeof globalThis.fetch): typeof globalThis.fe
 const excess = (bytes: number): number => Math.max(0, bytes - ORDINARY_BYTES)
 
 function problemOf(lineBytes: number, longBytes: number): ModelError | undefined {
-  if (lineBytes > MAX_LINE_BYTES) return new ModelError('The answer of the model is too long.', { retryable: false })
+  if (lineBytes > MAX_LINE_BYTES) return answerTooLong()
   if (longBytes <= MAX_LONG_BYTES || lineBytes <= ORDINARY_BYTES) return undefined
   return new ModelError('Too many long answers are being read at once.', { retryable: true })
+}
+
+/** Counts the words that begin a call. One that is cut between two pieces is missed. */
+function countCalls(bytes: Uint8Array): number {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let count = 0
+  for (let at = buffer.indexOf(CALL); at >= 0 && count <= MAX_CALL_WORDS; at = buffer.indexOf(CALL, at + CALL.length)) {
+    if (buffer[at - 1] !== BACKSLASH) count++
+  }
+  return count
 }

@@ -14,13 +14,22 @@ const SENTENCES: Record<TurnErrorCode, string> = {
   llm_error: 'The model could not answer.',
   no_model: 'No model is available for this turn.',
   max_iterations: 'The turn took more steps than are allowed.',
+  turn_too_old: 'The turn has run for longer than a turn may run.',
+  answer_too_long: 'The answer of the model is too long.',
+  too_many_tool_calls: 'The answer of the model calls more tools than one answer may call.',
   timeout: 'The turn took longer than is allowed.',
   internal_error: 'The turn failed because of an error in the service.',
 }
 
+/** Codes of failures whose sentence the model call has recorded. */
+const OF_MODELS: ReadonlySet<TurnErrorCode> = new Set<TurnErrorCode>([
+  'llm_error',
+  'answer_too_long',
+  'too_many_tool_calls',
+])
+
 /**
- * Ends a turn as failed. `iteration` is its latest model call. With `llm_error`, the error that this call recorded is
- * the one shown to the user. Idempotent: events that are already recorded are skipped.
+ * Ends a turn as failed. `iteration` is its latest model call. Of a failed one, the error that it recorded is the one shown to the user. Idempotent: events that are already recorded are skipped.
  */
 export async function failTurn(
   deps: Deps,
@@ -32,7 +41,7 @@ export async function failTurn(
   const context = await loadTurnAlone(deps, turn, step)
   if (context === null) return 'ended'
   const turn_id = toId('turn', turn.turnId)
-  const error = (code === 'llm_error' && context.attempts.error) || SENTENCES[code]
+  const error = (OF_MODELS.has(code) && context.attempts.error) || SENTENCES[code]
   const appended = await withLockedSession(deps, turn, async (session) => {
     const execId = await lastExecution(session.db, turn, step)
     const data = { success: false, has_tool_calls: false, tool_call_count: 0, error }

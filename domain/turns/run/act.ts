@@ -9,8 +9,6 @@ import { newUuid } from '../../ids.ts'
 import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { TurnContext } from './turn-context.ts'
 
-/** Limit on the calls that are run from one answer: as many as a provider allows. Further calls are refused. */
-const MAX_CALLS = 128
 const MAX_NAMES_SHOWN = 50
 
 /**
@@ -52,9 +50,8 @@ async function findProblems(
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   const checked: CheckedCall[] = []
-  const places = toolCalls.map((call, position) => {
+  const places = toolCalls.map((call) => {
     const offered = toolset.get(call.name)
-    if (position >= MAX_CALLS) return `Only ${MAX_CALLS} calls can be made at once.`
     if (offered === undefined) return noSuchTool(toolset, call.name)
     if (call.argumentsError !== undefined) return call.argumentsError
     const { tool, spec } = offered

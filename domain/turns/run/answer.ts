@@ -1,16 +1,26 @@
 import type { TokenUsage } from '../../../contract/common.ts'
 import type { Message } from '../../../contract/messages.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
+import type { Deps } from '../../deps.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { isQuestionId } from '../../events/steps.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { existingImages } from '../../images/existing.ts'
 import { readImage } from '../../images/read.ts'
 import { longestEdgeFor } from '../../llm/image-limits.ts'
-import { ModelError, type ModelPart, type ModelToolCall, type ProviderData } from '../../llm/model.ts'
+import {
+  answerTooLong,
+  MAX_CALLS,
+  ModelError,
+  type ModelPart,
+  type ModelToolCall,
+  type ProviderData,
+  tooManyCalls,
+} from '../../llm/model.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
 
@@ -113,7 +123,8 @@ function collect(answer: Answer, part: ModelPart, taken: Set<string>): void {
   if (part.type === 'text') answer.text += part.delta
   if (part.type === 'thinking') answer.thinking += part.delta
   if (part.type === 'thinking_signature') answer.thinkingSignature = storableText(part.signature)
-  if (part.type === 'tool_call' && answer.toolCalls.length < MAX_RECORDED_CALLS) {
+  if (part.type === 'tool_call') {
+    if (answer.toolCalls.length >= MAX_CALLS) throw tooManyCalls()
     answer.toolCalls.push(recordable(part.call, taken))
   }
   if (part.type === 'finish') {
@@ -124,8 +135,6 @@ function collect(answer: Answer, part: ModelPart, taken: Set<string>): void {
   }
 }
 
-/** Limit on the calls that are kept of one answer. No provider means to send that many; further calls are dropped. */
-const MAX_RECORDED_CALLS = 1000
 const MAX_TOOL_NAME = 128
 
 /**
@@ -151,7 +160,8 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   // Before the model is asked: its silence begins when it has been.
   const revealed = await revealMessages(deps, context.sessionId, call.given.messages, context.secrets)
   const messages = await loadImages(deps, imageReader(call), revealed.messages, ended)
-  const limits = createLimits(deps.limits.modelIdleTimeoutMs)
+  const limits = createLimits(deps.limits)
+  const slowDown = createPace()
   const whole = createTextRepair()
   let hasAnswered = false
   try {
@@ -170,6 +180,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       hasAnswered = true
       limits.heard(part)
       yield* whole(part)
+      await slowDown(sizeOf(part), signal)
     }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
@@ -192,16 +203,14 @@ const imageReader = ({ deps, model, context: { organizationId } }: ModelCall): I
   read: async (id) => (await readImage(deps, organizationId, id))?.bytes,
 })
 
-/** Time limit of one model call. Shorter than the activity's own, so that the failure is counted and reported. */
-const MAX_CALL_MS = 25 * 60_000
 /** Size limit of one answer. Far above what a model can produce, and small enough for one event. */
 const MAX_ANSWER_CHARACTERS = 8 * 1024 * 1024
 
-function createLimits(idleMs: number) {
+function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits']) {
   const over = new AbortController()
   const giveUp = (message: string, retryable: boolean) => () => over.abort(new ModelError(message, { retryable }))
   const silent = giveUp(`The model said nothing for ${Math.round(idleMs / 1000)} s.`, true)
-  const endless = giveUp(`The model did not finish its answer within ${MAX_CALL_MS / 60_000} minutes.`, false)
+  const endless = giveUp(`The model did not finish its answer within ${modelCallMs / 1000} s.`, false)
   let heardAt = performance.now()
   // One timer for the whole answer: most parts come long before it is due.
   const checkSilence = () => {
@@ -210,20 +219,37 @@ function createLimits(idleMs: number) {
     else silent()
   }
   let idle = setTimeout(checkSilence, idleMs)
-  const whole = setTimeout(endless, MAX_CALL_MS)
+  const whole = setTimeout(endless, modelCallMs)
   let characters = 0
   return {
     signal: over.signal,
     heard: (part: ModelPart) => {
       heardAt = performance.now()
       characters += sizeOf(part)
-      if (characters > MAX_ANSWER_CHARACTERS)
-        throw new ModelError('The answer of the model is too long.', { retryable: false })
+      if (characters > MAX_ANSWER_CHARACTERS) throw answerTooLong()
     },
     clear: () => {
       clearTimeout(idle)
       clearTimeout(whole)
     },
+  }
+}
+
+/** Characters of an answer that are taken in a second, far more than a model writes. */
+const CHARACTERS_PER_SECOND = 512 * 1024
+
+/**
+ * Returns a function that waits when more characters came than may come in the time, up to a second's in advance. What
+ * is not read meanwhile waits at the provider.
+ */
+function createPace(): (characters: number, signal: AbortSignal) => Promise<void> {
+  let left = CHARACTERS_PER_SECOND
+  let at = performance.now()
+  return async (characters, signal) => {
+    const now = performance.now()
+    left = Math.min(CHARACTERS_PER_SECOND, left + ((now - at) * CHARACTERS_PER_SECOND) / 1000) - characters
+    at = now
+    if (left < 0) await sleep((-left * 1000) / CHARACTERS_PER_SECOND, signal)
   }
 }
 

@@ -1,8 +1,13 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
+import { RENEW_LEASE } from './lease-sql.ts'
 
 /** Time for which a process counts as living after it was last seen. */
 export const LEASE_MS = 3000
+/** Time in which a process that stops ends what it runs, or gives it back to Temporal. */
+const STOPS_MS = 10_000
+/** Time for which one process takes from a dead one what that ran. */
+const TAKEN_MS = 10_000
 
 type Place = Pick<Deps, 'db' | 'attempts'>
 
@@ -13,17 +18,29 @@ export const livesSql = (number: Prisma.Sql): Prisma.Sql => Prisma.sql`EXISTS (
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
 export async function renewLease({ db, attempts }: Place): Promise<void> {
-  await db.$queryRaw`
-    INSERT INTO processes (number, seen_at) VALUES (${attempts.process}::bigint, clock_timestamp())
-    ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at`
+  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process)
 }
 
-/** Gives up the steps that this process has begun. */
+/** Gives up the steps that this process has begun. Its activities are left to it for a moment. */
 export async function releaseLease({ db, attempts }: Place): Promise<void> {
-  await db.$queryRaw`DELETE FROM processes WHERE number = ${attempts.process}::bigint`
+  await db.$executeRaw`
+    UPDATE processes SET seen_at = 'epoch', taken_until = clock_timestamp() + make_interval(secs => ${STOPS_MS / 1000})
+    WHERE number = ${attempts.process}::bigint`
 }
 
-/** Deletes the leases that ran out long ago. */
-export async function forgetDead({ db }: Pick<Deps, 'db'>): Promise<void> {
-  await db.$queryRaw`DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour'`
+/** Takes the processes that have died, so that no other one is at them for a while. Returns their numbers. */
+export async function takeDead({ db, attempts }: Place): Promise<number[]> {
+  const dead = await db.$queryRaw<{ number: number }[]>`
+    UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
+    WHERE seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
+      AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
+    RETURNING number::float8`
+  return dead.map(({ number }) => number)
+}
+
+/** Forgets a process that is still dead. */
+export async function forgetDead({ db }: Pick<Deps, 'db'>, number: number): Promise<void> {
+  await db.$executeRaw`
+    DELETE FROM processes WHERE number = ${number}::bigint
+      AND seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
 }

@@ -30,6 +30,7 @@ import {
 import { longPause, retryDelayMs } from './retry-delay.ts'
 import type { Attempt, Reasoned } from './running-attempts.ts'
 import { readSystemPrompt } from './system-prompt.ts'
+import { isTooOld } from './turn-age.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
 import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
 
@@ -49,9 +50,11 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   const context = await freshTurn(deps, loaded, step, attempt)
   if (context === 'ended' || context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
-  if (context.attempts.succeeded === false) return { outcome: 'failed', code: 'llm_error' }
+  if (context.attempts.succeeded === false)
+    return { outcome: 'failed', code: context.attempts.errorCode ?? 'llm_error' }
   const holder = holderOf(deps, context, attempt)
   if (holder !== undefined) return { outcome: 'elsewhere', ...holder }
+  if (await isTooOld(deps, context)) return { outcome: 'failed', code: 'turn_too_old' }
   const { model } = context
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
   const profile = findProfile(model.provider.type, model.name)
@@ -192,8 +195,10 @@ async function recordFailure(call: ModelCall, error: ModelError): Promise<Reason
     afterMs === undefined
       ? callFailedEvents(call, sentence)
       : [retryingEvent(call, { attempt: failures, error: sentence, retry_after_ms: afterMs })]
-  await countFailure(call, own(call, events), { failures, waitedMs: { increment: afterMs ?? 0 }, error: sentence })
-  return afterMs === undefined ? { outcome: 'failed', code: 'llm_error' } : { outcome: 'retry', failures, afterMs }
+  const state = { failures, waitedMs: { increment: afterMs ?? 0 }, error: sentence, errorCode: error.code ?? null }
+  await countFailure(call, own(call, events), state)
+  if (afterMs !== undefined) return { outcome: 'retry', failures, afterMs }
+  return { outcome: 'failed', code: error.code ?? 'llm_error' }
 }
 
 /** Records events and the state of the step in one transaction. Throws `RightLost` when the attempt may not write. */

@@ -1,4 +1,5 @@
 import { rejectOnAbort } from '../../../lib/reject-on-abort.ts'
+import { createShares } from '../../../lib/shares.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import type { PlannedTool, TurnErrorCode } from '../../../workflows/messages.ts'
 import type { TurnPlace } from '../turn-place.ts'
@@ -42,7 +43,8 @@ export type Reasoned =
 
 /**
  * Attempts at reason steps that run in this process, so that those who wait for them can come and go: the workflow's
- * local activity for a moment, the activity to the end. One may begin before Temporal knows of its turn.
+ * local activity for a moment, the activity to the end. One may begin before Temporal knows of its turn. An attempt has
+ * one of the process's places, which owners share.
  */
 export type RunningAttempts = {
   /** Number of this process, at random: a claim under a fence of minus this number is that of an early attempt here. */
@@ -51,40 +53,50 @@ export type RunningAttempts = {
    * Reserves a place for an early attempt whose step is to be claimed under `fence`. Undefined when none would begin: see
    * `beginEarly`. Release it once the attempt has begun, or will not.
    */
-  reserve(): { fence: number; release(): void } | undefined
+  reserve(owner: string): { fence: number; release(): void } | undefined
   /**
    * Begins the first step of a turn that has just become its session's next one, in the process that made it so.
-   * `holdsStep`: the step has been claimed under the fence of early attempts. Undefined when the step is left to the
-   * workflow: no worker polls here, enough attempts run, or the last workflow could not be started.
+   * Undefined when the step is left to the workflow: no worker polls here, the owner has enough places, or the last
+   * workflow could not be started.
    */
-  beginEarly(turn: TurnPlace, holdsStep?: boolean): EarlyAttempt | undefined
+  beginEarly(turn: TurnPlace, early: Early): EarlyAttempt | undefined
+  /** Begins a step whose workflow waits for a place, and for which one is reserved. Undefined when it runs here already. */
+  beginWaiting(turn: TurnPlace, iteration: number, owner: string): EarlyAttempt | undefined
   /**
    * Joins the attempt at a step that runs here, or begins one, and waits a moment for its outcome. Rejects only when the
    * signal aborts.
    */
-  begin(turn: TurnPlace, iteration: number, signal: AbortSignal): Promise<Begun>
+  begin(turn: TurnPlace, iteration: number, owner: string, signal: AbortSignal): Promise<Begun>
   /**
    * Leads the attempt at a step that runs here to its end, under a newer fence. Undefined when there is none, or when
    * another process has taken the step meanwhile.
    */
   adopt(turn: TurnPlace, iteration: number, by: Attempt): Promise<Reasoned | undefined>
+  /** Takes a place for an attempt that an activity makes by itself. The result gives it back. */
+  occupy(owner: string): () => void
   /** Reports whether a worker of this process polls. One that does opens what was closed. */
   useWorker(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
   noteStart(hasSucceeded: boolean): void
   /** Begins nothing more, and aborts what no activity waits for. */
   close(): void
+  /** Turns of attempts for which an activity was to come and has not, each told of once in a while. */
+  unattended(): string[]
   /** True between `close` and the next worker. */
   isClosed(): boolean
 }
 
+/** Owner of a turn that begins early. `holdsStep`: its step has been claimed under the fence of early attempts. */
+export type Early = { owner: string; holdsStep?: boolean }
+
 /**
  * What has come of beginning a step. `unfinished`: the activity is to go on, in `process` if that is given. All failures
- * are left to the activity too, which counts and reports them.
+ * are left to the activity too, which counts and reports them. `full`: there is no place for its owner.
  */
 export type Begun =
   | Extract<Reasoned, { outcome: 'answered' | 'act' | 'ended' }>
   | { outcome: 'unfinished'; process?: number }
+  | { outcome: 'full' }
 
 export type EarlyAttempt = {
   /** Resolves when the attempt has claimed the step, or never will. */
@@ -110,22 +122,30 @@ type Running = {
   leader?: Attempt
   /** Runs while nobody waits. */
   unattended?: NodeJS.Timeout
+  /** When an activity that was to come, and has not yet, counts as lost. */
+  lostAt?: number | undefined
 }
 
 type Options = {
   run: (turn: TurnPlace, iteration: number, attempt: Attempt) => Promise<Reasoned>
   /** Raises the fence of a step in the record; false when another attempt has taken the step. */
   raise: (turn: TurnPlace, iteration: number, fences: { from: number; to: number }) => Promise<boolean>
-  maxRunning?: number
+  /** Number of attempts at once. */
+  places: number
   handOverMs?: number
   unattendedMs?: number
   recordedMs?: number
 }
 
-/** Maximum number of attempts. Each may come to need an activity, so the worker has as many slots. */
-export const MAX_RUNNING_ATTEMPTS = 200
 /** Time for which a workflow task waits for an attempt. Its own limit is 4 s. */
 const HAND_OVER_MS = 2500
+/** The same for an owner with many attempts, whose slow models would otherwise take the slots of workflow tasks. */
+const BUSY_HAND_OVER_MS = 100
+const BUSY = 100
+/** Time in which the activity comes for an attempt, beyond which it may be lost. */
+const COMES_MS = 4000
+/** Time after which it is looked for again. */
+const COMES_AGAIN_MS = 10_000
 /** Time for which an attempt goes on, and its outcome is kept, while nobody waits for it: Temporal may be away. */
 const UNATTENDED_MS = 120_000
 /** The same for an outcome that is in the record, too. It saves a query, and holds the place of another attempt. */
@@ -136,14 +156,14 @@ const PROCESS_NUMBERS = 2 ** 48
 export function createRunningAttempts({
   run,
   raise,
-  maxRunning = MAX_RUNNING_ATTEMPTS,
+  places,
   handOverMs = HAND_OVER_MS,
   unattendedMs = UNATTENDED_MS,
   recordedMs = RECORDED_MS,
 }: Options): RunningAttempts {
   const attempts = new Map<string, Running>()
   const process = 1 + Math.floor(Math.random() * PROCESS_NUMBERS)
-  let reserved = 0
+  const shares = createShares(places)
   let polls = false
   let canStart = true
   let isClosed = false
@@ -164,9 +184,8 @@ export function createRunningAttempts({
     running.unattended = setTimeout(() => stop(key, running, 'nobody waits for the attempt'), ms).unref()
   }
 
-  const mayBeginEarly = () => polls && canStart && !isClosed && attempts.size + reserved < maxRunning
-  const add = (key: string, begin: (attempt: Attempt) => Promise<Reasoned>): Running | undefined => {
-    if (isClosed || attempts.size >= maxRunning) return undefined
+  const mayBeginEarly = () => polls && canStart && !isClosed
+  const add = (key: string, leave: () => void, begin: (attempt: Attempt) => Promise<Reasoned>): Running => {
     const abort = new AbortController()
     const running: Running = {
       fence: -process,
@@ -184,6 +203,7 @@ export function createRunningAttempts({
       signal: abort.signal,
     }
     attempts.set(key, running)
+    running.outcome.then(leave, leave)
     running.outcome.then(
       ({ outcome }) => {
         running.isRecorded = outcome !== 'failed' && outcome !== 'retry'
@@ -223,48 +243,64 @@ export function createRunningAttempts({
     return raising
   }
 
+  const addEarly = (turn: TurnPlace, iteration: number, leave: () => void, holdsStep: boolean): EarlyAttempt => {
+    const key = keyOf(turn, iteration)
+    const claimed = Promise.withResolvers<void>()
+    const known = Promise.withResolvers<void>()
+    const over = new AbortController()
+    const early = { holdsStep, claimed: claimed.resolve, isKnown: false, known: known.promise }
+    if (holdsStep) claimed.resolve()
+    const running = add(key, leave, (attempt) => run(turn, iteration, Object.assign(attempt, { early })))
+    const end = () => {
+      claimed.resolve()
+      over.abort()
+    }
+    running.outcome.then(end, end)
+    const acknowledge = () => {
+      early.isKnown = true
+      known.resolve()
+      watch(key, running)
+    }
+    running.acknowledge = acknowledge
+    return { claimed: claimed.promise, acknowledge, over: over.signal }
+  }
+
   return {
     process,
-    reserve: () => {
-      if (!mayBeginEarly()) return undefined
-      reserved++
-      return { fence: -process, release: () => void reserved-- }
+    reserve: (owner) => {
+      const release = mayBeginEarly() ? shares.take(owner) : undefined
+      return release && { fence: -process, release }
     },
-    beginEarly: (turn, holdsStep = false) => {
-      const key = keyOf(turn, 1)
-      if (!(holdsStep || mayBeginEarly()) || attempts.has(key)) return undefined
-      const claimed = Promise.withResolvers<void>()
-      const known = Promise.withResolvers<void>()
-      const over = new AbortController()
-      const early = { holdsStep, claimed: claimed.resolve, isKnown: false, known: known.promise }
-      if (holdsStep) claimed.resolve()
-      const running = add(key, (attempt) => run(turn, 1, Object.assign(attempt, { early })))
-      if (running === undefined) return undefined
-      const end = () => {
-        claimed.resolve()
-        over.abort()
-      }
-      running.outcome.then(end, end)
-      const acknowledge = () => {
-        early.isKnown = true
-        known.resolve()
-        watch(key, running)
-      }
-      running.acknowledge = acknowledge
-      return { claimed: claimed.promise, acknowledge, over: over.signal }
+    beginEarly: (turn, { owner, holdsStep = false }) => {
+      if (isClosed || !(holdsStep || mayBeginEarly()) || attempts.has(keyOf(turn, 1))) return undefined
+      // The place that was reserved is released once the attempt has its own.
+      const leave = holdsStep ? shares.takeAnyway(owner) : shares.take(owner)
+      return leave && addEarly(turn, 1, leave, holdsStep)
     },
-    begin: async (turn, iteration, signal) => {
+    beginWaiting: (turn, iteration, owner) => {
+      if (isClosed || attempts.has(keyOf(turn, iteration))) return undefined
+      return addEarly(turn, iteration, shares.takeAnyway(owner), false)
+    },
+    begin: async (turn, iteration, owner, signal) => {
       const key = keyOf(turn, iteration)
-      const running = attempts.get(key) ?? add(key, (attempt) => run(turn, iteration, attempt))
-      if (running === undefined) return { outcome: 'unfinished' }
+      let running = attempts.get(key)
+      if (running === undefined) {
+        if (isClosed) return { outcome: 'unfinished' }
+        const leave = shares.take(owner)
+        if (leave === undefined) return { outcome: 'full' }
+        running = add(key, leave, (attempt) => run(turn, iteration, attempt))
+      }
+      const { outcome } = running
       running.acknowledge?.()
-      const reasoned = await attend(key, running, () => settledWithin(running.outcome, handOverMs, signal))
+      const ms = shares.heldBy(owner) > BUSY ? Math.min(BUSY_HAND_OVER_MS, handOverMs) : handOverMs
+      const reasoned = await attend(key, running, () => settledWithin(outcome, ms, signal))
       if (reasoned === 'rejected') return { outcome: 'unfinished' }
       if (reasoned === 'late' && isClosed) {
         stop(key, running, 'the worker stops')
         return { outcome: 'unfinished' }
       }
       if (reasoned === 'late' || reasoned.outcome === 'failed' || reasoned.outcome === 'retry') {
+        running.lostAt = performance.now() + COMES_MS
         return { outcome: 'unfinished', process }
       }
       forget(key, running)
@@ -275,6 +311,7 @@ export function createRunningAttempts({
       const running = attempts.get(key)
       if (running === undefined) return undefined
       running.acknowledge?.()
+      running.lostAt = undefined
       running.leader = by
       const cancel = () => {
         // Temporal may have given up this activity because its process was frozen, and sent another one.
@@ -293,6 +330,7 @@ export function createRunningAttempts({
           return reasoned.outcome === 'elsewhere' ? undefined : reasoned
         } finally {
           by.signal.removeEventListener('abort', cancel)
+          running.lostAt = performance.now() + COMES_MS
         }
       })
     },
@@ -302,6 +340,13 @@ export function createRunningAttempts({
     },
     noteStart: (hasSucceeded) => {
       canStart = hasSucceeded
+    },
+    occupy: shares.takeAnyway,
+    unattended: () => {
+      const now = performance.now()
+      const lost = [...attempts].filter(([, { waiting, lostAt = now }]) => waiting === 0 && lostAt < now)
+      for (const [, running] of lost) running.lostAt = now + COMES_AGAIN_MS
+      return lost.map(([key]) => key.slice(0, key.indexOf('/')))
     },
     isClosed: () => isClosed,
     close: () => {

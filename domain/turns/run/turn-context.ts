@@ -14,7 +14,7 @@ import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 import type { CatalogueModel } from '../../llm/catalogue.ts'
 import { chooseModel, type Stored, storedSql } from '../../llm/choose.ts'
-import type { ProviderData } from '../../llm/model.ts'
+import type { AnswerFailure, ProviderData } from '../../llm/model.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { livesSql } from './process-lease.ts'
 
@@ -57,6 +57,7 @@ export type TurnContext = TurnPlace & {
     waitedMs: number
     succeeded: boolean | null
     error: string | null
+    errorCode: AnswerFailure | null
   }
 }
 
@@ -81,6 +82,7 @@ type Row = Configuration & {
   failures: number | null
   waitedMs: number | null
   error: string | null
+  errorCode: AnswerFailure | null
   succeeded: boolean | null
   conversation: ConversationPage | null
 }
@@ -168,6 +170,7 @@ async function load(
       waitedMs: row.waitedMs ?? 0,
       succeeded: row.succeeded,
       error: row.error,
+      errorCode: row.errorCode,
     },
   }
 }
@@ -200,6 +203,7 @@ const readTurn = (
       AS "earlierCalls",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
     p.fence::float8, ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
+    p.error_code AS "errorCode",
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation

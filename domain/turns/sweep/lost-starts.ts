@@ -23,6 +23,7 @@ export async function startLostTurns(
     FROM turns t JOIN sessions s ON s.id = t.session_id
     WHERE t.status = 'queued' AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
       AND t.id <> ALL (${[...swept.keys()]}::uuid[])
+      AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND NOT EXISTS (
         SELECT FROM turns earlier
         WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL

@@ -11,7 +11,10 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 type Run = { turnId: string; iteration: number; attempt: Attempt; end: PromiseWithResolvers<Reasoned> }
 
-function createSite(maxRunning = 3) {
+/** Owner of all turns here. */
+const owner = 'anybody'
+
+function createSite(places = 3) {
   const runs: Run[] = []
   const options = { isOwn: true }
   const raised: { from: number; to: number }[] = []
@@ -26,13 +29,13 @@ function createSite(maxRunning = 3) {
       raised.push(fences)
       return options.isOwn
     },
-    maxRunning,
+    places,
     handOverMs: HAND_OVER_MS,
     unattendedMs: UNATTENDED_MS,
     recordedMs: RECORDED_MS,
   })
   attempts.useWorker(true)
-  const begin = (turn = TURN, signal = never, iteration = 1) => attempts.begin(turn, iteration, signal)
+  const begin = (turn = TURN, signal = never, iteration = 1) => attempts.begin(turn, iteration, owner, signal)
   const adopt = (fence: number, signal = never) => attempts.adopt(TURN, 1, { fence, signal })
   return { attempts, runs, raised, options, begin, adopt }
 }
@@ -150,10 +153,10 @@ describe('a step that is begun', () => {
     expect(last(runs).attempt.signal.aborted).toBe(false)
   })
 
-  it('is left to any activity when enough attempts run', async () => {
+  it('finds no place when enough attempts run', async () => {
     const { begin, runs } = createSite(1)
     await begin()
-    expect(await begin(OTHER)).toEqual({ outcome: 'unfinished' })
+    expect(await begin(OTHER)).toEqual({ outcome: 'full' })
     expect(runs).toHaveLength(1)
   })
 
@@ -174,7 +177,7 @@ describe('a step that is begun', () => {
 describe('an early attempt', () => {
   it('is joined', async () => {
     const { attempts, begin, runs } = createSite()
-    const early = attempts.beginEarly(TURN)
+    const early = attempts.beginEarly(TURN, { owner })
     await settle()
     const { attempt, end } = last(runs)
     expect(attempt).toMatchObject({ fence: -attempts.process, early: { isKnown: false } })
@@ -191,7 +194,7 @@ describe('an early attempt', () => {
 
   it('has its workflow started when it has claimed the step, or when it never will', async () => {
     const { attempts, runs } = createSite()
-    const [first, second] = [attempts.beginEarly(TURN), attempts.beginEarly(OTHER)]
+    const [first, second] = [attempts.beginEarly(TURN, { owner }), attempts.beginEarly(OTHER, { owner })]
     await settle()
     runs[0]?.attempt.early?.claimed()
     runs[1]?.end.reject(new Error('no database'))
@@ -201,24 +204,24 @@ describe('an early attempt', () => {
 
   it('has its workflow started at once when the step has been claimed for it', async () => {
     const { attempts, runs } = createSite()
-    expect(attempts.reserve()?.fence).toBe(-attempts.process)
-    await attempts.beginEarly(TURN, true)?.claimed
+    expect(attempts.reserve(owner)?.fence).toBe(-attempts.process)
+    await attempts.beginEarly(TURN, { owner, holdsStep: true })?.claimed
     await settle()
     expect(last(runs).attempt.early?.holdsStep).toBe(true)
   })
 
   it('has a place of its own from the moment at which its step is claimed', () => {
     const { attempts } = createSite(2)
-    const places = [attempts.reserve(), attempts.reserve()]
-    expect([attempts.reserve(), attempts.beginEarly(OTHER)]).toEqual([undefined, undefined])
-    expect(attempts.beginEarly(TURN, true)).toBeDefined()
+    const places = [attempts.reserve(owner), attempts.reserve(owner)]
+    expect([attempts.reserve(owner), attempts.beginEarly(OTHER, { owner })]).toEqual([undefined, undefined])
+    expect(attempts.beginEarly(TURN, { owner, holdsStep: true })).toBeDefined()
     for (const place of places) place?.release()
-    expect(attempts.reserve()).toBeDefined()
+    expect(attempts.reserve(owner)).toBeDefined()
   })
 
   it('may end when anybody comes to it, because Temporal has the workflow then', async () => {
     const { attempts, begin, runs } = createSite()
-    attempts.beginEarly(TURN)
+    attempts.beginEarly(TURN, { owner })
     void begin()
     await settle()
     expect(last(runs).attempt.early?.isKnown).toBe(true)
@@ -226,7 +229,7 @@ describe('an early attempt', () => {
 
   it('may go on while Temporal is away, and is aborted if nobody comes once it has the workflow', async () => {
     const { attempts, runs } = createSite()
-    const early = attempts.beginEarly(TURN)
+    const early = attempts.beginEarly(TURN, { owner })
     await pause(2 * UNATTENDED_MS)
     expect(last(runs).attempt.signal.aborted).toBe(false)
     early?.acknowledge()
@@ -236,12 +239,12 @@ describe('an early attempt', () => {
 
   it('keeps its outcome for an activity, for some time', async () => {
     const { attempts, runs, adopt } = createSite()
-    attempts.beginEarly(TURN)?.acknowledge()
+    attempts.beginEarly(TURN, { owner })?.acknowledge()
     await settle()
     last(runs).end.resolve(ANSWERED)
     await settle()
     expect(await adopt(9)).toEqual(ANSWERED)
-    attempts.beginEarly(TURN)?.acknowledge()
+    attempts.beginEarly(TURN, { owner })?.acknowledge()
     await settle()
     last(runs).end.resolve(ANSWERED)
     await pause(2 * RECORDED_MS)
@@ -249,16 +252,17 @@ describe('an early attempt', () => {
   })
 
   it.each([
-    { place: 'free soon', ended: ANSWERED, isFree: true },
-    { place: 'free soon', ended: { outcome: 'ended' } as const, isFree: true },
-    { place: 'kept for its activity', ended: { outcome: 'retry', failures: 1, afterMs: 7 } as const, isFree: false },
-  ])('has its place $place when it has $ended.outcome and nobody comes', async ({ ended, isFree }) => {
+    { ended: ANSWERED },
+    { ended: { outcome: 'ended' } as const },
+    { ended: { outcome: 'retry', failures: 1, afterMs: 7 } as const },
+  ])('gives its place back when it has $ended.outcome', async ({ ended }) => {
     const { attempts, runs } = createSite(1)
-    attempts.beginEarly(TURN)?.acknowledge()
+    attempts.beginEarly(TURN, { owner })?.acknowledge()
     await settle()
+    expect(attempts.reserve(owner)).toBeUndefined()
     last(runs).end.resolve(ended)
-    await pause(1.5 * RECORDED_MS)
-    expect(attempts.reserve() !== undefined).toBe(isFree)
+    await settle()
+    expect(attempts.reserve(owner)).toBeDefined()
   })
 
   it.each([
@@ -266,13 +270,13 @@ describe('an early attempt', () => {
     ['a workflow could not be started', ({ attempts }: ReturnType<typeof createSite>) => attempts.noteStart(false)],
     ['the worker stops', ({ attempts }: ReturnType<typeof createSite>) => attempts.close()],
     ['enough attempts run', ({ begin }: ReturnType<typeof createSite>) => void begin(OTHER)],
-    ['one runs already', ({ attempts }: ReturnType<typeof createSite>) => void attempts.beginEarly(TURN)],
+    ['one runs already', ({ attempts }: ReturnType<typeof createSite>) => void attempts.beginEarly(TURN, { owner })],
   ])('is not begun when %s', async (_when, happens) => {
     const site = createSite(1)
     happens(site)
     const before = site.runs.length
-    expect(site.attempts.reserve()).toBeUndefined()
-    expect(site.attempts.beginEarly(TURN)).toBeUndefined()
+    expect(site.attempts.reserve(owner)).toBeUndefined()
+    expect(site.attempts.beginEarly(TURN, { owner })).toBeUndefined()
     expect(site.runs).toHaveLength(before)
   })
 
@@ -280,9 +284,9 @@ describe('an early attempt', () => {
     const { attempts } = createSite()
     attempts.noteStart(false)
     attempts.noteStart(true)
-    expect(attempts.beginEarly(TURN)).toBeDefined()
+    expect(attempts.beginEarly(TURN, { owner })).toBeDefined()
     attempts.close()
     attempts.useWorker(true)
-    expect(attempts.beginEarly(OTHER)).toBeDefined()
+    expect(attempts.beginEarly(OTHER, { owner })).toBeDefined()
   })
 })

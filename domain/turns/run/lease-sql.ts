@@ -1,0 +1,6 @@
+/**
+ * Notes that the process with the number $1 lives. It stands apart, so that the thread that renews the lease of a busy
+ * process loads little.
+ */
+export const RENEW_LEASE = `INSERT INTO processes (number, seen_at) VALUES ($1::bigint, clock_timestamp())
+  ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at, taken_until = NULL`

@@ -1,0 +1,133 @@
+import type { Deps } from '../../../domain/deps.ts'
+import { takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { type Begun, createRunningAttempts, type Reasoned } from '../../../domain/turns/run/running-attempts.ts'
+import { beginWaitingSteps, waitForPlace } from '../../../domain/turns/run/waiting-steps.ts'
+import { releaseDeadProcesses } from '../../../domain/turns/sweep/lost-activities.ts'
+import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
+import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
+import { ANYBODY, postUnanswered } from '../../support/by-hand.ts'
+import { createSession, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
+import { startService, type TestService } from '../../support/service.ts'
+
+/** Turns of one organization, in a process with five places, of which one owner gets four. */
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ worker: false })
+})
+afterAll(() => service.stop())
+
+async function postTurn(): Promise<TurnPlace> {
+  const id = await createSession(service.url)
+  const { turnUuid } = await postUnanswered(service.platform.deps, id, 'Hello')
+  return { organizationId: ANYBODY.organizationId, sessionId: toUuid(id), turnId: turnUuid }
+}
+
+type Run = { turnId: string; end: (reasoned: Reasoned) => void }
+
+/** A process that begins steps, claims them in the record, and ends them when it is told to. */
+function createProcess() {
+  const runs: Run[] = []
+  const resumed: string[] = []
+  const released: string[] = []
+  const attempts = createRunningAttempts({
+    run: async ({ turnId }, _iteration, { early }) => {
+      await deps.db.$executeRaw`
+        INSERT INTO turn_steps (turn_id, step, fence, claims, process)
+        VALUES (${turnId}::uuid, 'reason:1', 1, 1, ${attempts.process}::bigint)`
+      early?.claimed()
+      return new Promise((end) => runs.push({ turnId, end }))
+    },
+    raise: async () => true,
+    places: 5,
+    handOverMs: 1,
+  })
+  attempts.useWorker(true)
+  const deps: Deps = {
+    ...service.platform.deps,
+    attempts,
+    workflows: {
+      ...service.platform.deps.workflows,
+      startTurn: async () => {},
+      resumeTurn: async (turnId) => void resumed.push(turnId),
+      releaseActivities: async (workflowId) => released.push(workflowId) > 1,
+    },
+  }
+  const begin = (turn: TurnPlace): Promise<Begun> =>
+    attempts.begin(turn, 1, turn.organizationId, new AbortController().signal)
+  return { deps, attempts, runs, resumed, released, begin }
+}
+
+describe('a step for which there is no place', () => {
+  it('waits in the record, is left alone by sweeps, and begins when its owner has a place again', async () => {
+    const { deps, attempts, runs, resumed, begin } = createProcess()
+    const turns = await Promise.all(Array.from({ length: 6 }, postTurn))
+    const [fifth, sixth] = turns.splice(4) as [TurnPlace, TurnPlace]
+    for (const turn of turns) expect(await begin(turn)).toMatchObject({ outcome: 'unfinished' })
+    expect(await begin(fifth)).toEqual({ outcome: 'full' })
+    expect(await waitForPlace(deps, fifth, 1)).toBe('waits')
+    expect(await waitForPlace(deps, sixth, 1)).toBe('waits')
+    await beginWaitingSteps(deps)
+    expect(runs).toHaveLength(4)
+    const swept = new Map<string, number>()
+    await startLostTurns(deps, swept, { graceMs: 0, repeatMs: 1000, limit: 10 })
+    expect(turns.every(({ turnId }) => swept.has(turnId))).toBe(true)
+    expect([swept.has(fifth.turnId), swept.has(sixth.turnId)]).toEqual([false, false])
+    expect(attempts.reserve('another owner')).toBeDefined()
+
+    runs[0]?.end({ outcome: 'ended' })
+    await waitFor(async () => {
+      await beginWaitingSteps(deps)
+      return resumed.length > 0
+    }, 'the fifth turn to begin')
+    expect(resumed).toEqual([fifth.turnId])
+    const waiting = await waitFor(async () => {
+      const rows = await deps.db.waitingStep.findMany()
+      return rows.length === 1 && rows
+    }, 'the fifth turn to wait no more')
+    expect(waiting).toMatchObject([{ turnId: sixth.turnId, iteration: 1 }])
+  })
+
+  it('does not wait when another process has begun it, or when the turn is over', async () => {
+    const { deps, begin } = createProcess()
+    const turn = await postTurn()
+    await begin(turn)
+    await waitFor(async () => (await deps.db.turnStep.count({ where: { turnId: turn.turnId } })) > 0, 'the claim')
+    expect(await waitForPlace(deps, turn, 1)).toBe('unfinished')
+    const over = await postTurn()
+    await deps.db.turn.update({ where: { id: over.turnId }, data: { status: 'cancelled', finishedAt: new Date() } })
+    expect(await waitForPlace(deps, over, 1)).toBe('unfinished')
+  })
+})
+
+describe('a process that has died', () => {
+  const die = (deps: Deps, secsAgo: number) => deps.db.$executeRaw`
+    INSERT INTO processes (number, seen_at)
+    VALUES (${deps.attempts.process}::bigint, now() - make_interval(secs => ${secsAgo}))`
+
+  it('has its activities taken from it once, and the workflows notified that have none', async () => {
+    const [dead, living] = [createProcess(), createProcess()]
+    const [first, second] = [await postTurn(), await postTurn()]
+    for (const turn of [first, second]) await dead.begin(turn)
+    await dead.deps.db.turn.updateMany({
+      where: { id: { in: [first.turnId, second.turnId] } },
+      data: { status: 'active' },
+    })
+    await die(dead.deps, 10)
+    await releaseDeadProcesses(living.deps)
+    expect(living.released).toHaveLength(2)
+    expect(living.resumed).toHaveLength(1)
+    await releaseDeadProcesses(living.deps)
+    expect(living.released).toHaveLength(2)
+  })
+
+  it('is taken by one process at a time, and again when that one dies; one that lives is not', async () => {
+    const [dead, alive, living] = [createProcess(), createProcess(), createProcess()]
+    await die(dead.deps, 10)
+    await die(alive.deps, 1)
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+    expect(await takeDead(living.deps)).toEqual([])
+    await living.deps.db.$executeRaw`UPDATE processes SET taken_until = now() - interval '1 second'`
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+  })
+})

@@ -1,0 +1,39 @@
+import { ApplicationFailure } from '@temporalio/activity'
+import { createShares } from '../lib/shares.ts'
+
+/** Number of calls of tools and of executions that a process runs at once, of which one owner gets four fifths. */
+const TOOL_PLACES = 1000
+const EXECUTION_PLACES = 250
+export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES
+
+/** Interval at which the calls of one owner that were turned away come again, one after the other. */
+const AGAIN_EVERY_MS = 20
+const AGAIN_MS = 1000
+
+/**
+ * Places for the calls of one kind. A call that its owner has no place for is given back to Temporal, and comes again
+ * when those that were turned away before it have come: so waiting takes no slot of a worker, and little of Temporal.
+ */
+export function createCalls(places: number) {
+  const shares = createShares(places)
+  /** When the last call of an owner that was turned away comes again. */
+  const lastAt = new Map<string, number>()
+  return {
+    async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+      const leave = shares.take(owner)
+      if (leave === undefined) throw later(owner)
+      return work().finally(leave)
+    },
+  }
+
+  function later(owner: string): ApplicationFailure {
+    const now = Date.now()
+    for (const [other, at] of lastAt) if (at < now) lastAt.delete(other)
+    const at = Math.max(now + AGAIN_MS, (lastAt.get(owner) ?? 0) + AGAIN_EVERY_MS)
+    lastAt.set(owner, at)
+    const message = 'many calls of the same owner run; this one comes again'
+    return ApplicationFailure.create({ message, type: 'waits_for_place', nextRetryDelay: at - now })
+  }
+}
+
+export const createAllCalls = () => ({ tools: createCalls(TOOL_PLACES), executions: createCalls(EXECUTION_PLACES) })
