@@ -115,7 +115,7 @@ const MOST_WAITING = 20
 function WaitingCount(): VNode | null {
   const query = { limit: MOST_WAITING }
   const { value = 0, refresh } = useLoad(
-    async () => (await api.listWaitingTurns({ query })).data.length,
+    async () => (await api.turns.listWaitingTurns(query)).data.length,
     [changes.value],
   )
   useEvery(LOOK_MS, refresh)

@@ -81,10 +81,9 @@ const jsonPost = (body: object): RequestInit => ({
 /** Returns the address of a path of the service, such as /v1/images/…. */
 export const addressOf = (path: string): string => baseUrl.replace(/\/$/, '') + path
 
-const client = createClient({ baseUrl, fetch: send })
 /** All operations of the service. They throw ApiError. */
-export const api = client.api
-export const sessionOf = client.session
+export const api = createClient({ baseUrl, fetch: send })
+export const sessionOf = api.session
 
 /** Requests what is no JSON, such as a picture. */
 export async function fetchBlob(path: string): Promise<Blob> {
@@ -119,9 +118,9 @@ export async function readAnywhere<T>(path: string, read: () => Promise<T>): Pro
 
 /** Finds out who has signed in. */
 export async function identify(): Promise<void> {
-  auth.value ??= await api.getAuthConfig()
+  auth.value ??= await api.auth.getAuthConfig()
   try {
-    const known = await api.getCurrentUser()
+    const known = await api.auth.getCurrentUser()
     const ids = known.organizations.map(({ public_id }) => public_id)
     if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
     user.value = known
@@ -137,7 +136,7 @@ export async function identify(): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await api.logout().catch((error: unknown) => {
+  await api.auth.logout().catch((error: unknown) => {
     // Nobody is signed in any more.
     if (!(error instanceof ApiError) || error.status !== 401) throw error
   })

@@ -2,13 +2,21 @@ import { z } from 'zod'
 
 export const ErrorResponse = z.object({ error: z.string() }).meta({ id: 'ErrorResponse' })
 
+/** Duration, which JSON has in milliseconds. */
+export const milliseconds = z.int().min(0).meta({ format: 'int64' })
+/** Size of a content. */
+export const sizeBytes = z.int().min(0).meta({ format: 'int64' })
+
+/** Sums of tokens: an agent may pass 32 bits. */
+const tokens = z.int().min(0).meta({ format: 'int64' })
+
 /** Tokens of one call, one turn, one session or one agent, summed. */
 export const TokenUsage = z
   .object({
-    input_tokens: z.int().min(0),
-    output_tokens: z.int().min(0),
-    cache_read_tokens: z.int().min(0).nullish(),
-    cache_creation_tokens: z.int().min(0).nullish(),
+    input_tokens: tokens,
+    output_tokens: tokens,
+    cache_read_tokens: tokens.nullish(),
+    cache_creation_tokens: tokens.nullish(),
   })
   .meta({ id: 'TokenUsage' })
 export type TokenUsage = z.infer<typeof TokenUsage>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf, textUpTo } from './common.ts'
+import { DateTime, listOf, sizeBytes, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId } from './ids.ts'
 
@@ -13,7 +13,7 @@ export const DatabaseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, {
 export const Database = z
   .object({
     name: z.string(),
-    size_bytes: z.int().min(0),
+    size_bytes: sizeBytes,
     page_count: z.int().min(0),
     created_at: DateTime,
     updated_at: DateTime,

@@ -97,8 +97,8 @@ export const fileResponses = (contentType: string, description: string) => {
   return { 200: file, 206: file, 304: null } as const
 }
 
-/** Error statuses of every operation: invalid text in the query, a bug, Postgres unavailable. */
-const ALWAYS = [400, 500, 503]
+/** Error statuses of every operation: invalid text in the query, a head too large, a bug, Postgres unavailable. */
+const ALWAYS = [400, 431, 500, 503]
 
 /** Returns the error statuses that follow from the declaration: its access, path, method, and input. */
 export function impliedErrors({ access, path, method, creates, streams, responses }: Endpoint): number[] {

@@ -1,19 +1,20 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, listOf, TokenUsage } from './common.ts'
+import { CostUsd, DateTime, listOf, milliseconds, TokenUsage } from './common.ts'
 import { group } from './endpoint.ts'
-import { SessionId, TurnId, wireId } from './ids.ts'
+import { SessionId, TurnId, wireId, wireUuid } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
 import { repeated } from './query.ts'
 import { ToolPolicy } from './tools.ts'
 import { RequestedCall } from './turns.ts'
 
-const milliseconds = z.int().min(0).nullish()
-const turn_id = z.string()
+const turn_id = wireId('turn')
+const input_message_id = wireId('message')
+const agent = { harness_id: wireId('harness'), agent_id: wireId('agent').nullish() }
 const usage = TokenUsage.nullish()
 const cost_usd = CostUsd.nullish()
 
 const ModelMetadata = z
-  .object({ model: z.string(), model_id: z.string().nullish(), provider_id: z.string().nullish() })
+  .object({ model: z.string(), model_id: wireUuid.nullish(), provider_id: wireUuid.nullish() })
   .meta({ id: 'ModelMetadata' })
 const ToolCall = ToolCallPart.omit({ type: true }).meta({ id: 'ToolCall' })
 const ToolCallSummary = z.object({
@@ -40,17 +41,17 @@ const LlmGenerationData = z.object({
     provider: z.string().nullish(),
     success: z.boolean(),
     error: z.string().nullish(),
-    duration_ms: milliseconds,
-    time_to_first_token_ms: milliseconds,
+    duration_ms: milliseconds.nullish(),
+    time_to_first_token_ms: milliseconds.nullish(),
     finish_reasons: z.array(z.string()).nullish(),
     response_id: z.string().nullish(),
     usage,
     cost_usd,
-    retry: z.object({ attempts: z.int().min(0), total_wait_ms: z.int().min(0) }).nullish(),
+    retry: z.object({ attempts: z.int().min(0), total_wait_ms: milliseconds }).nullish(),
     compaction: z
       .object({
         compacted: z.boolean(),
-        duration_ms: milliseconds,
+        duration_ms: milliseconds.nullish(),
         input_tokens_before: z.int().min(0).nullish(),
         input_tokens_after: z.int().min(0).nullish(),
       })
@@ -64,11 +65,11 @@ export const eventData = {
   'output.message.started': outputStarted,
   'output.message.delta': delta,
   'output.message.completed': z.object({ message: Message, metadata: ModelMetadata.nullish(), usage }),
-  'turn.started': z.object({ turn_id, input_message_id: z.string(), input_content: z.string().nullish() }),
+  'turn.started': z.object({ turn_id, input_message_id, input_content: z.string().nullish() }),
   'turn.completed': z.object({
     turn_id,
     iterations: z.int().min(0),
-    duration_ms: milliseconds,
+    duration_ms: milliseconds.nullish(),
     input_content: z.string().nullish(),
     usage,
     cost_usd,
@@ -76,8 +77,7 @@ export const eventData = {
   'turn.failed': z.object({ turn_id, error: z.string(), error_code: z.string().nullish() }),
   'turn.cancelled': z.object({ turn_id, reason: z.string().nullish(), usage }),
   'reason.started': z.object({
-    harness_id: z.string(),
-    agent_id: z.string().nullish(),
+    ...agent,
     metadata: ModelMetadata.nullish(),
   }),
   'reason.completed': z.object({
@@ -86,7 +86,7 @@ export const eventData = {
     tool_call_count: z.int().min(0),
     text_preview: z.string().nullish(),
     error: z.string().nullish(),
-    duration_ms: milliseconds,
+    duration_ms: milliseconds.nullish(),
     usage,
   }),
   'reason.retrying': z.object({
@@ -102,7 +102,7 @@ export const eventData = {
     completed: z.boolean(),
     success_count: z.int().min(0),
     error_count: z.int().min(0),
-    duration_ms: milliseconds,
+    duration_ms: milliseconds.nullish(),
   }),
   'tool.started': z.object({ tool_call: ToolCall, display_name: z.string().nullish() }),
   'tool.completed': z.object({
@@ -113,16 +113,15 @@ export const eventData = {
     success: z.boolean(),
     result: z.array(ContentPart).nullish(),
     error: z.string().nullish(),
-    duration_ms: milliseconds,
+    duration_ms: milliseconds.nullish(),
   }),
   'tool.call_requested': z.object({ tool_calls: z.array(RequestedCall) }),
   'llm.generation': LlmGenerationData,
   'session.started': z.object({
-    harness_id: z.string(),
-    agent_id: z.string().nullish(),
-    model_id: z.string().nullish(),
+    ...agent,
+    model_id: wireId('model').nullish(),
   }),
-  'session.activated': z.object({ turn_id, input_message_id: z.string() }),
+  'session.activated': z.object({ turn_id, input_message_id }),
   'session.idled': z.object({ turn_id, iterations: z.int().min(0).nullish(), usage }),
 } as const
 
@@ -137,8 +136,8 @@ export const isTurnEnd = (type: string): boolean => (turnEndTypes as readonly st
 /** Context of an event: `{}` for input.message; every other event of a turn names the turn and its span. */
 export const EventContext = z
   .object({
-    turn_id: z.string().nullish(),
-    input_message_id: z.string().nullish(),
+    turn_id: turn_id.nullish(),
+    input_message_id: input_message_id.nullish(),
     trace_id: z.string().nullish(),
     exec_id: z.string().nullish(),
     span_id: z.string().nullish(),

@@ -28,7 +28,14 @@ export function writtenPathProblem(path: string): string | undefined {
 /** Returns the codec of a path in a request. A text too long to be a path is not even normalized. */
 const pathWith = (problemOf: (path: string) => string | undefined) =>
   z
-    .codec(z.string().max(16 * MAX_PATH_BYTES), z.string(), { decode: normalizePath, encode: (path) => path })
+    .codec(
+      z
+        .string()
+        .max(16 * MAX_PATH_BYTES)
+        .meta({ maxLength: MAX_PATH_BYTES }),
+      z.string(),
+      { decode: normalizePath, encode: (path) => path },
+    )
     .superRefine((path, context) => {
       const message = problemOf(path)
       if (message !== undefined) context.addIssue({ code: 'custom', message })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
+import { DateTime, listOf, sizeBytes } from './common.ts'
 import { group } from './endpoint.ts'
 import { EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
 import { SessionId, wireId, wireUuid } from './ids.ts'
@@ -10,7 +10,7 @@ const FileFields = z.object({
   name: z.string(),
   is_directory: z.boolean(),
   is_readonly: z.boolean(),
-  size_bytes: z.int().min(0).meta({ description: 'Of the content; 0 for a directory.' }),
+  size_bytes: sizeBytes.meta({ description: 'Of the content; 0 for a directory.' }),
   created_at: DateTime,
   updated_at: DateTime,
 })

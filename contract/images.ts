@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
+import { DateTime, listOf, sizeBytes } from './common.ts'
 import { fileResponses, group } from './endpoint.ts'
 import { ImageId, NotedSessionId, wireId, wireUuid } from './ids.ts'
 import { limitUpTo, offset } from './query.ts'
@@ -8,7 +8,7 @@ const UploadedImage = z.object({
   id: wireUuid,
   filename: z.string(),
   content_type: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
-  size_bytes: z.int().min(1),
+  size_bytes: sizeBytes.min(1),
   created_at: DateTime,
 })
 

@@ -61,15 +61,15 @@ const UpdateLlmProviderRequest = z
 export type UpdateLlmProviderRequest = z.infer<typeof UpdateLlmProviderRequest>
 
 const count = z.int().min(0)
-const SyncModelsResponse = z
+const ModelSync = z
   .discriminatedUnion('status', [
     z
       .object({ status: z.literal('success'), created: count, updated: count, stale: count })
       .meta({ id: 'SyncedModels' }),
     z.object({ status: z.literal('not_supported') }).meta({ id: 'SyncNotSupported' }),
   ])
-  .meta({ id: 'SyncModelsResponse' })
-export type SyncModelsResponse = z.infer<typeof SyncModelsResponse>
+  .meta({ id: 'ModelSync' })
+export type ModelSync = z.infer<typeof ModelSync>
 
 const params = z.object({ provider_id: ProviderId })
 
@@ -126,7 +126,7 @@ export const llmProviderEndpoints = group(
         'Answers 502 with the reason when the provider has no answer. A discovered model that the list no longer has ' +
         'becomes stale: it is hidden, and goes on working where it is named.',
       params,
-      responses: { 200: SyncModelsResponse },
+      responses: { 200: ModelSync },
       errors: [409, 429, 502],
     },
   },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DateTime, jsonUpTo, nameUpTo, textUpTo } from './common.ts'
+import { DateTime, jsonUpTo, milliseconds, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { ExecutionId, ScheduleId, wireUuid } from './ids.ts'
 import { choice, pagination } from './query.ts'
@@ -16,6 +16,7 @@ const HOUR_MS = 3_600_000
 const MAX_NEXT_TRIGGERS = 10
 
 const count = z.int().min(0).max(MAX_INT32)
+const manyRuns = z.int().min(0).meta({ format: 'int64' })
 
 const ScheduleTarget = z
   .object({
@@ -101,11 +102,11 @@ export type ScheduleExecution = z.infer<typeof ScheduleExecution>
 
 export const ScheduleStats = z
   .object({
-    total_executions: z.int().min(0),
-    successful_executions: z.int().min(0),
-    failed_executions: z.int().min(0),
-    skipped_executions: z.int().min(0),
-    avg_duration_ms: z.int().min(0).nullish().meta({ description: 'Of those that have completed or failed.' }),
+    total_executions: manyRuns,
+    successful_executions: manyRuns,
+    failed_executions: manyRuns,
+    skipped_executions: manyRuns,
+    avg_duration_ms: milliseconds.nullish().meta({ description: 'Of those that have completed or failed.' }),
     last_execution_status: ExecutionStatus.nullish(),
   })
   .meta({ id: 'ScheduleStatsResponse', description: 'Of the executions that are kept.' })
@@ -159,9 +160,9 @@ export type UpdateScheduleRequest = z.infer<typeof UpdateScheduleRequest>
 const TriggerResponse = z.object({ execution_id: wireUuid }).meta({ id: 'TriggerResponse' })
 export type TriggerResponse = z.infer<typeof TriggerResponse>
 
-const SchedulePage = z.object({ data: z.array(Schedule), total: z.int().min(0) }).meta({ id: 'SchedulesListResponse' })
+const SchedulePage = z.object({ data: z.array(Schedule), total: manyRuns }).meta({ id: 'SchedulesListResponse' })
 const ExecutionPage = z
-  .object({ data: z.array(ScheduleExecution), total: z.int().min(0) })
+  .object({ data: z.array(ScheduleExecution), total: manyRuns })
   .meta({ id: 'ScheduleExecutionsListResponse' })
 
 const params = z.object({ schedule_id: ScheduleId })

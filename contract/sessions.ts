@@ -5,9 +5,12 @@ import { AgentId, HarnessId, ModelId, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
-export const SessionStatus = z
-  .enum(['started', 'active', 'idle', 'waitingfortoolresults'])
-  .meta({ id: 'SessionStatus' })
+export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoolresults']).meta({
+  id: 'SessionStatus',
+  description:
+    'started: no message yet. active: a turn runs or queues. waitingfortoolresults: a turn waits for its client, and its own ' +
+    'status is `waiting`. idle: all turns have ended.',
+})
 
 export const Session = z
   .object({

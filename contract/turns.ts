@@ -83,10 +83,10 @@ export const SubmitToolResultsRequest = z
   .meta({ id: 'SubmitToolResultsRequest' })
 export type SubmitToolResultsRequest = z.infer<typeof SubmitToolResultsRequest>
 
-export const SubmitToolResultsResponse = z
+export const SubmittedToolResults = z
   .object({ accepted: z.int().min(0), status: z.string() })
-  .meta({ id: 'SubmitToolResultsResponse' })
-export type SubmitToolResultsResponse = z.infer<typeof SubmitToolResultsResponse>
+  .meta({ id: 'SubmittedToolResults' })
+export type SubmittedToolResults = z.infer<typeof SubmittedToolResults>
 
 const TOOL_RESULTS_BODY_BYTES = 16 * 1024 * 1024
 
@@ -132,7 +132,7 @@ export const turnEndpoints = group(
       params: z.object({ session_id: SessionId }),
       body: SubmitToolResultsRequest,
       bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
-      responses: { 200: SubmitToolResultsResponse },
+      responses: { 200: SubmittedToolResults },
       errors: [409],
     },
   },

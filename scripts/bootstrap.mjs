@@ -14,7 +14,15 @@ const SCHEMA = path.join(ROOT, 'prisma', 'schema.prisma')
 const GENERATED = path.join(ROOT, 'prisma', 'generated')
 const SCHEMA_STAMP = path.join(GENERATED, '.schema-hash')
 /** What the typed client in client/dist is made of. */
-const CLIENT_SOURCES = ['contract', 'api/http/openapi.ts', 'client', 'scripts/client.ts', 'package-lock.json']
+const CLIENT_SOURCES = [
+  'contract',
+  'api/http/openapi.ts',
+  'client',
+  'scripts/client-operations.ts',
+  'scripts/client.ts',
+  'scripts/hey-api.ts',
+  'package-lock.json',
+]
 const CLIENT_STAMP = path.join(ROOT, 'client', 'dist', '.source-hash')
 const LOCK = path.join(ROOT, '.data', 'bootstrap.lock')
 const LOCK_POLL_MS = 250

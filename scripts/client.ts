@@ -1,43 +1,25 @@
 /** Generates the typed client from the contract, and builds it into client/dist. scripts/bootstrap.mjs runs it. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { registerHooks } from 'node:module'
+import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import webpack from 'webpack'
 import { openapiDocument } from '../api/http/openapi.ts'
 import { endpoints } from '../contract/index.ts'
 import { ROOT } from '../dev/development.ts'
+import { operationsModule } from './client-operations.ts'
+import { generateTypeScript } from './hey-api.ts'
 
 const folder = path.join(ROOT, 'client')
 const generated = path.join(folder, 'src', 'generated')
 const dist = path.join(folder, 'dist')
-/** The `typescript` package of version 6 would put its `tsc` in the place of the newer one. */
-const TYPESCRIPT_6 = '@ts-morph/common/dist/typescript.js'
 const { version } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))
 
 async function generate(): Promise<void> {
-  // The generator uses the API of TypeScript 6, which version 7 does not have.
-  registerHooks({
-    resolve: (specifier, context, next) => next(specifier === 'typescript' ? TYPESCRIPT_6 : specifier, context),
-  })
-  const { createClient } = await import('@hey-api/openapi-ts')
-  const input = openapiDocument(endpoints, { version, prefix: '', isOpen: false })
-  await createClient({
-    input: structuredClone(input),
-    output: { path: generated, module: { extension: '.ts' } },
-    logs: { level: 'silent' },
-    plugins: [
-      '@hey-api/typescript',
-      { name: '@hey-api/client-fetch', throwOnError: true },
-      {
-        name: '@hey-api/sdk',
-        auth: false,
-        responseStyle: 'data',
-        operations: { strategy: 'single', containerName: 'Api', methods: 'instance' },
-      },
-    ],
-  })
+  const document = openapiDocument(endpoints, { version, prefix: '', isOpen: false })
+  await generateTypeScript(document, generated, ['@hey-api/typescript'])
+  await writeFile(path.join(generated, 'operations.ts'), operationsModule(endpoints))
 }
 
 async function compile(): Promise<void> {
@@ -48,5 +30,20 @@ async function compile(): Promise<void> {
   })
 }
 
+/** Makes one module of all, for pages without a bundler. */
+async function bundle(): Promise<void> {
+  const compiler = webpack({
+    mode: 'production',
+    target: 'es2022',
+    entry: path.join(dist, 'index.js'),
+    experiments: { outputModule: true },
+    output: { path: dist, filename: 'browser.js', library: { type: 'module' } },
+    optimization: { minimize: false },
+  })
+  const stats = await promisify(compiler.run.bind(compiler))()
+  if (stats === undefined || stats.hasErrors()) throw new Error(`the client cannot be bundled:\n${stats}`)
+}
+
 await generate()
 await compile()
+await bundle()

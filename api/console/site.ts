@@ -21,17 +21,8 @@ const SOURCES = new URL('../../console/', import.meta.url)
 const TYPES: Record<string, string> = { '.ts': 'text/javascript', '.js': 'text/javascript', '.css': 'text/css' }
 
 /** Packages that the console imports by name. */
-const PACKAGES = [
-  'preact',
-  'preact/hooks',
-  '@preact/signals',
-  '@preact/signals-core',
-  'htm',
-  'marked',
-  'dompurify',
-  'eventsource-parser',
-]
-const CLIENT = new URL('../../client/dist/', import.meta.url)
+const PACKAGES = ['preact', 'preact/hooks', '@preact/signals', '@preact/signals-core', 'htm', 'marked', 'dompurify']
+const CLIENT = new URL('../../client/dist/browser.js', import.meta.url)
 
 /** Reads the console's sources and packages. */
 export async function buildSite(options: ConsoleOptions): Promise<Site> {
@@ -42,10 +33,8 @@ export async function buildSite(options: ConsoleOptions): Promise<Site> {
     const type = TYPES[extname(path)]
     if (type !== undefined) assets.set(path, { type, content: Buffer.from(content) })
   }
-  const modules: Record<string, string> = { 'agent-session-client': 'client/index.js' }
-  for (const path of await listFiles(CLIENT)) {
-    if (path.endsWith('.js')) assets.set(`client/${path}`, script(await readFile(new URL(path, CLIENT))))
-  }
+  const modules: Record<string, string> = { 'agent-session-client': 'client.js' }
+  assets.set('client.js', script(await readFile(CLIENT)))
   for (const name of PACKAGES) {
     const path = `packages/${name}.js`
     assets.set(path, script(await readFile(new URL(import.meta.resolve(name)))))

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type Router from '@koa/router'
+import { GUIDES } from './openapi.ts'
 import { addPage } from './page.ts'
 
 const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
@@ -22,12 +23,14 @@ const html = `<!doctype html>
 </body>
 </html>
 `
-const script = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#docs', deepLinking: true })`
+const script = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#docs', deepLinking: true, docExpansion: 'none' })`
+const guides = new URL('../../docs/', import.meta.url)
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#246"/><path d="M4 5h8M4 8h8M4 11h5" stroke="#fff" stroke-width="1.5"/></svg>`
 const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
 /**
- * Serves the OpenAPI document, and a page to read and try it whose assets all come from this server.
+ * Serves the OpenAPI document, the guides that it links to, and a page to read and try it whose assets all come from
+ * this server.
  * The document is built when it is first asked for, because it takes a tenth of the start of a process.
  */
 export function addDocs(router: Router, buildDocument: () => object): void {
@@ -42,6 +45,13 @@ export function addDocs(router: Router, buildDocument: () => object): void {
     ctx.body = icon
   })
   addPage(router, 'docs', { html, script, policy })
+  for (const { name } of GUIDES) {
+    router.get(`/docs/${name}.md`, (ctx) => {
+      // Browsers show it as text, and save text/markdown.
+      ctx.type = 'text/plain; charset=utf-8'
+      ctx.body = createReadStream(new URL(`${name}.md`, guides))
+    })
+  }
   for (const [name, type] of Object.entries(TYPES)) {
     router.get(`/docs/${name}`, (ctx) => {
       ctx.type = type

@@ -29,10 +29,19 @@ const REASONS: Record<string, string> = {
   416: 'There is no such range',
   422: 'Cannot be processed',
   429: 'Too many requests',
+  431: 'The request head is too large',
   500: 'Internal server error',
   502: 'A provider failed',
   503: 'Not available',
 }
+
+/** Guides that api/http/docs.ts serves beside the document, the first one to read first. */
+export const GUIDES = [
+  { name: 'building-a-chat', title: 'Building a chat' },
+  { name: 'events', title: 'Events' },
+  { name: 'authentication', title: 'Authentication' },
+  { name: 'simulator', title: 'Models without a provider' },
+] as const
 
 /** `isOpen`: the service knows no users, so that nobody needs credentials. */
 export type DocumentOptions = { version: string; prefix: string; isOpen: boolean }
@@ -51,8 +60,11 @@ export function openapiDocument(endpoints: Endpoint[], options: DocumentOptions)
     info: {
       title: 'Agent Session Service',
       version: options.version,
-      description: 'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.',
+      description:
+        'Hosts configurable AI agents and runs them in durable sessions, over REST and Server-Sent Events.\n\n' +
+        `Guides: ${GUIDES.map(({ name, title }) => `[${title}](docs/${name}.md)`).join(', ')}.`,
     },
+    externalDocs: { description: GUIDES[0].title, url: `docs/${GUIDES[0].name}.md` },
     // Of whatever host and scheme the document comes from.
     servers: [{ url: '/' }],
     tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
@@ -207,6 +219,7 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas)
       leaveOutNoise(jsonSchema)
       allowMoreFields(jsonSchema)
       tellMembersApart(zodSchema, jsonSchema)
+      formatNumbers(jsonSchema)
     },
   })
   for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] ??= pointAtComponents(definition)
@@ -243,6 +256,13 @@ function tellMembersApart({ _zod }: z.core.$ZodTypes, schema: Record<string, unk
     ]),
   )
   schema.discriminator = { propertyName, mapping: Object.fromEntries(mapping) }
+}
+
+/** Says how large a number may become. Integers that may pass 32 bits have their format in the contract. */
+function formatNumbers(schema: z.core.JSONSchema.BaseSchema): void {
+  const types = [schema.type].flat()
+  if (types.includes('number')) schema.format ??= 'double'
+  if (types.includes('integer')) schema.format ??= 'int32'
 }
 
 function named(own: Record<string, unknown>, schemas: Schemas): unknown {

@@ -1,17 +1,40 @@
 import { TurnFailed } from './errors.ts'
-import type { Event, Message, RequestedCall } from './generated/index.ts'
-import type { ToolRunner } from './tools.ts'
+import type { ContentPart, Event, Message, RequestedCall } from './generated/types.gen.ts'
+import type { ToolOptions, ToolRunner } from './tools.ts'
 
 /** Part of an answer. `step` counts the messages of the turn from 0: a turn that calls tools has several. */
 export type AnswerPart =
+  /** More of what the model thinks before its message. `text` is all of it so far. */
+  | { type: 'thinking'; step: number; delta: string; text: string }
   /** More of a message. `text` is all of it so far. */
   | { type: 'text'; step: number; delta: string; text: string }
-  /** The message begins anew: what was shown of it is to be replaced by what follows. */
+  /** The message begins anew: what was shown of it, and of its thinking, is to be replaced by what follows. */
   | { type: 'restarted'; step: number }
   /** A whole message. */
   | { type: 'message'; step: number; message: Message }
+  /** Call of the message `step`: the service runs it, or it has its result, whoever gave that. */
+  | ToolPart
   /** Calls without a function in `tools` or `approve`. The turn waits for their results. */
   | { type: 'waiting'; calls: RequestedCall[] }
+
+export type ToolPart = {
+  type: 'tool'
+  step: number
+  id: string
+  name: string
+  displayName: string | undefined
+} & (
+  | { status: 'running'; arguments: Record<string, unknown> }
+  /** `status`: success, error, timeout or cancelled. */
+  | { status: string; result: ContentPart[]; error: string | undefined }
+)
+
+export type AnswerOptions = ToolOptions & {
+  /** Stops following the answer, which then rejects. The turn goes on. */
+  signal?: AbortSignal | undefined
+  /** Is told each part when it comes, in place of iterating or beside it. What it throws rejects the answer. */
+  onPart?: ((part: AnswerPart) => void) | undefined
+}
 
 /**
  * Answer to a message. It is followed whether it is read or not. It can be iterated once; parts of a text that are not
@@ -27,24 +50,29 @@ export type Answer = AsyncIterable<AnswerPart> & {
   text(): Promise<string>
 }
 
-type Source = {
+type Source = Pick<AnswerOptions, 'signal' | 'onPart'> & {
+  /** Turn that is followed, where it is known. */
+  turnId?: string
   follow(signal: AbortSignal): AsyncIterable<Event>
   runTools: ToolRunner
-  signal: AbortSignal | undefined
 }
 
-export function createAnswer({ follow, runTools, signal: outer }: Source): Answer {
+export function createAnswer({ turnId: knownId, follow, runTools, signal: outer, onPart }: Source): Answer {
   const leave = new AbortController()
   const signal = outer ? AbortSignal.any([outer, leave.signal]) : leave.signal
   const unread = createQueue()
-  const turn = createTurn()
+  const turn = createTurn(knownId)
+  const give = (part: AnswerPart) => {
+    unread.push(part)
+    onPart?.(part)
+  }
   const read = async (): Promise<Message> => {
     for await (const event of follow(signal)) {
       if (!turn.take(event)) continue
-      for (const part of turn.partsOf(event)) unread.push(part)
+      for (const part of turn.partsOf(event)) give(part)
       if (event.type === 'tool.call_requested') {
-        const { others, done } = runTools(event.data.tool_calls, signal)
-        if (others.length > 0) unread.push({ type: 'waiting', calls: others })
+        const { others, done } = await runTools(event.data.tool_calls, await turn.id, signal)
+        if (others.length > 0) give({ type: 'waiting', calls: others })
         done.catch((error) => leave.abort(error))
       }
       if (event.type === 'turn.completed') return turn.lastMessage()
@@ -80,27 +108,35 @@ export function createAnswer({ follow, runTools, signal: outer }: Source): Answe
 
 const textOf = ({ content }: Message): string => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-/** Keeps what is known of the turn that answers a message. Its first event is that message. */
-function createTurn() {
-  let inputId: string | undefined
+/** Keeps what is known of a turn. The first event of one whose id is not known is its message. */
+function createTurn(knownId: string | undefined) {
+  // A turn has the id of its message.
+  let inputId = knownId?.replace('turn_', 'message_')
   let last: Message | undefined
   let step = 0
-  let text = ''
+  let shown = { thinking: '', text: '' }
   let tellId = (_id: string) => {}
   const id = new Promise<string>((resolve) => {
     tellId = resolve
   })
-  const advance = (to: string): AnswerPart[] => {
-    if (to === text) return []
-    const restart: AnswerPart[] = to.startsWith(text) ? [] : [{ type: 'restarted', step }]
-    const delta = restart.length > 0 ? to : to.slice(text.length)
-    text = to
-    return [...restart, { type: 'text', step, delta, text }]
+  if (knownId !== undefined) tellId(knownId)
+  const advance = (type: 'thinking' | 'text', to: string): AnswerPart[] => {
+    const from = shown[type]
+    if (to === from) return []
+    const parts = to.startsWith(from) ? [] : restart()
+    const delta = to.slice(shown[type].length)
+    shown[type] = to
+    return [...parts, { type, step, delta, text: to }]
+  }
+  const restart = (): AnswerPart[] => {
+    if (shown.text === '' && shown.thinking === '') return []
+    shown = { thinking: '', text: '' }
+    return [{ type: 'restarted', step }]
   }
   const complete = (message: Message): AnswerPart[] => {
-    const parts: AnswerPart[] = [...advance(textOf(message)), { type: 'message', step, message }]
+    const parts: AnswerPart[] = [...advance('text', textOf(message)), { type: 'message', step, message }]
     last = message
-    text = ''
+    shown = { thinking: '', text: '' }
     step++
     return parts
   }
@@ -110,23 +146,44 @@ function createTurn() {
     take(event: Event): boolean {
       if (event.type === 'input.message') {
         inputId ??= event.data.message.id
-        // A turn has the id of its message.
         tellId(inputId.replace('message_', 'turn_'))
         return event.data.message.id === inputId
       }
       return event.context?.input_message_id === inputId
     },
     partsOf(event: Event): AnswerPart[] {
-      if (event.type === 'output.message.delta') return advance(event.data.accumulated)
-      if (event.type === 'output.message.completed') return complete(event.data.message)
-      if (event.type !== 'output.message.started' || text === '') return []
-      text = ''
-      return [{ type: 'restarted', step }]
+      switch (event.type) {
+        case 'reason.thinking.delta':
+          return advance('thinking', event.data.accumulated)
+        case 'reason.thinking.completed':
+          return advance('thinking', event.data.thinking)
+        case 'output.message.delta':
+          return advance('text', event.data.accumulated)
+        case 'output.message.completed':
+          return complete(event.data.message)
+        case 'output.message.started':
+          return restart()
+        case 'tool.started': {
+          const { id, name, arguments: args } = event.data.tool_call
+          return [{ ...toolPart(id, name, event.data.display_name), status: 'running', arguments: args }]
+        }
+        case 'tool.completed': {
+          const { tool_call_id, tool_name, display_name, status, result, error } = event.data
+          const outcome = { status, result: result ?? [], error: error ?? undefined }
+          return [{ ...toolPart(tool_call_id, tool_name, display_name), ...outcome }]
+        }
+        default:
+          return []
+      }
     },
     lastMessage(): Message {
       if (last === undefined) throw new TurnFailed('no_message', 'The turn ended without a message')
       return last
     },
+  }
+  /** A call comes after the message that has made it. */
+  function toolPart(id: string, name: string, displayName: string | null | undefined) {
+    return { type: 'tool' as const, step: step - 1, id, name, displayName: displayName ?? undefined }
   }
 }
 
@@ -138,7 +195,7 @@ function createQueue() {
   return {
     push(part: AnswerPart) {
       const before = parts.at(-1)
-      if (part.type === 'text' && before?.type === 'text') {
+      if ((part.type === 'text' || part.type === 'thinking') && before?.type === part.type) {
         parts[parts.length - 1] = { ...part, delta: before.delta + part.delta }
       } else parts.push(part)
       wake()

@@ -1,16 +1,15 @@
 import { type ClientOptions, createConnection } from './connection.ts'
-import { toApiError } from './errors.ts'
-import { createClient as createGenerated } from './generated/client/index.ts'
-import { Api, type CreateSessionRequest } from './generated/index.ts'
+import { type Operations, table } from './generated/operations.ts'
+import type { CreateSessionRequest } from './generated/types.gen.ts'
+import { type CallOptions, createOperations } from './operation.ts'
 import { repeated, SOME_PATIENCE } from './retry.ts'
 import { createSessionClient, newKey, type SessionClient } from './session.ts'
 
-export type Client = {
-  /** All operations by their names, with the same address, headers and token. They throw ApiError. */
-  api: Api
-  sessions: {
+/** All operations by the tags of the document, and what follows sessions. */
+export type Client = Omit<Operations, 'sessions'> & {
+  sessions: Omit<Operations['sessions'], 'create'> & {
     /** Creates a session. It is created once, however often the request has to be repeated. */
-    create(session?: CreateSessionRequest): Promise<SessionClient>
+    create(session?: CreateSessionRequest, options?: CallOptions): Promise<SessionClient>
   }
   session(id: string): SessionClient
 }
@@ -18,24 +17,17 @@ export type Client = {
 /** Creates a client. It opens no connection before something is asked of it. */
 export function createClient(options: ClientOptions): Client {
   const connection = createConnection(options)
-  const generated = createGenerated({
-    baseUrl: options.baseUrl.replace(/\/+$/, ''),
-    headers: options.headers,
-    fetch: (request) => connection.send(request as Request),
-    throwOnError: true,
-  })
-  // An answer that broke off is an error of the network.
-  generated.interceptors.error.use((error, response) =>
-    response === undefined || response.ok ? error : toApiError(response, error),
-  )
-  const api = new Api({ client: generated })
-  const session = (id: string) => createSessionClient(id, connection, api)
+  // The table and the type are generated together.
+  const operations = createOperations(table, connection) as Operations
+  const session = (id: string) => createSessionClient(id, connection, operations)
   return {
-    api,
+    ...operations,
     sessions: {
-      create: async (body = {}) => {
-        const headers = { 'Idempotency-Key': newKey() }
-        const { id } = await repeated((signal) => api.createSession({ body, headers, signal }), SOME_PATIENCE)
+      ...operations.sessions,
+      create: async (body = {}, { signal, ...more } = {}) => {
+        const once = { idempotencyKey: newKey(), ...more }
+        const create = (limited: AbortSignal) => operations.sessions.create(body, { ...once, signal: limited })
+        const { id } = await repeated(create, SOME_PATIENCE, signal)
         return session(id)
       },
     },

@@ -27,6 +27,12 @@ export type Connection = {
 export function createConnection(options: ClientOptions): Connection {
   const { token, headers = {}, fetch = globalThis.fetch } = options
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  if (!/^https?:\/\//i.test(baseUrl)) {
+    throw new TypeError(`baseUrl: must begin with http:// or https://, as in http://localhost:9300; it is "${baseUrl}"`)
+  }
+  if (/\/v1$/.test(baseUrl)) {
+    throw new TypeError(`baseUrl: must not end with /v1, which the client adds; give ${baseUrl.slice(0, -3)}`)
+  }
   // Throws for an address or a header that no repetition will mend.
   new Request(`${baseUrl}/v1`, { headers })
   const sendWithToken = async (request: Request): Promise<Response> => {

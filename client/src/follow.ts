@@ -2,7 +2,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { ApiError, readApiError } from './errors.ts'
 import { delayAfter, ENDLESS_PATIENCE, isTemporary, type Patience, sleep } from './retry.ts'
 
-/** Event of a session, as far as following needs it. */
+/** Event, as far as following needs it. Snapshots of health have nothing of it. */
 export type AnyEvent = { id: string; type: string; sequence?: number | null }
 
 export type FollowOptions = {
@@ -28,7 +28,9 @@ const GOOD_AFTER_MS = 10_000
  * Yields the events of a stream in order, each once, over as many connections as it takes. Ends when the signal aborts
  * or the session is deleted, or there is nothing more (204). Throws ApiError for an answer that a repetition will not change.
  */
-export async function* follow<E extends AnyEvent>(options: FollowOptions): AsyncGenerator<E, void, undefined> {
+export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
+  options: FollowOptions,
+): AsyncGenerator<E, void, undefined> {
   const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS, onConnected } = options
   let { after } = options
   let sequence = Number.NEGATIVE_INFINITY
@@ -55,7 +57,7 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
           if (isReceiving) failures = 0
           break
         }
-        if (frame.id === undefined) continue
+        if (frame.event === 'connected') continue
         const event: E = JSON.parse(frame.data)
         if (typeof event.sequence === 'number') {
           if (event.sequence <= sequence) continue
@@ -63,7 +65,7 @@ export async function* follow<E extends AnyEvent>(options: FollowOptions): Async
         }
         failures = 0
         isReceiving = true
-        after = event.id
+        after = frame.id ?? after
         yield event
         if (signal?.aborted) return
       }

@@ -1,9 +1,17 @@
-import { type Answer, createAnswer } from './answer.ts'
+import { type Answer, type AnswerOptions, createAnswer } from './answer.ts'
 import type { Connection } from './connection.ts'
 import { follow } from './follow.ts'
-import type { Api, CreateMessageRequest, Event, InputContentPart } from './generated/index.ts'
+import type { Operations } from './generated/operations.ts'
+import type {
+  CancelTurnResponse,
+  CreateMessageRequest,
+  Event,
+  InputContentPart,
+  ListMessagesData,
+  Message,
+} from './generated/types.gen.ts'
 import { ENDLESS_PATIENCE, repeated, SOME_PATIENCE } from './retry.ts'
-import { createToolRunner, type ToolOptions } from './tools.ts'
+import { createToolRunner } from './tools.ts'
 
 export type EventType = Event['type']
 
@@ -11,7 +19,7 @@ export type EventOptions = {
   /** Id of the last event that the caller has. Default: from the beginning. */
   after?: string
   /** Only events of this turn, up to its end. */
-  turnId?: string
+  turn_id?: string
   types?: EventType[]
   exclude?: EventType[]
   /** Ends the iteration. */
@@ -20,28 +28,38 @@ export type EventOptions = {
   onConnected?: (isConnected: boolean) => void
 }
 
-export type SendOptions = ToolOptions &
-  Pick<CreateMessageRequest, 'controls' | 'metadata' | 'tags'> & {
+export type SendOptions = AnswerOptions &
+  Pick<CreateMessageRequest, 'controls' | 'metadata' | 'on_busy' | 'tags'> & {
     /**
-     * While another turn is unfinished: wait for it (the default), fail with 409, or cancel it. A turn that waits for
-     * results of tools is cancelled by default, too.
+     * Key under which the message is posted once, for a day and across processes: store it before, and `send` the same
+     * again with it. Default: a new one.
      */
-    onBusy?: 'enqueue' | 'reject' | 'interrupt'
-    /** Stops following the answer, which then rejects. The turn goes on. */
-    signal?: AbortSignal
+    idempotencyKey?: string | undefined
   }
 
 export type SessionClient = {
   readonly id: string
   /**
    * Yields the session's events, then live ones, in order and each once. Reconnects by itself. Ends when the signal
-   * aborts, the session is deleted or `turnId` ends. Throws ApiError where reconnecting cannot help. Types that a later
+   * aborts, the session is deleted or `turn_id` ends. Throws ApiError where reconnecting cannot help. Types that a later
    * version of the service adds are yielded too, so a `switch` needs a default.
    */
   events(options?: EventOptions): AsyncGenerator<Event, void, undefined>
   /** Posts a message, exactly once and after those sent before it, and follows the turn that answers it. */
-  send(content: string | InputContentPart[], options?: SendOptions): Answer
+  send(content: string | InputContentPart[], options?: SendOptions): SentAnswer
+  /**
+   * Follows a turn from its first event, whichever process has sent its message: parts come as from `send`, and calls
+   * that are still pending are answered.
+   */
+  answer(turnId: string, options?: AnswerOptions): Answer
+  /** Cancels a turn, or all that run, wait or queue. */
+  cancel(turnId?: string): Promise<CancelTurnResponse>
+  /** Returns the messages, oldest first. */
+  messages(query?: ListMessagesData['query']): Promise<Message[]>
 }
+
+/** Answer to a message, and the key under which the message is posted, known before the request goes out. */
+export type SentAnswer = Answer & { readonly idempotencyKey: string }
 
 const isTurnEnd = (type: string): boolean => (TURN_ENDS as string[]).includes(type)
 const TURN_ENDS: EventType[] = ['turn.completed', 'turn.failed', 'turn.cancelled']
@@ -50,7 +68,7 @@ const TURN_ENDS: EventType[] = ['turn.completed', 'turn.failed', 'turn.cancelled
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
-export function createSessionClient(id: string, connection: Connection, api: Api): SessionClient {
+export function createSessionClient(id: string, connection: Connection, api: Operations): SessionClient {
   const { silenceMs } = connection
   const path = `/v1/sessions/${encodeURIComponent(id)}`
   /** Settles when all messages that were sent have been accepted or refused. */
@@ -64,39 +82,36 @@ export function createSessionClient(id: string, connection: Connection, api: Api
   /** Reports whether a turn had ended when the event came that the caller has last: nothing of it would follow. */
   const hasEnded = async (turnId: string | undefined, after: string, signal: AbortSignal | undefined) => {
     if (turnId === undefined) return false
-    const path = { session_id: id }
-    const query = { since_id: after, turn_id: turnId, types: TURN_ENDS }
-    const turn = await repeated(
-      (limited) => api.getTurn({ path: { ...path, turn_id: turnId }, signal: limited }),
-      ENDLESS_PATIENCE,
-      signal,
-    )
+    const ofTurn = { session_id: id, turn_id: turnId }
+    const turn = await repeated((limited) => api.turns.get(ofTurn, { signal: limited }), ENDLESS_PATIENCE, signal)
     if (!turn.finished_at) return false
-    const events = (limited: AbortSignal) => api.listEvents({ path, query, signal: limited })
+    const events = (limited: AbortSignal) =>
+      api.events.list({ ...ofTurn, since_id: after, types: TURN_ENDS }, { signal: limited })
     const { data } = await repeated(events, ENDLESS_PATIENCE, signal)
     return !data.some((event) => turnOf(event) === turnId)
   }
   return {
     id,
     events: async function* ({ after, signal, onConnected, ...filter } = {}) {
-      if (after !== undefined && (await hasEnded(filter.turnId, after, signal).catch(unlessAborted(signal)))) return
+      if (after !== undefined && (await hasEnded(filter.turn_id, after, signal).catch(unlessAborted(signal)))) return
       const open = (last: string | undefined, inner: AbortSignal) => stream(queryOf(filter), last, inner)
       for await (const event of follow<Event>({ open, after, signal, silenceMs, onConnected })) {
-        const isOfTurn = filter.turnId === undefined || turnOf(event) === filter.turnId
+        const isOfTurn = filter.turn_id === undefined || turnOf(event) === filter.turn_id
         if (isOfTurn && isWanted(event, filter)) yield event
-        if (isOfTurn && filter.turnId !== undefined && isTurnEnd(event.type)) return
+        if (isOfTurn && filter.turn_id !== undefined && isTurnEnd(event.type)) return
       }
     },
-    send: (content, { onBusy, signal, tools, approve, ...more } = {}) => {
+    send: (content, { signal, tools, approve, onPart, idempotencyKey: givenKey, ...more } = {}) => {
+      const idempotencyKey = givenKey ?? newKey()
       const message = { content: typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content }
       const init = {
         method: 'POST',
         headers: {
           Accept: 'text/event-stream',
           'Content-Type': 'application/json',
-          'Idempotency-Key': newKey(),
+          'Idempotency-Key': idempotencyKey,
         },
-        body: JSON.stringify({ message, on_busy: onBusy, ...more }),
+        body: JSON.stringify({ message, ...more }),
       }
       const open = (after: string | undefined, inner: AbortSignal) =>
         after === undefined
@@ -108,11 +123,31 @@ export function createSessionClient(id: string, connection: Connection, api: Api
           await Promise.race([earlier, aborted(inner)])
           yield* follow<Event>({ open, signal: inner, patience: SOME_PATIENCE, silenceMs })
         },
-        runTools: createToolRunner(id, api, { tools, approve }),
+        runTools: createToolRunner(id, api, { tools, approve, isResumed: givenKey !== undefined }),
         signal,
+        onPart,
       })
       accepted = Promise.allSettled([earlier, answer.turnId]).then(() => undefined)
-      return answer
+      return { ...answer, idempotencyKey }
+    },
+    answer: (turnId, { signal, tools, approve, onPart } = {}) => {
+      const open = (after: string | undefined, inner: AbortSignal) =>
+        stream(new URLSearchParams({ turn_id: turnId }), after, inner)
+      return createAnswer({
+        turnId,
+        follow: (inner) => follow<Event>({ open, signal: inner, silenceMs }),
+        runTools: createToolRunner(id, api, { tools, approve, isResumed: true }),
+        signal,
+        onPart,
+      })
+    },
+    cancel: (turnId) => {
+      const which = turnId === undefined ? {} : { turn_id: turnId }
+      return repeated((limited) => api.turns.cancel({ session_id: id, ...which }, { signal: limited }), SOME_PATIENCE)
+    },
+    messages: async (query = {}) => {
+      const list = (limited: AbortSignal) => api.messages.list({ session_id: id, ...query }, { signal: limited })
+      return (await repeated(list, SOME_PATIENCE)).data
     },
   }
 }
@@ -129,12 +164,12 @@ const unlessAborted = (signal: AbortSignal | undefined) => (error: unknown) => {
   return true
 }
 
-type Filter = Pick<EventOptions, 'turnId' | 'types' | 'exclude'>
+type Filter = Pick<EventOptions, 'turn_id' | 'types' | 'exclude'>
 
 /** Returns the query of a stream. The end of a turn is always asked for with the turn, because the iteration needs it. */
-function queryOf({ turnId, types = [], exclude = [] }: Filter): URLSearchParams {
-  const needed = turnId === undefined ? [] : TURN_ENDS
-  const query = new URLSearchParams(turnId === undefined ? {} : { turn_id: turnId })
+function queryOf({ turn_id, types = [], exclude = [] }: Filter): URLSearchParams {
+  const needed = turn_id === undefined ? [] : TURN_ENDS
+  const query = new URLSearchParams(turn_id === undefined ? {} : { turn_id })
   for (const type of types.length > 0 ? new Set([...types, ...needed]) : []) query.append('types', type)
   for (const type of exclude) if (!needed.includes(type)) query.append('exclude', type)
   return query

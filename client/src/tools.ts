@@ -1,9 +1,15 @@
 import { ApiError } from './errors.ts'
-import type { Api, ClientToolResult, RequestedCall } from './generated/index.ts'
+import type { Operations } from './generated/operations.ts'
+import type { ClientToolResult, RequestedCall } from './generated/types.gen.ts'
 import { ENDLESS_PATIENCE, repeated } from './retry.ts'
+import type { DefinedTool } from './tool.ts'
 
-/** Tool of the client. What it returns is the result, as JSON. What it throws is the error that the model reads. */
-export type Tool = (args: Record<string, unknown>, call: RequestedCall) => unknown
+/** Function of a tool. What it returns is the result, as JSON. What it throws is the error that the model reads. */
+export type ToolFunction = {
+  // As a method, it may name what its arguments are: `({ id }: { id: string }) => …`. Nothing checks that here.
+  run(args: Record<string, unknown>, call: RequestedCall): unknown
+}['run']
+export type Tool = ToolFunction | DefinedTool
 
 export type ToolOptions = {
   /** The client's tools by their names. `mcp_elicitation` answers questions of the service's tools to the user. */
@@ -18,23 +24,35 @@ export type ToolOptions = {
  */
 export type ToolRunner = (
   calls: RequestedCall[],
+  turnId: string,
   signal: AbortSignal,
-) => { others: RequestedCall[]; done: Promise<unknown> }
+) => Promise<{ others: RequestedCall[]; done: Promise<unknown> }>
 
-export function createToolRunner(sessionId: string, api: Api, { tools = {}, approve }: ToolOptions): ToolRunner {
-  const find = ({ kind, name }: RequestedCall): Tool | undefined => {
-    if (kind !== 'approval') return Object.hasOwn(tools, name) ? tools[name] : undefined
-    return approve && (async (_args, call) => ({ approved: await approve(call) }))
+/** `isResumed`: the turn may have been followed before, so that calls may have their results already. */
+type RunnerOptions = ToolOptions & { isResumed: boolean }
+
+export function createToolRunner(
+  session_id: string,
+  api: Operations,
+  { tools = {}, approve, isResumed }: RunnerOptions,
+): ToolRunner {
+  const find = ({ kind, name }: RequestedCall): ToolFunction | undefined => {
+    if (kind === 'approval') return approve && (async (_args, call) => ({ approved: await approve(call) }))
+    const found = Object.hasOwn(tools, name) ? tools[name] : undefined
+    return typeof found === 'object' ? found.run : found
+  }
+  const readPending = async (turn_id: string, signal: AbortSignal): Promise<string[]> => {
+    const get = (limited: AbortSignal) => api.turns.get({ session_id, turn_id }, { signal: limited })
+    return (await repeated(get, ENDLESS_PATIENCE, signal)).pending_tool_calls.map(({ id }) => id)
   }
   const submit = (result: ClientToolResult, signal: AbortSignal) =>
     repeated(
-      (limited) =>
-        api.submitToolResults({ path: { session_id: sessionId }, body: { tool_results: [result] }, signal: limited }),
+      (limited) => api.turns.submitToolResults({ session_id, tool_results: [result] }, { signal: limited }),
       // The turn waits for the result as long as for this.
       ENDLESS_PATIENCE,
       signal,
     )
-  const run = async (call: RequestedCall, tool: Tool, signal: AbortSignal) => {
+  const run = async (call: RequestedCall, tool: ToolFunction, signal: AbortSignal) => {
     const result = await resultOf(call, tool)
     try {
       await submit(result, signal)
@@ -48,8 +66,10 @@ export function createToolRunner(sessionId: string, api: Api, { tools = {}, appr
       })
     }
   }
-  return (calls, signal) => {
-    const found = calls.map((call) => ({ call, tool: find(call) }))
+  return async (calls, turnId, signal) => {
+    const pending = isResumed ? await readPending(turnId, signal) : undefined
+    const open = pending === undefined ? calls : calls.filter(({ id }) => pending.includes(id))
+    const found = open.map((call) => ({ call, tool: find(call) }))
     return {
       others: found.flatMap(({ call, tool }) => (tool ? [] : [call])),
       done: Promise.all(found.map(({ call, tool }) => tool && run(call, tool, signal))),
@@ -57,7 +77,7 @@ export function createToolRunner(sessionId: string, api: Api, { tools = {}, appr
   }
 }
 
-async function resultOf(call: RequestedCall, tool: Tool): Promise<ClientToolResult> {
+async function resultOf(call: RequestedCall, tool: ToolFunction): Promise<ClientToolResult> {
   try {
     // What cannot be written as JSON is an error of the tool, too.
     const json = JSON.stringify(await tool(call.arguments, call)) ?? 'null'

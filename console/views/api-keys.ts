@@ -12,7 +12,7 @@ export const apiKeys: Resource<ApiKey> = {
     auth.value?.mode === 'none'
       ? 'For programs. As long as the service has no sign-in, it asks nobody for a key.'
       : 'For programs, which send a key as “Authorization: Bearer …”.',
-  list: async () => (await api.listApiKeys()).data,
+  list: async () => (await api.auth.listApiKeys()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
@@ -31,7 +31,7 @@ export const apiKeys: Resource<ApiKey> = {
     },
     { name: 'expires_in_days', label: 'Expires in days', kind: 'number', hint: 'Empty: never.' },
   ],
-  create: (values) => api.createApiKey({ body: values as CreateApiKeyRequest }),
+  create: (values) => api.auth.createApiKey(values as CreateApiKeyRequest),
   Created: ({ item }) => {
     const { key } = item as CreatedApiKey
     return html`<p role="status">Copy the key now. It is not shown again:</p>
@@ -40,6 +40,6 @@ export const apiKeys: Resource<ApiKey> = {
   remove: {
     label: 'Revoke',
     question: ({ name }) => `Revoke the key “${name}”? Programs that use it are refused at once.`,
-    run: ({ id }) => api.revokeApiKey({ path: { key_id: id } }),
+    run: ({ id }) => api.auth.revokeApiKey({ key_id: id }),
   },
 }

@@ -1,12 +1,8 @@
-import type { DurableHealth, DurableSnapshot } from 'agent-session-client'
+import { ApiError, type DurableHealth, type DurableSnapshot } from 'agent-session-client'
 import { Page, Problem, Quiet } from '../parts/page.ts'
 import { api } from '../service.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
 
-/** Pause before the stream is opened again. */
-const PAUSE_MS = 2000
-/** Silence after which a stream is opened anew: it may have been lost in a sleep. Quiet systems have no news for a while. */
-const SILENCE_MS = 120_000
 const REFUSED = 'Only administrators of the default organization see the health of the service.'
 /** Snapshots that are kept, and the time that the chart shows. */
 const MOST = 1000
@@ -58,47 +54,24 @@ const Row = ({ name, className, value }: { name: string; className?: string; val
   html`<tr><th scope="row">${className && html`<svg class=${`key ${className}`} width="16" height="8" aria-hidden="true"><path d="M0 4H16" /></svg> `}${name}</th>
     <td>${value?.toLocaleString() ?? 'unknown'}</td></tr>`
 
-/** Reads the stream, and opens it again whenever it ends. */
+/** Follows the stream of snapshots. */
 function useSnapshots(): { snapshots: DurableSnapshot[]; error: unknown } {
   const [state, setState] = useState<{ snapshots: DurableSnapshot[]; error?: unknown }>({ snapshots: [] })
   useEffect(() => {
     const closed = new AbortController()
     const { signal } = closed
-    let isRefused = false
-    const fail = (error: unknown) => {
-      if (signal.aborted) return
-      // The generated client tells no more of an answer than its status.
-      isRefused = /SSE failed: 4/.test(String(error))
-      setState(({ snapshots }) => ({ snapshots, error: isRefused ? new Error(REFUSED) : error }))
-    }
+    const fail = (error?: unknown) => setState(({ snapshots }) => ({ snapshots, error }))
+    const onConnected = (isConnected: boolean) => fail(isConnected ? undefined : new TypeError('not connected'))
     const follow = async () => {
-      while (!signal.aborted && !isRefused) {
-        const connection = new AbortController()
-        let silence = setTimeout(() => connection.abort(), SILENCE_MS)
-        const { stream } = await api.streamDurableHealth({
-          signal: AbortSignal.any([signal, connection.signal]),
-          sseMaxRetryAttempts: 1,
-          onSseError: fail,
-        })
-        for await (const snapshot of stream) {
-          clearTimeout(silence)
-          silence = setTimeout(() => connection.abort(), SILENCE_MS)
-          if (!isSnapshot(snapshot)) continue
-          setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MOST) }))
-        }
-        clearTimeout(silence)
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+      for await (const snapshot of api.durable.streamDurableHealth({}, { signal, onConnected })) {
+        setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MOST) }))
       }
     }
-    follow().catch(fail)
+    follow().catch((error) => fail(error instanceof ApiError && error.status === 403 ? new Error(REFUSED) : error))
     return () => closed.abort()
   }, [])
   return { error: undefined, ...state }
 }
-
-/** The stream also says that it is connected. */
-const isSnapshot = (data: unknown): data is DurableSnapshot =>
-  typeof data === 'object' && data !== null && 'health' in data
 
 const WIDTH = 600
 const HEIGHT = 120

@@ -55,7 +55,7 @@ function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): 
 
 /** Reads the newest turns that wait, in pages, and their sessions as far as they are not known. */
 async function readWaiting(count: number, places: Map<string, Place>): Promise<Waiting[]> {
-  const turns: Turn[] = await readPages((query) => api.listWaitingTurns({ query }), count)
+  const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns(query), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
   for (const id of places.keys()) if (!waiting.has(id)) places.delete(id)
   await Promise.all(
@@ -70,9 +70,9 @@ async function readWaiting(count: number, places: Map<string, Place>): Promise<W
 /** A session that was deleted meanwhile is none. */
 async function findPlace(session_id: string): Promise<Place | undefined> {
   try {
-    const session = await api.getSession({ path: { session_id } })
+    const session = await api.sessions.get({ session_id })
     const { agent_id } = session
-    return { session, agent: agent_id ? (await api.getAgent({ path: { agent_id } })).name : undefined }
+    return { session, agent: agent_id ? (await api.agents.get({ agent_id })).name : undefined }
   } catch (error) {
     if (isNotFound(error)) return undefined
     throw error

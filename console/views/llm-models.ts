@@ -5,7 +5,7 @@ import type { Resource } from '../parts/resource.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
 
-const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.updateModel({ path: { id }, body })
+const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.models.update({ id, ...body })
 
 const NAME: Field = { name: 'display_name', label: 'Name', kind: 'text', isRequired: true }
 
@@ -15,8 +15,8 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   one: 'model',
   mayWrite: isAdministrator,
   about: 'Agents without a model of their own use the default.',
-  list: async () => (await api.listModels({ query: { include_stale: true } })).data,
-  get: (id) => api.getModel({ path: { id } }),
+  list: async () => (await api.models.list({ include_stale: true })).data,
+  get: (id) => api.models.get({ id }),
   idOf: ({ id }) => id,
   nameOf: ({ display_name }) => display_name,
   columns: [
@@ -30,7 +30,7 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   ],
   fields: async (item) => {
     if (item !== undefined) return [NAME, STATUS]
-    const { data } = await api.listProviders()
+    const { data } = await api.providers.list()
     const options = data.map(({ id, name }) => ({ value: id, label: name }))
     return [
       { name: 'provider_id', label: 'Provider', kind: 'choice', isRequired: true, options },
@@ -41,8 +41,8 @@ export const llmModels: Resource<LlmModelWithProvider> = {
   valuesOf: ({ display_name, status }) => ({ display_name, status }),
   create: async (values) => {
     const { provider_id, ...body } = values as Record<'provider_id' | 'model_id' | 'display_name', string>
-    const { id } = await api.createModel({ path: { provider_id }, body })
-    return api.getModel({ path: { id } })
+    const { id } = await api.models.create({ provider_id, ...body })
+    return api.models.get({ id })
   },
   update,
   actions: [
@@ -56,6 +56,6 @@ export const llmModels: Resource<LlmModelWithProvider> = {
     label: 'Delete',
     isOffered: ({ source }) => source !== 'predefined',
     question: ({ display_name }) => `Delete the model “${display_name}”? Agents that use it cannot answer then.`,
-    run: ({ id }) => api.deleteModel({ path: { id } }),
+    run: ({ id }) => api.models.delete({ id }),
   },
 }

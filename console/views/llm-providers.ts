@@ -21,7 +21,7 @@ export const llmProviders: Resource<LlmProvider> = {
   mayWrite: isAdministrator,
   about:
     'Services that host models. Once one is added, sync or add its models, and make one the default. Keys are never shown.',
-  list: async () => (await api.listProviders()).data,
+  list: async () => (await api.providers.list()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
@@ -44,22 +44,21 @@ export const llmProviders: Resource<LlmProvider> = {
     ...(item === undefined ? [] : [STATUS]),
   ],
   valuesOf: ({ name, provider_type, base_url, status }) => ({ name, provider_type, base_url, status }),
-  create: (values) => api.createProvider({ body: values as CreateLlmProviderRequest }),
+  create: (values) => api.providers.create(values as CreateLlmProviderRequest),
   update: ({ id }, { base_url, ...changes }) =>
-    api.updateProvider({
-      path: { provider_id: id },
-      // Null would keep the address.
-      body: {
+    api.providers.update({
+      provider_id: id,
+      ...({
         ...keyChanges(changes),
         ...(base_url !== undefined && { base_url: base_url ?? '' }),
-      } as UpdateLlmProviderRequest,
+      } as UpdateLlmProviderRequest),
     }),
   actions: [
     {
       label: 'Sync models',
       isOffered: ({ provider_type }) => provider_type !== 'llmsim',
       run: async ({ id }) => {
-        const result = await api.syncModels({ path: { provider_id: id } })
+        const result = await api.providers.syncModels({ provider_id: id })
         if (result.status === 'not_supported') return 'This provider has no list of models: add them by hand.'
         return `${result.created} added, ${result.updated} updated, ${result.stale} no longer listed.`
       },
@@ -69,6 +68,6 @@ export const llmProviders: Resource<LlmProvider> = {
     label: 'Delete',
     isOffered: ({ is_predefined }) => !is_predefined,
     question: ({ name }) => `Delete the provider “${name}” with its models? Agents that use them cannot answer then.`,
-    run: ({ id }) => api.deleteProvider({ path: { provider_id: id } }),
+    run: ({ id }) => api.providers.delete({ provider_id: id }),
   },
 }

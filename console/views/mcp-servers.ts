@@ -8,8 +8,7 @@ import { ToolDetails } from '../parts/tool-details.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
-const update = ({ id }: McpServer, body: UpdateMcpServerRequest) =>
-  api.updateMcpServer({ path: { server_id: id }, body })
+const update = ({ id }: McpServer, body: UpdateMcpServerRequest) => api.mcpServers.update({ server_id: id, ...body })
 
 export const mcpServers: Resource<McpServer> = {
   path: 'mcp-servers',
@@ -17,7 +16,7 @@ export const mcpServers: Resource<McpServer> = {
   one: 'MCP server',
   mayWrite: isAdministrator,
   about: 'Servers whose tools agents may use. Each is a capability of an agent.',
-  list: async () => (await api.listMcpServers()).data,
+  list: async () => (await api.mcpServers.list()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
@@ -63,7 +62,7 @@ export const mcpServers: Resource<McpServer> = {
     const shown = Object.keys(headers).length > 0 ? headers : null
     return { name, url, description, headers: shown, tools_policy, status }
   },
-  create: (values) => api.createMcpServer({ body: values as CreateMcpServerRequest }),
+  create: (values) => api.mcpServers.create(values as CreateMcpServerRequest),
   update: (item, { headers, ...changes }) =>
     // Null would keep the headers.
     update(item, {
@@ -81,7 +80,7 @@ export const mcpServers: Resource<McpServer> = {
   remove: {
     label: 'Delete',
     question: ({ name }) => `Delete the MCP server “${name}”? Agents lose its tools.`,
-    run: ({ id }) => api.deleteMcpServer({ path: { server_id: id } }),
+    run: ({ id }) => api.mcpServers.delete({ server_id: id }),
   },
 }
 
@@ -112,5 +111,5 @@ function Tools({ server }: { server: McpServer }): VNode {
 async function readTools(id: string): Promise<ToolDefinition[]> {
   const [, a, b, c, d, e] = /^mcp_(.{8})(.{4})(.{4})(.{4})(.{12})$/.exec(id) ?? []
   const capability_id = `mcp:${[a, b, c, d, e].join('-')}`
-  return (await api.getCapability({ path: { capability_id } })).tool_definitions
+  return (await api.capabilities.get({ capability_id })).tool_definitions
 }

@@ -22,7 +22,7 @@ export const members: Resource<OrganizationMember> = {
   one: 'member',
   about: 'People in this organization. Invite others with an invitation.',
   mayWrite: isAdministrator,
-  list: () => readPages((query) => api.listMembers({ path: path(), query })),
+  list: () => readPages((query) => api.organizations.listMembers({ ...path(), ...query })),
   idOf: ({ user_id }) => user_id,
   nameOf: ({ name, email }) => name || email,
   columns: [
@@ -33,7 +33,7 @@ export const members: Resource<OrganizationMember> = {
   fields: () => [ROLE],
   valuesOf: ({ role }) => ({ role }),
   update: ({ user_id }, changes) =>
-    api.updateMember({ path: { ...path(), user_id }, body: changes as Pick<OrganizationMember, 'role'> }),
+    api.organizations.updateMember({ ...path(), user_id, ...(changes as Pick<OrganizationMember, 'role'>) }),
   remove: {
     label: (member) => (isSelf(member) ? 'Leave the organization' : 'Remove'),
     isForAll: true,
@@ -43,7 +43,7 @@ export const members: Resource<OrganizationMember> = {
         ? 'Leave this organization? Your API keys for it end.'
         : `Remove ${member.name || member.email} from this organization? Their API keys for it end.`,
     run: async (member) => {
-      await api.removeMember({ path: { ...path(), user_id: member.user_id } })
+      await api.organizations.removeMember({ ...path(), user_id: member.user_id })
       if (isSelf(member)) await identify()
     },
   },
@@ -58,7 +58,8 @@ export const invitations: Resource<Invitation> = {
       ? `Each is a link that lets one person join until it expires.${auth.value?.mode === 'full' ? '' : ' It can be used once the service runs in mode full.'}`
       : 'Owners and administrators see and make them.',
   mayWrite: isAdministrator,
-  list: async () => (isAdministrator() ? readPages((query) => api.listInvitations({ path: path(), query })) : []),
+  list: async () =>
+    isAdministrator() ? readPages((query) => api.organizations.listInvitations({ ...path(), ...query })) : [],
   idOf: ({ id }) => id,
   nameOf: ({ role }) => `For a new ${role}`,
   columns: [
@@ -68,7 +69,7 @@ export const invitations: Resource<Invitation> = {
   fields: () => [ROLE, { name: 'days', label: 'Expires in days', kind: 'number', hint: 'Empty: 7 days.' }],
   create: ({ role, days }) => {
     const expires_in = days === undefined ? undefined : Number(days) * DAY_SECONDS
-    return api.createInvitation({ path: path(), body: { role, expires_in } as CreateInvitationRequest })
+    return api.organizations.createInvitation({ ...path(), ...({ role, expires_in } as CreateInvitationRequest) })
   },
   Created: ({ item }) => {
     const { url } = item as CreatedInvitation
@@ -78,6 +79,6 @@ export const invitations: Resource<Invitation> = {
   remove: {
     label: 'Revoke',
     question: () => 'Revoke this invitation? Its link stops working.',
-    run: ({ id }) => api.withdrawInvitation({ path: { ...path(), invitation_id: id } }),
+    run: ({ id }) => api.organizations.withdrawInvitation({ ...path(), invitation_id: id }),
   },
 }

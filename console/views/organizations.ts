@@ -20,7 +20,7 @@ export const organizations: Resource<OrganizationResponse> = {
   title: 'Organizations',
   one: 'organization',
   about: 'Each has its own agents, sessions and settings, which only its members see.',
-  list: async () => (await api.listOrganizations()).data,
+  list: async () => (await api.organizations.list()).data,
   mayWrite: (item) => item === undefined || ['owner', 'admin'].includes(roleIn(item) ?? ''),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
@@ -31,9 +31,9 @@ export const organizations: Resource<OrganizationResponse> = {
   ],
   fields: () => [{ name: 'name', label: 'Name', kind: 'text', isRequired: true }],
   valuesOf: ({ name }) => ({ name }),
-  create: (values) => andIdentify(api.createOrganization({ body: values as CreateOrganizationRequest })),
+  create: (values) => andIdentify(api.organizations.create(values as CreateOrganizationRequest)),
   update: ({ id }, changes) =>
-    andIdentify(api.updateOrganization({ path: { org: id }, body: changes as UpdateOrganizationRequest })),
+    andIdentify(api.organizations.update({ org: id, ...(changes as UpdateOrganizationRequest) })),
   actions: [
     {
       label: 'Switch',

@@ -29,8 +29,8 @@ export const schedules: Resource<ScheduleResponse> = {
   one: 'schedule',
   mayWrite: isAdministrator,
   about: 'Send messages to agents at set times, whether anybody is watching or not.',
-  list: () => readPages((query) => api.listSchedules({ query })),
-  get: (id) => api.getSchedule({ path: { schedule_id: id } }),
+  list: () => readPages((query) => api.durable.listSchedules(query)),
+  get: (id) => api.durable.getSchedule({ schedule_id: id }),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
@@ -49,28 +49,28 @@ export const schedules: Resource<ScheduleResponse> = {
   defaults: { timezone: Intl.DateTimeFormat().resolvedOptions().timeZone },
   valuesOf,
   create: async ({ name, ...values }) =>
-    api.createSchedule({ body: { name, ...timing(values), target: targetOf(values) } as CreateScheduleRequest }),
+    api.durable.createSchedule({ name, ...timing(values), target: targetOf(values) } as CreateScheduleRequest),
   update: async (item, changes) => {
     const isTarget = ['agent_id', 'session_id', 'message', 'target'].some((name) => name in changes)
     const target = isTarget ? { target: targetOf({ ...valuesOf(item), ...changes }) } : {}
     const body = { ...timing(changes), ...target } as UpdateScheduleRequest
-    return api.updateSchedule({ path: { schedule_id: item.id }, body })
+    return api.durable.updateSchedule({ schedule_id: item.id, ...body })
   },
   actions: [
     {
       label: 'Pause',
       isOffered: ({ enabled }) => enabled,
-      run: ({ id }) => api.pauseSchedule({ path: { schedule_id: id } }),
+      run: ({ id }) => api.durable.pauseSchedule({ schedule_id: id }),
     },
     {
       label: 'Resume',
       isOffered: ({ enabled }) => !enabled,
-      run: ({ id }) => api.resumeSchedule({ path: { schedule_id: id } }),
+      run: ({ id }) => api.durable.resumeSchedule({ schedule_id: id }),
     },
     {
       label: 'Trigger',
       run: async ({ id }) => {
-        await api.triggerSchedule({ path: { schedule_id: id } })
+        await api.durable.triggerSchedule({ schedule_id: id })
         return 'Triggered.'
       },
     },
@@ -78,7 +78,7 @@ export const schedules: Resource<ScheduleResponse> = {
   remove: {
     label: 'Delete',
     question: ({ name }) => `Delete the schedule “${name}” and the list of what it has run?`,
-    run: ({ id }) => api.deleteSchedule({ path: { schedule_id: id } }),
+    run: ({ id }) => api.durable.deleteSchedule({ schedule_id: id }),
   },
   Detail: ({ item }) => html`
     <section aria-labelledby="next-runs">
@@ -90,7 +90,7 @@ export const schedules: Resource<ScheduleResponse> = {
 }
 
 async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
-  const { data } = await api.listAgents()
+  const { data } = await api.agents.list()
   const agents = data.map(({ id, name }) => ({ value: id, label: name }))
   const { agent_id } = (item?.target.input ?? {}) as MessageInput
   if (agent_id && !agents.some(({ value }) => value === agent_id))
@@ -213,7 +213,7 @@ const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> 
 function Executions({ schedule }: { schedule: ScheduleResponse }): VNode {
   const path = { schedule_id: schedule.id }
   const { value, error, refresh } = useLoad(
-    async () => (await api.listExecutions({ path, query: { limit: MOST } })).data,
+    async () => (await api.durable.listExecutions({ ...path, limit: MOST })).data,
     [schedule.id],
   )
   useEvery(LOOK_MS, refresh)

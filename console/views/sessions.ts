@@ -35,14 +35,11 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
     error,
     reload,
     refresh,
-  } = useLoad(
-    () => readPages((query) => api.listSessions({ query: { agent_id: agentId, ...query } }), count),
-    [agentId, count],
-  )
+  } = useLoad(() => readPages((query) => api.sessions.list({ agent_id: agentId, ...query }), count), [agentId, count])
   useEvery(LOOK_MS, refresh)
-  const { value: agents = [] } = useLoad(async () => (await api.listAgents()).data, [])
+  const { value: agents = [] } = useLoad(async () => (await api.agents.list()).data, [])
   const names = useMemo(() => new Map(agents.map(({ id, name }) => [id, name])), [agents])
-  const at = ({ id }: Session) => ({ path: { session_id: id } })
+  const at = ({ id }: Session) => ({ session_id: id })
   const done = (work: Promise<unknown>) => work.then(reload)
   const columns: Column<Session>[] = [
     { title: 'Session', cell: (session) => html`<a href=${link('sessions', session.id)}>${titleOf(session)}</a>` },
@@ -55,10 +52,10 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
     { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
   ]
   const actions = (session: Session) => html`
-    <${ActionButton} run=${() => done(session.is_pinned ? api.unpinSession(at(session)) : api.pinSession(at(session)))}>
+    <${ActionButton} run=${() => done(session.is_pinned ? api.sessions.unpin(at(session)) : api.sessions.pin(at(session)))}>
       ${session.is_pinned ? 'Unpin' : 'Pin'}<//>
     <${ActionButton} className="danger" question=${`Delete “${titleOf(session)}” and everything in it?`}
-      run=${() => done(api.deleteSession(at(session)))}>Delete<//>`
+      run=${() => done(api.sessions.delete(at(session)))}>Delete<//>`
   const create = html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`
   return html`<${Page} title="Sessions" actions=${create}>
     ${(agents.length > 0 || agentId) && html`<${AgentFilter} agents=${agents} agentId=${agentId} />`}
@@ -82,11 +79,11 @@ function AgentFilter({ agents, agentId }: { agents: Agent[]; agentId: string | u
 }
 
 function NewSession(): VNode {
-  const { value: agents, error } = useLoad(async () => (await api.listAgents()).data, [])
+  const { value: agents, error } = useLoad(async () => (await api.agents.list()).data, [])
   const options = agents?.map(({ id, name }: Agent) => ({ value: id, label: name }))
   const create = async (values: Record<string, unknown>) => {
     const { agent_id, title } = values as Record<'agent_id' | 'title', string | null>
-    const { id } = await api.createSession({ body: { agent_id, title } })
+    const { id } = await api.sessions.create({ agent_id, title })
     go(link('sessions', id), { replace: true })
   }
   const fields = [

@@ -22,8 +22,8 @@ export function SignIn(): VNode {
   const { password_auth_enabled, signup_enabled, oauth_providers = [] } = auth.value ?? {}
   const signIn = async (values: Record<string, unknown>) => {
     const { email, password, name } = values as Record<'email' | 'password' | 'name', string>
-    if (isNew) await api.register({ body: { email, password, name } })
-    else await api.login({ body: { email, password } })
+    if (isNew) await api.auth.register({ email, password, name })
+    else await api.auth.login({ email, password })
     await identify()
   }
   return html`<${Page} title=${isNew ? 'Register' : 'Sign in'}>

@@ -19,10 +19,10 @@ export const skills: Resource<SkillWithText> = {
   one: 'skill',
   mayWrite: isAdministrator,
   about: 'Instructions that an agent loads when it needs them. Each is a capability of an agent.',
-  list: async () => (await api.listSkills()).data,
+  list: async () => (await api.skills.list()).data,
   get: async (id) => {
     const path = { skill_id: id }
-    const [skill, { skill_md }] = await Promise.all([api.getSkill({ path }), api.getSkillContent({ path })])
+    const [skill, { skill_md }] = await Promise.all([api.skills.get(path), api.skills.getSkillContent(path)])
     return { ...skill, skill_md }
   },
   idOf: ({ id }) => id,
@@ -44,11 +44,11 @@ export const skills: Resource<SkillWithText> = {
   ],
   defaults: { skill_md: EXAMPLE },
   valuesOf: ({ skill_md, status }) => ({ skill_md, status }),
-  create: (values) => api.createSkill({ body: values as CreateSkillRequest }),
-  update: ({ id }, changes) => api.updateSkill({ path: { skill_id: id }, body: changes as UpdateSkillRequest }),
+  create: (values) => api.skills.create(values as CreateSkillRequest),
+  update: ({ id }, changes) => api.skills.update({ skill_id: id, ...(changes as UpdateSkillRequest) }),
   remove: {
     label: 'Delete',
     question: ({ name }) => `Delete the skill “${name}”? Agents lose it.`,
-    run: ({ id }) => api.deleteSkill({ path: { skill_id: id } }),
+    run: ({ id }) => api.skills.delete({ skill_id: id }),
   },
 }

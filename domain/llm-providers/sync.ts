@@ -1,6 +1,6 @@
 import pLimit from 'p-limit'
 import type { ProviderId } from '../../contract/ids.ts'
-import type { SyncModelsResponse } from '../../contract/llm-providers.ts'
+import type { ModelSync } from '../../contract/llm-providers.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
@@ -24,7 +24,7 @@ const syncing = new Set<string>()
  * `bad_gateway` with the provider's reason, `conflict` beyond the quota and for a provider that changes meanwhile, and
  * `too_many` while the organization syncs another one, or many do.
  */
-export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<SyncModelsResponse> {
+export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<ModelSync> {
   const { organizationId } = actor
   const found = await requireProvider(deps, actor, id)
   if (syncing.has(organizationId)) throw tooMany('The organization is syncing a provider; try again soon', 5)
@@ -63,7 +63,7 @@ const record = (
   actor: Actor,
   found: FoundProvider,
   listed: ListedModel[],
-): Promise<Extract<SyncModelsResponse, { status: 'success' }>> =>
+): Promise<Extract<ModelSync, { status: 'success' }>> =>
   deps.db.$transaction(async (tx) => {
     await lockProvider(tx, actor, found)
     await requireUnchanged(tx, actor, found)

@@ -50,17 +50,17 @@ function ask(question) {
 async function openSession() {
   const id = page.searchParams.get('session')
   if (id === null) {
-    const { id } = await client.sessions.create({ agent_id: page.searchParams.get('agent') ?? undefined })
-    page.searchParams.set('session', id)
+    const session = await client.sessions.create({ agent_id: page.searchParams.get('agent') ?? undefined })
+    page.searchParams.set('session', session.id)
     history.replaceState(null, '', page)
-    return client.session(id)
+    return session
   }
-  const { data: messages } = await client.api.listMessages({ path: { session_id: id } })
-  for (const { role, content } of messages) {
+  const session = client.session(id)
+  for (const { role, content } of await session.messages()) {
     const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('')
     if (text !== '') show(text, role)
   }
-  return client.session(id)
+  return session
 }
 
 try {

@@ -11,28 +11,18 @@ import { extname } from 'node:path'
 
 const { PORT = '9399' } = process.env
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript' }
-const FOLDERS = {
-  '': import.meta.url,
-  'agent-session-client': import.meta.resolve('agent-session-client'),
-  'eventsource-parser': import.meta.resolve('eventsource-parser'),
-}
-
-/** Finds the file of a path, in the folder that its first part names. */
-function findFile(path) {
-  const [, name = '', ...rest] = path.split('/')
-  if (rest.length === 0) return new URL(name, FOLDERS[''])
-  if (!Object.hasOwn(FOLDERS, name)) return undefined
-  const file = new URL(rest.join('/'), FOLDERS[name])
-  return file.href.startsWith(new URL('.', FOLDERS[name]).href) ? file : undefined
+/** Files of the page, and the client as one module. */
+const FILES = {
+  '/index.html': new URL('index.html', import.meta.url),
+  '/chat.js': new URL('chat.js', import.meta.url),
+  '/agent-session-client.js': new URL(import.meta.resolve('agent-session-client/browser')),
 }
 
 const server = createServer(async (request, response) => {
   const path = (URL.parse(request.url, 'http://localhost')?.pathname ?? '').replace(/^\/$/, '/index.html')
-  const type = TYPES[extname(path)]
-  const file = type && findFile(path)
-  const content = file && (await readFile(file).catch(() => undefined))
-  if (content === undefined) return response.writeHead(404).end()
-  response.writeHead(200, { 'Content-Type': type }).end(content)
+  const file = Object.hasOwn(FILES, path) ? FILES[path] : undefined
+  if (file === undefined) return response.writeHead(404).end()
+  response.writeHead(200, { 'Content-Type': TYPES[extname(path)] }).end(await readFile(file))
 })
 server.listen(Number(PORT), 'localhost', () => {
   process.stdout.write(`Open http://localhost:${server.address().port}/\n`)

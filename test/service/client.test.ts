@@ -1,4 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { endpoints } from '../../contract/index.ts'
+import { verbOf } from '../../scripts/client-operations.ts'
 import { createApiKey, registerUser } from '../support/auth.ts'
 import { type ClientProject, installClient, programsIn } from '../support/client-package.ts'
 import { type Exchange, type Fault, type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
@@ -83,9 +86,12 @@ const joined = (parts: Json[], step = 0): string =>
 
 describe('the package', () => {
   it.concurrent('compiles with the program of its README', async () => {
-    const [program = ''] = await programsIn('client/README.md')
+    const [program = '', ofTools = ''] = await programsIn('client/README.md')
+    expect(await project.compile(`declare const console: { log(...what: unknown[]): void }\n${ofTools}`)).toBe('')
     const wrong = [
-      'await client.api.getSession({ path: { session_id: 1 } })',
+      'await client.sessions.get({ session_id: 1 })',
+      'await client.sessions.get()',
+      "await client.agents.create({ name: 'x' })",
       "session.events({ types: ['no.such.type'] })",
       'session.send(12)',
     ]
@@ -95,10 +101,74 @@ describe('the package', () => {
     ).toBe('')
   })
 
-  it('refuses what no request can have', () => {
-    for (const options of [{ baseUrl: 'service' }, { baseUrl: 'http://127.0.0.1:1', headers: { 'X-Org-Id': '🦊' } }]) {
-      expect(() => project.exports.createClient(options)).toThrow(TypeError)
+  it.each([
+    [{ baseUrl: 'service' }, /must begin with http/],
+    [{ baseUrl: 'localhost:9300' }, /must begin with http/],
+    [{ baseUrl: 'http://localhost:9300/v1/' }, /must not end with \/v1.*give http:\/\/localhost:9300$/],
+    [{ baseUrl: 'http://127.0.0.1:1', headers: { 'X-Org-Id': '🦊' } }, /./],
+  ])('refuses what no request can have: %j', (options, sentence) => {
+    expect(() => project.exports.createClient(options)).toThrow(TypeError)
+    expect(() => project.exports.createClient(options)).toThrow(sentence)
+  })
+
+  it('has each operation of the contract in the group of its tag', () => {
+    const client = project.exports.createClient({ baseUrl: 'http://127.0.0.1:1' })
+    for (const endpoint of endpoints) {
+      const group = endpoint.tag.replace('mcp-servers', 'mcpServers')
+      expect([endpoint.operationId, typeof client[group]?.[verbOf(endpoint)]]).toEqual([
+        endpoint.operationId,
+        'function',
+      ])
     }
+    for (const verb of ['list', 'create', 'get', 'put', 'update', 'archive']) expect(client.agents).toHaveProperty(verb)
+  })
+
+  it.concurrent('is one module without imports for pages', async () => {
+    const module = await readFile('client/dist/browser.js', 'utf8')
+    expect(module).not.toMatch(/^import |\bimport\(/m)
+    expect(module).toMatch(/^export \{.*createClient.*\};$/m)
+  })
+
+  it.concurrent('types the arguments of tools by their schemas', async () => {
+    const program = `
+      import { defineTool, type FromSchema, type StandardSchema, toolDefinitions } from 'agent-session-client'
+      const tools = {
+        paint: defineTool({
+          description: 'Paints.',
+          parameters: {
+            type: 'object',
+            properties: { colour: { enum: ['red', 'blue'] }, coats: { type: 'integer' }, parts: { type: 'array', items: { type: 'string' } } },
+            required: ['colour', 'parts'],
+          },
+          run: ({ colour, coats, parts }, call) => {
+            const exact: [colour: 'red' | 'blue', coats: number | undefined, parts: string[]] = [colour, coats, parts]
+            // @ts-expect-error
+            colour.toFixed()
+            return [exact, call.id]
+          },
+        }),
+        look: defineTool({
+          description: 'Looks.',
+          parameters: {} as StandardSchema<{ where: URL }>,
+          run: ({ where }) => where.href,
+        }),
+      }
+      const optional: FromSchema<{ type: 'object'; properties: { a: { type: 'null' } } }> = {}
+      await createClient({ baseUrl: 'http://x' }).session('').send('', { tools: { ...tools, plain: ({ id }: { id: string }) => [id, optional] } }).text()
+      toolDefinitions(tools)
+      import { createClient } from 'agent-session-client'`
+    expect(await project.compile(program)).toBe('')
+  })
+
+  it.concurrent('checks arguments with the schema of a library', async () => {
+    const { defineTool, toolDefinitions } = project.exports
+    const parameters = z.object({ count: z.int().transform((count) => count + 1) })
+    const tool = defineTool({ description: 'Counts.', parameters, run: ({ count }: Json) => count })
+    expect(await tool.run({ count: 1 })).toBe(2)
+    await expect(tool.run({ count: 'x' })).rejects.toThrow(/^count: /)
+    expect(toolDefinitions({ tool })).toMatchObject([
+      { type: 'client_side', name: 'tool', parameters: { type: 'object', required: ['count'] } },
+    ])
   })
 })
 
@@ -124,7 +194,7 @@ describe('events', () => {
     const { client } = await connect(none)
     const read = async (more: object) => {
       const events: Json[] = []
-      for await (const event of client.session(id).events({ turnId: turn.id, ...more })) events.push(event)
+      for await (const event of client.session(id).events({ turn_id: turn.id, ...more })) events.push(event)
       return events
     }
     const expected = all.slice(0, 1 + all.findIndex(({ type }) => type === 'turn.completed'))
@@ -158,7 +228,7 @@ describe('events', () => {
     await waitFor(async () => proxy.open === 2, 'both connections')
     leave.abort()
     expect(await left).toEqual([])
-    await client.api.deleteSession({ path: { session_id: id } })
+    await client.sessions.delete({ session_id: id })
     expect(await ended).toEqual([])
     await expect(readUntilIdle(client.session(id).events())).rejects.toMatchObject({ name: 'ApiError', status: 404 })
   })
@@ -193,7 +263,7 @@ describe('an answer', () => {
     const answers = [client.session(id).send('Go')]
     await waitForEvent(api, id, 'turn.started')
     answers.push(client.session(id).send('Go on'))
-    const refused = client.session(id).send('Go', { onBusy: 'reject' })
+    const refused = client.session(id).send('Go', { on_busy: 'reject' })
     await expect(refused.text()).rejects.toMatchObject({ name: 'ApiError', status: 409 })
     expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([LONG_STEP.text, 'the second'])
   })
@@ -228,7 +298,7 @@ describe('an answer', () => {
     await expect(client.session(id).send('Go').text()).rejects.toMatchObject(failed)
     const cancelled = client.session(id).send('Go')
     await cancelled.turnId
-    await client.api.cancelTurns({ path: { session_id: id } })
+    expect(await client.session(id).cancel(await cancelled.turnId)).toMatchObject({ status: 'cancelled' })
     await expect(readParts(cancelled)).rejects.toMatchObject({ name: 'TurnFailed', code: 'cancelled' })
     const refused = client.session(id).send([])
     await expect(refused.text()).rejects.toMatchObject({ name: 'ApiError', status: 400, message: /content/ })
@@ -243,6 +313,94 @@ describe('an answer', () => {
     await expect(answer.text()).rejects.toMatchObject({ name: 'AbortError' })
     await waitUntilIdle(api, id)
     expect((await getTurn(api, id, await answer.turnId)).status).toBe('completed')
+  })
+})
+
+describe('an answer that another process has begun', () => {
+  const CALLS = ['one', 'two'].map((name) => ({ id: `call-${name}`, name, arguments: {} }))
+  const agent = {
+    capabilities: [{ ref: 'test_math' }],
+    tools: [
+      ...CALLS.map(({ name }) => clientTool(name)),
+      { ...clientTool('multiply'), type: 'builtin', policy: 'requires_approval' },
+    ],
+  }
+  const approval = { id: 'call-multiply', name: 'multiply', arguments: { a: 6, b: 7 } }
+  const steps = [
+    { thinking: 'Hm.', text: 'First.', tool_calls: [CALLS[0]] },
+    { text: 'Second.', tool_calls: [CALLS[1], approval] },
+    { text: 'done' },
+  ]
+
+  /** Sends a message, answers its first call, and dies while the second one runs. */
+  async function die(id: string, options: object = {}): Promise<string> {
+    const { client } = await connect(none)
+    const dying = new AbortController()
+    const never = () => new Promise((resolve) => void setTimeout(resolve, 0, dying.abort()))
+    const answer = client
+      .session(id)
+      .send('Go', { tools: { one: () => 1, two: never }, signal: dying.signal, ...options })
+    await expect(answer.text()).rejects.toMatchObject({ name: 'AbortError' })
+    return answer.turnId
+  }
+
+  it.concurrent('is told from its beginning, and its pending calls are answered', async () => {
+    const id = await createScriptedSession(api, steps, agent)
+    const turnId = await die(id)
+    const { client } = await connect(inTurn)
+    const parts: Json[] = []
+    const ran: string[] = []
+    const answer = client.session(id).answer(turnId, {
+      tools: { one: () => ran.push('one'), two: () => ran.push('two') },
+      approve: ({ name }: Json) => ran.push(name) > 0,
+      onPart: (part: Json) => parts.push(part),
+    })
+    expect(await answer.text()).toBe('done')
+    expect(await answer.turnId).toBe(turnId)
+    expect(ran.sort()).toEqual(['multiply', 'two'])
+    expect([joined(parts), joined(parts, 1), joined(parts, 2)]).toEqual(['First.', 'Second.', 'done'])
+    expect(parts.find(({ type }) => type === 'thinking')).toMatchObject({ step: 0, text: 'Hm.' })
+    const ofTools = parts.filter(({ type }) => type === 'tool').map(({ step, name, status }) => [step, name, status])
+    expect(ofTools).toEqual(
+      expect.arrayContaining([
+        [0, 'one', 'success'],
+        [1, 'two', 'success'],
+        [1, 'multiply', 'running'],
+        [1, 'multiply', 'success'],
+      ]),
+    )
+    expect(ofTools).toHaveLength(4)
+    expect(parts.find(({ status }) => status === 'running')).toMatchObject({ arguments: { a: 6, b: 7 } })
+    // It is told again when it is over.
+    expect(await client.session(id).answer(turnId).text()).toBe('done')
+    const messages = await client.session(id).messages()
+    expect(messages.map(({ role }: Json) => role).filter((role: string) => role !== 'tool_result')).toEqual([
+      'user',
+      'agent',
+      'agent',
+      'agent',
+    ])
+  })
+
+  it.concurrent('is that of the same message, sent with the same key', async () => {
+    const id = await createScriptedSession(api, steps, agent)
+    const turnId = await die(id, { idempotencyKey: 'stored before' })
+    const { client } = await connect(none)
+    const ran: string[] = []
+    const tools = { one: () => ran.push('one'), two: () => ran.push('two') }
+    const again = client.session(id).send('Go', { idempotencyKey: 'stored before', tools, approve: () => false })
+    expect(again.idempotencyKey).toBe('stored before')
+    expect([await again.text(), await again.turnId, ran]).toEqual(['done', turnId, ['two']])
+    expect(await listTurns(api, id)).toHaveLength(1)
+  })
+
+  it.concurrent('has a key that is known before the message goes out', async () => {
+    const id = await createScriptedSession(api, [{ text: 'x' }])
+    const { client, proxy } = await connect(none)
+    const { idempotencyKey, ...answer } = client.session(id).send('Go')
+    expect([idempotencyKey, proxy.exchanges.length]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), 0])
+    await answer.text()
+    expect(proxy.exchanges.find(isPost)?.headers['idempotency-key']).toBe(idempotencyKey)
   })
 })
 
@@ -308,8 +466,7 @@ describe('tools of the client', () => {
     for await (const part of answer) {
       if (part.type !== 'waiting') continue
       expect(part.calls).toEqual([{ ...calls[0], kind: 'client_tool' }])
-      const body = { tool_results: [{ tool_call_id: 'call-ask', result: 1 }] }
-      await client.api.submitToolResults({ path: { session_id: id }, body })
+      await client.turns.submitToolResults({ session_id: id, tool_results: [{ tool_call_id: 'call-ask', result: 1 }] })
     }
     expect(await answer.text()).toBe('done')
   })
@@ -325,14 +482,14 @@ describe('requests', () => {
     ]
     const { client } = await connect((_exchange, number) => faults[number])
     const { id } = await client.sessions.create({ title: 'Mine' })
-    const { data } = await client.api.listSessions()
+    const { data } = await client.sessions.list()
     expect(data.filter(({ title }: Json) => title === 'Mine').map((session: Json) => session.id)).toEqual([id])
   })
 
   it.concurrent('fail with the sentence of the service, and what it says of the next one', async () => {
     const { client } = await connect(() => ({ status: 429, retryAfter: 7 }))
     const error = { name: 'ApiError', status: 429, message: 'Not now.', retryAfterMs: 7000, requestId: 'of-the-proxy' }
-    await expect(client.api.listAgents()).rejects.toMatchObject(error)
+    await expect(client.agents.list()).rejects.toMatchObject(error)
   })
 
   it.concurrent('carry a token, which is asked for again once it is refused', async () => {
@@ -341,7 +498,7 @@ describe('requests', () => {
     const [revoked, good] = [await createApiKey(url, user.headers), await createApiKey(url, user.headers)]
     const direct = (token: unknown) => project.exports.createClient({ baseUrl: url, token })
     const { id } = await direct(good.key).sessions.create()
-    await direct(user.accessToken).api.revokeApiKey({ path: { key_id: revoked.id } })
+    await direct(user.accessToken).auth.revokeApiKey({ key_id: revoked.id })
 
     const asked: string[] = []
     const token = async () => [revoked.key, good.key][asked.push('') - 1] ?? good.key
@@ -354,7 +511,7 @@ describe('requests', () => {
     for (const refused of [revoked.key, () => revoked.key]) {
       const ended = readUntilIdle(direct(refused).session(id).events())
       await expect(ended).rejects.toMatchObject({ name: 'ApiError', status: 401 })
-      await expect(direct(refused).api.listAgents()).rejects.toMatchObject({ status: 401 })
+      await expect(direct(refused).agents.list()).rejects.toMatchObject({ status: 401 })
     }
   })
 
@@ -375,10 +532,14 @@ describe('requests', () => {
 
 describe('a chat on the client', () => {
   it.concurrent('is what docs/building-a-chat.md shows', async () => {
-    const [program = ''] = await programsIn('docs/building-a-chat.md')
+    const program = (await programsIn('docs/building-a-chat.md')).join('\n')
     expect(await project.compile(program)).toBe('')
-    const told = await project.run(program.replace('http://localhost:9300', addressOf(api)))
-    expect(told.trim().split('\n')).toEqual(['Then blue it is.', 'Then blue it is.', '2 calls of the model'])
+    const told = await project.run(program.replaceAll('http://localhost:9300', addressOf(api)))
+    expect(told.trim().split('\n')).toEqual([
+      ...['Then blue it is.', 'Then blue it is.', '2 calls of the model'],
+      ...['user: Paint the door.', 'agent: Then blue it is.', 'ask_user success', 'Then blue it is.', 'true'],
+      ...['May delete_file run with {"path":"/a.txt"}?', 'I leave it.', 'TurnFailed: cancelled'],
+    ])
   })
 
   it.concurrent('is examples/chat.ts', async () => {

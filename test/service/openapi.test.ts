@@ -24,6 +24,13 @@ function* refsOf(value: Json): Generator<string> {
   for (const inner of Object.values(value)) yield* refsOf(inner)
 }
 
+/** Yields the schemas in a part of the document. Properties may be called `type`, too. */
+function* schemasOf(value: Json): Generator<Json> {
+  if (typeof value !== 'object' || value === null) return
+  if (typeof value.type === 'string' || Array.isArray(value.type)) yield value
+  for (const inner of Object.values(value)) yield* schemasOf(inner)
+}
+
 type Union = { members: Json[]; discriminator: Json | undefined }
 
 /** Yields the unions in a part of the document, each without null. */
@@ -58,6 +65,22 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(document)).not.toContain('"additionalProperties":false')
   })
 
+  it('has what generators for typed languages need: one type a schema, formats of numbers, names without collisions', () => {
+    const ids = operations().map(([, , { operationId }]) => operationId.toLowerCase())
+    for (const name of Object.keys(document.components.schemas))
+      expect(ids).not.toContain(name.toLowerCase().replace(/response$/, ''))
+    for (const schema of schemasOf(document)) {
+      const types = [schema.type ?? []].flat().filter((type) => type !== 'null')
+      expect([schema, types.length]).toEqual([schema, Math.min(types.length, 1)])
+      if (types.includes('integer')) expect(schema).toMatchObject({ format: expect.stringMatching(/^int(32|64)$/) })
+      if (types.includes('number')) expect(schema).toMatchObject({ format: 'double' })
+    }
+    const { FileInfo, TurnCompletedData, ModelMetadata } = document.components.schemas
+    expect(FileInfo.properties.size_bytes).toMatchObject({ format: 'int64' })
+    expect(TurnCompletedData.properties.duration_ms.anyOf[0]).toMatchObject({ format: 'int64' })
+    expect(ModelMetadata.properties.model_id.anyOf[0]).toMatchObject({ format: 'uuid' })
+  })
+
   it('says what the data of a monitoring stream is', () => {
     const answer = document.paths['/v1/durable/sse'].get.responses['200']
     const { schema } = answer.content['text/event-stream']
@@ -69,7 +92,8 @@ describe('the OpenAPI document', () => {
   })
 
   it('names the members of each union, and says which value of which field is whose', () => {
-    const unions = [...unionsOf(document)].filter(({ members }) => members.length > 1)
+    const isPlain = ({ type }: Json) => ['string', 'number', 'boolean'].includes(type)
+    const unions = [...unionsOf(document)].filter(({ members }) => members.length > 1 && !members.every(isPlain))
     expect(unions.length).toBeGreaterThan(4)
     for (const { members, discriminator } of unions) {
       const names = members.map(({ $ref }) => $ref)
@@ -177,6 +201,16 @@ describe('the app', () => {
 })
 
 describe('the documentation page', () => {
+  it('has the guides that the document links to', async () => {
+    const links = [...document.info.description.matchAll(/\]\((docs\/[\w-]+\.md)\)/g)].map(([, link]: Json) => link)
+    expect(links).toContain(document.externalDocs.url)
+    for (const link of links) {
+      const guide = await call(api, 'GET', `/${link}`)
+      expect([guide.status, guide.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
+      expect(guide.body).toMatch(/^# /)
+    }
+  })
+
   it('loads everything from the service itself', async () => {
     const page = await call(api, 'GET', '/docs')
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])

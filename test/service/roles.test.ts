@@ -139,8 +139,6 @@ const DECISIONS: Record<string, Decision> = {
 
 /** Operations that would let a key outlive its user's login or reach beyond its organization. */
 const NOT_FOR_KEYS = [
-  'POST /v1/auth/api-keys',
-  'DELETE /v1/auth/api-keys/{key_id}',
   'POST /v1/orgs',
   'PATCH /v1/orgs/{org}/members/{user_id}',
   'DELETE /v1/orgs/{org}/members/{user_id}',
@@ -148,6 +146,8 @@ const NOT_FOR_KEYS = [
   'DELETE /v1/orgs/{org}/invitations/{invitation_id}',
   'POST /v1/orgs/join',
   'POST /v1/users/me/switch-org',
+  'POST /v1/auth/api-keys',
+  'DELETE /v1/auth/api-keys/{key_id}',
 ]
 
 const ACCESS: Record<Decision, Access> = {

@@ -17,26 +17,26 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     value: agent,
     error,
     reload,
-  } = useLoad(() => readAnywhere(`/v1/agents/${encodeURIComponent(agentId)}`, () => api.getAgent({ path })), [agentId])
+  } = useLoad(() => readAnywhere(`/v1/agents/${encodeURIComponent(agentId)}`, () => api.agents.get(path)), [agentId])
   /** Agent as the form shows it: only what the user has changed since is sent. */
   const before = useRef<CreateAgentRequest | undefined>(undefined)
   before.current ??= agent
   const save = async (wanted: CreateAgentRequest) => {
     const { default_model_id, ...changes } = changesOf(wanted, { ...before.current })
     // An update takes null for "not given".
-    if (default_model_id === null) await api.putAgent({ path, body: { ...wanted, id: agentId } })
+    if (default_model_id === null) await api.agents.put({ ...path, ...wanted, id: agentId })
     const body = default_model_id ? { ...changes, default_model_id } : changes
-    await api.updateAgent({ path, body: body as UpdateAgentRequest })
+    await api.agents.update({ ...path, ...(body as UpdateAgentRequest) })
     before.current = wanted
     reload()
   }
   const setStatus = (status: 'active' | 'archived') => async () => {
-    await api.updateAgent({ path, body: { status } })
+    await api.agents.update({ ...path, status })
     reload()
   }
   const copy = async () => {
     if (!mayLeave()) return
-    const { id } = await api.copyAgent({ path })
+    const { id } = await api.agents.copy(path)
     go(link('agents', id))
   }
   const exportFile = async () =>

@@ -20,8 +20,8 @@ type Props = {
 export function Editor(props: Props): VNode {
   const { value, error } = useLoad(async () => {
     const [models, capabilities] = await Promise.all([
-      api.listModels({ query: { include_stale: true } }),
-      api.listCapabilities(),
+      api.models.list({ include_stale: true }),
+      api.capabilities.list(),
     ])
     return { models: models.data, capabilities: capabilities.data }
   }, [])
@@ -44,7 +44,7 @@ function Fields({ agent, action, done, onSubmit, models, capabilities }: FieldsP
   const show = async (values: Values) => {
     setPreview(undefined)
     const { system_prompt, capabilities: refs, tools } = wanted(values)
-    setPreview(await api.previewAgent({ body: { system_prompt, capabilities: refs, tools } }))
+    setPreview(await api.agents.preview({ system_prompt, capabilities: refs, tools }))
   }
   return html`
     <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} done=${done} onSubmit=${(values: Values) => onSubmit(wanted(values))}

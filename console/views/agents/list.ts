@@ -27,7 +27,7 @@ export function AgentList(): VNode {
   const [count, setCount] = useState(SHOWN)
   const { value, error } = useLoad(async () => {
     const query = { ...(search !== '' && { search }), ...(isArchive && { status: 'archived' as const }) }
-    const [found, models] = await Promise.all([api.listAgents({ query }), api.listModels()])
+    const [found, models] = await Promise.all([api.agents.list(query), api.models.list()])
     return { agents: found.data, models: models.data }
   }, [search, isArchive])
   const { agents, models = [] } = value ?? {}
@@ -91,8 +91,7 @@ function Import(): VNode {
     if (file === undefined) return
     try {
       const body = await file.text()
-      const headers = { 'Content-Type': 'text/markdown' }
-      const { id } = await api.importAgent({ body, bodySerializer: null, headers })
+      const { id } = await api.agents.import({ body })
       go(link('agents', id))
     } catch (problem) {
       setError(problem)

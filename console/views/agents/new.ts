@@ -9,7 +9,7 @@ const EMPTY: CreateAgentRequest = { name: '', system_prompt: '' }
 
 export function NewAgent(): VNode {
   const create = async (body: CreateAgentRequest) => {
-    const { id } = await api.createAgent({ body })
+    const { id } = await api.agents.create(body)
     go(link('agents', id), { replace: true })
   }
   return html`<${Page} title="New agent" actions=${html`<a class="button" href=${link('agents')}>Back</a>`}>

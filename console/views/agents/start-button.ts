@@ -8,7 +8,7 @@ import { mayLeave } from '../../unsaved.ts'
 export function StartButton({ agentId }: { agentId: string }): VNode {
   const start = async () => {
     if (!mayLeave()) return
-    const { id } = await api.createSession({ body: { agent_id: agentId } })
+    const { id } = await api.sessions.create({ agent_id: agentId })
     go(link('sessions', id))
   }
   return html`<${ActionButton} run=${start}>Start a session<//>`

@@ -31,8 +31,8 @@ export const isSimulated = (models: LlmModelWithProvider[]): boolean =>
 /** For who has no agent yet. */
 export function Welcome({ models }: { models: LlmModelWithProvider[] }): VNode {
   const make = async () => {
-    const { id } = await api.createAgent({ body: exampleFor(models) })
-    const session = await api.createSession({ body: { agent_id: id, title: 'A first session' } })
+    const { id } = await api.agents.create(exampleFor(models))
+    const session = await api.sessions.create({ agent_id: id, title: 'A first session' })
     go(link('sessions', session.id))
   }
   return html`<p>An agent is a prompt, a model and what it may use. A session is a conversation with it.</p>

@@ -19,9 +19,9 @@ export function Databases({ sessionId }: Props): VNode {
 
 function List({ sessionId }: Props): VNode {
   const session = { session_id: sessionId }
-  const { value, error, reload } = useLoad(async () => (await api.listDatabases({ path: session })).data, [sessionId])
+  const { value, error, reload } = useLoad(async () => (await api.databases.list(session)).data, [sessionId])
   const remove = (name: string) => async () => {
-    await api.deleteDatabase({ path: { ...session, name } })
+    await api.databases.delete({ ...session, name })
     reload()
   }
   const columns: Column<DatabaseInfoResponse>[] = [
@@ -42,7 +42,7 @@ const nameOf = ({ name }: { name: string }): string => name
 
 function Database({ sessionId, name }: Props & { name: string }): VNode {
   const path = { session_id: sessionId, name }
-  const schema = useLoad(() => api.getDatabaseSchema({ path }), [name])
+  const schema = useLoad(() => api.databases.getDatabaseSchema(path), [name])
   const [rows, setRows] = useState<DatabaseRows | undefined>(undefined)
   /** What the form begins with. */
   const [given, setGiven] = useState('')
@@ -50,7 +50,7 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
   const query = async (sql: string) => {
     const number = ++latest.current
     setRows(undefined)
-    const found = await api.queryDatabase({ path, body: { sql } })
+    const found = await api.databases.query({ ...path, sql })
     // The answer to an earlier question may come later.
     if (number === latest.current) setRows(found)
   }

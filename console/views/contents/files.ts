@@ -61,10 +61,7 @@ function Search({ sessionId, pattern }: Props & { pattern: string }): VNode {
 }
 
 function Matches({ sessionId, pattern }: Props & { pattern: string }): VNode {
-  const { value, error } = useLoad(
-    () => api.grepFiles({ path: { session_id: sessionId }, body: { pattern } }),
-    [pattern],
-  )
+  const { value, error } = useLoad(() => api.files.grep({ session_id: sessionId, pattern }), [pattern])
   const file = ({ path, matches }: GrepResult) => html`<section key=${path}>
     <h2><a href=${fileLink(sessionId, path)} dir="auto">${path}</a></h2>
     <ol class="lines">${matches.map(
@@ -80,15 +77,13 @@ function Entry({ sessionId, path }: Props & { path: string }): VNode {
   const session_id = sessionId
   const { value, error, reload, refresh } = useLoad(
     () =>
-      path === '/'
-        ? api.listRootDirectory({ path: { session_id } })
-        : api.getFile({ path: { session_id, path: path.slice(1) } }),
+      path === '/' ? api.files.listRootDirectory({ session_id }) : api.files.get({ session_id, path: path.slice(1) }),
     [path],
   )
   useEvery(LOOK_MS, async () => {
     if (value === undefined || 'data' in value || error !== undefined) return refresh()
     // A look that fails is followed by the next.
-    const stat = await api.statFile({ path: { session_id }, body: { path } }).catch((problem: unknown) => problem)
+    const stat = await api.files.stat({ session_id, path }).catch((problem: unknown) => problem)
     if (isNotFound(stat)) return refresh()
     const { updated_at, size_bytes } = stat as Partial<FileStat>
     if (updated_at !== undefined && (updated_at !== value.updated_at || size_bytes !== value.size_bytes)) refresh()
@@ -115,9 +110,10 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
       ...(opened.includes(file.path) ? rowsOf(inner.value?.get(file.path) ?? [], depth + 1) : []),
     ])
   const remove = (file: FileInfo) => async () => {
-    await api.deleteFile({
-      path: { session_id: sessionId, path: file.path.slice(1) },
-      query: { recursive: file.is_directory ? 'true' : 'false' },
+    await api.files.delete({
+      session_id: sessionId,
+      path: file.path.slice(1),
+      recursive: file.is_directory ? 'true' : 'false',
     })
     reload()
   }
@@ -144,7 +140,7 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
 /** Lists directories, by their paths. One that is gone meanwhile is empty. */
 async function readDirectories(session_id: string, paths: string[]): Promise<Map<string, FileInfo[]>> {
   const read = async (path: string): Promise<[string, FileInfo[]]> => {
-    const found = await api.getFile({ path: { session_id, path: path.slice(1) } }).catch((error: unknown) => {
+    const found = await api.files.get({ session_id, path: path.slice(1) }).catch((error: unknown) => {
       if (!isNotFound(error)) throw error
     })
     return [path, found && 'data' in found ? found.data : []]
@@ -176,12 +172,12 @@ function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): v
 async function store(sessionId: string, path: string, content: string): Promise<void> {
   const at = { session_id: sessionId, path: path.split('/').filter(Boolean).join('/') }
   const body = { content, encoding: 'base64' } as const
-  const isThere = await api.statFile({ path: { session_id: sessionId }, body: { path } }).then(
+  const isThere = await api.files.stat({ session_id: sessionId, path }).then(
     () => true,
     () => false,
   )
-  if (!isThere) await api.createFile({ path: at, body })
-  else if (confirm(`Replace “${path}”?`)) await api.updateFile({ path: at, body })
+  if (!isThere) await api.files.create({ ...at, ...body })
+  else if (confirm(`Replace “${path}”?`)) await api.files.update({ ...at, ...body })
 }
 
 function File({ sessionId, file }: Props & { file: SessionFile }): VNode {

@@ -19,8 +19,8 @@ const SECRETS: Column<SecretInfo>[] = [{ title: 'Name', cell: ({ name }) => name
 /** Values that an agent keeps, and the names of its secrets. */
 export function Storage({ sessionId }: { sessionId: string }): VNode {
   const path = { session_id: sessionId }
-  const values = useLoad(async () => (await api.listKeys({ path })).data, [sessionId])
-  const secrets = useLoad(async () => (await api.listSecrets({ path })).data, [sessionId])
+  const values = useLoad(async () => (await api.storage.listKeys(path)).data, [sessionId])
+  const secrets = useLoad(async () => (await api.storage.listSecrets(path)).data, [sessionId])
   return html`<section>
     <h2>Values</h2>
     <${Problem} error=${values.error} />

@@ -137,7 +137,7 @@ function goBackTo({ turnId, top }: NonNullable<ReadingPlace['current']>): void {
 
 function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
   const cancel = async () => {
-    await api.cancelTurns({ path: { session_id: sessionId }, body: { turn_id: turn.id } })
+    await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
     lookAgain()
   }
   // What has not changed is not drawn again.

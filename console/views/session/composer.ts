@@ -70,7 +70,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
       draft.key ??= newKey()
       const headers = { 'Idempotency-Key': draft.key }
       const body = { message: { content }, on_busy: onBusy }
-      await api.createMessage({ path: { session_id }, headers, body }).catch((error: unknown) => {
+      await api.messages.create({ session_id, ...body }, { headers }).catch((error: unknown) => {
         const isBusyNow = onBusy === 'reject' && error instanceof ApiError && error.status === 409
         throw isBusyNow ? new Error('A turn is running, so the message was not sent.') : error
       })
@@ -96,7 +96,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
   const attach = (files: Iterable<File>) =>
     work(async () => {
       for (const file of files) {
-        const image = await api.uploadImage({ body: { file }, query: { session_id } })
+        const image = await api.images.upload({ file, session_id })
         change({ images: [...draft.images.value, image] })
       }
     })

@@ -79,7 +79,7 @@ export function openSession(sessionId: string): Live {
     const found: Event[] = []
     const exclude: EventTypes = [...DELTAS, ...NOT_SHOWN]
     for (let since_id = after; ; ) {
-      const { data } = await api.listEvents({ path, query: { since_id, exclude, limit: EVENTS } })
+      const { data } = await api.events.list({ ...path, since_id, exclude, limit: EVENTS })
       found.push(...data.filter(({ sequence }) => (sequence ?? 0) < until))
       since_id = data.at(-1)?.id
       if (data.length < EVENTS || (data.at(-1)?.sequence ?? 0) >= until) return found
@@ -88,16 +88,16 @@ export function openSession(sessionId: string): Live {
 
   /** Returns the first event of the oldest of some turns. They are newest first. */
   const readFirst = async (offset: number): Promise<Event | undefined> => {
-    const { data } = await api.listTurns({ path, query: { limit: TURNS, offset } })
+    const { data } = await api.turns.list({ ...path, limit: TURNS, offset })
     hasEarlier.value = data.length === TURNS
     const oldest = data.at(-1)
     if (oldest === undefined) return undefined
-    const first = await api.listEvents({ path, query: { turn_id: oldest.id, limit: 1 } })
+    const first = await api.events.list({ ...path, turn_id: oldest.id, limit: 1 })
     return first.data[0]
   }
 
   const load = async (signal: AbortSignal) => {
-    await api.getSession({ path })
+    await api.sessions.get(path)
     const first = await readFirst(0)
     const found = [...(first ? [first] : []), ...(await readEvents(first?.id))]
     if (signal.aborted) return

@@ -33,9 +33,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     reload,
   } = useLoad(
     () =>
-      readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, () =>
-        api.getSession({ path: { session_id: sessionId } }),
-      ),
+      readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, () => api.sessions.get({ session_id: sessionId })),
     [sessionId, isEmpty],
   )
   const { value: agent } = useLoad(() => findAgent(session?.agent_id), [session?.agent_id])
@@ -45,7 +43,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const rename = async () => {
     const title = prompt('Title of the session', session?.title ?? '')?.trim()
     if (!title) return
-    await api.updateSession({ path: { session_id: sessionId }, body: { title } })
+    await api.sessions.update({ session_id: sessionId, title })
     reload()
   }
   const actions = html`
@@ -67,5 +65,5 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
 }
 
 async function findAgent(agent_id: string | null | undefined): Promise<Agent | undefined> {
-  return agent_id ? api.getAgent({ path: { agent_id } }) : undefined
+  return agent_id ? api.agents.get({ agent_id }) : undefined
 }

@@ -36,10 +36,7 @@ function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void })
   useEntry(box)
   const submit = async (result: { result?: unknown; error?: string }) => {
     try {
-      await api.submitToolResults({
-        path: { session_id: sessionId },
-        body: { tool_results: [{ tool_call_id: call.id, ...result }] },
-      })
+      await api.turns.submitToolResults({ session_id: sessionId, tool_results: [{ tool_call_id: call.id, ...result }] })
     } catch (error) {
       if (!isAnsweredAlready(error)) throw error
     }

@@ -25,7 +25,7 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
     value: turn,
     error: missing,
     refresh,
-  } = useLoad(() => api.getTurn({ path: { session_id: sessionId, turn_id: turnId } }), [turnId, isOver])
+  } = useLoad(() => api.turns.get({ session_id: sessionId, turn_id: turnId }), [turnId, isOver])
   useEvery(LOOK_MS, () => isOver || refresh())
   const now = useNow(!isOver)
   const shown = route.value.query.get('span')
@@ -76,7 +76,12 @@ function useSpans(sessionId: string, turnId: string): Followed {
     const read = async () => {
       const { signal } = closed
       const onConnected = (isConnected: boolean) => setState((before) => ({ ...before, isConnected }))
-      for await (const event of sessionOf(sessionId).events({ turnId, exclude: DELTAS, signal, onConnected })) {
+      for await (const event of sessionOf(sessionId).events({
+        turn_id: turnId,
+        exclude: DELTAS,
+        signal,
+        onConnected,
+      })) {
         events.push(withoutMessages(event))
         timer ??= setTimeout(draw, DRAW_MS)
       }
@@ -204,10 +209,7 @@ function EventText({ event, label }: { event: Event; label: string }): VNode {
 async function readGeneration({ id, session_id, context }: Event): Promise<Event> {
   const turn_id = context.turn_id ?? undefined
   for (let since_id: string | undefined; ; ) {
-    const { data } = await api.listEvents({
-      path: { session_id },
-      query: { turn_id, types: ['llm.generation'], since_id, limit: 10 },
-    })
+    const { data } = await api.events.list({ session_id, turn_id, types: ['llm.generation'], since_id, limit: 10 })
     const found = data.find((event) => event.id === id)
     if (found !== undefined) return found
     since_id = data.at(-1)?.id

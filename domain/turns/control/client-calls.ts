@@ -1,9 +1,5 @@
 import type { SessionId } from '../../../contract/ids.ts'
-import {
-  QuestionAnswer,
-  type SubmitToolResultsRequest,
-  type SubmitToolResultsResponse,
-} from '../../../contract/turns.ts'
+import { QuestionAnswer, type SubmitToolResultsRequest, type SubmittedToolResults } from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
@@ -94,7 +90,7 @@ export async function submitToolResults(
   actor: Actor,
   sessionId: SessionId,
   { tool_results: results }: SubmitToolResultsRequest,
-): Promise<SubmitToolResultsResponse> {
+): Promise<SubmittedToolResults> {
   const where = { organizationId: actor.organizationId, sessionId }
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turn = await runningTurn(db, sessionId)
