@@ -71,6 +71,25 @@ describePages('the checks of these tests', () => {
   })
 })
 
+describePages('a page that does not load whole', () => {
+  it('says so, and loads again when asked to', async () => {
+    const opened = await openConsole(api.url, { organization: api.id })
+    const { page } = opened
+    const skills = '**/views/skills.ts'
+    await page.route(skills, (route) => route.abort())
+    // Where the module is not kept.
+    await page.goto(`${api.url}/console?again#/skills`)
+    await page.getByRole('alert').getByText('The console could not be loaded.').waitFor()
+    await opened.expectAccessible()
+    await page.unroute(skills)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Skills' }).waitFor()
+    expect(await page.getByText('The console could not be loaded.').isVisible()).toBe(false)
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+})
+
 describePages('the keyboard', () => {
   it('leads past the navigation, and to each place, with a focus that is seen', async () => {
     const { page, close } = await openConsole(api.url, { organization: api.id })
