@@ -172,3 +172,63 @@ describePages('MCP servers', () => {
     expectNoComplaints()
   })
 })
+
+describePages('names that somebody chose', () => {
+  it.each(['wide', 'narrow'] as const)('break, and turn no text, in a %s window', async (size) => {
+    const api = await newOrganization()
+    const name = `report\u202efdp.exe-${'long'.repeat(35)}`
+    const long = 'word'.repeat(60)
+    const make = async (path: string, body: object): Promise<string> => {
+      const answer = await call(api, 'POST', path, body)
+      expect([path, answer.status]).toEqual([path, 201])
+      return answer.body.id
+    }
+    const agent = await make('/v1/agents', {
+      name,
+      system_prompt: 'x',
+      description: `${name} ${long}`,
+      tags: ['short'],
+    })
+    const session = await make('/v1/sessions', { agent_id: agent, title: name })
+    await make(`/v1/sessions/${session}/fs/${encodeURIComponent(name)}`, { content: 'x' })
+    const server = await make('/v1/mcp-servers', { name, url: `https://mcp.example/${long}`, description: name })
+    await make('/v1/skills', { skill_md: `---\nname: notes\ndescription: ${name} ${long}\n---\nWrite.` })
+    const target = { type: 'workflow', name: 'session_message', input: { agent_id: agent, message: 'Hi' } }
+    const schedule = await make('/v1/durable/schedules', { name, cron_expression: '0 8 * * *', target })
+    const { page, expectNoComplaints, close } = await openConsole(api.url, { size, organization: api.id })
+    const questions: string[] = []
+    page.on('dialog', (dialog) => {
+      questions.push(dialog.message())
+      return dialog.dismiss()
+    })
+    const places = [
+      'agents',
+      `agents/${agent}`,
+      'sessions',
+      'sessions/new',
+      `sessions/${session}`,
+      `sessions/${session}/files`,
+      `sessions/${session}/files/${encodeURIComponent(name)}`,
+      'mcp-servers',
+      `mcp-servers/${server}`,
+      'skills',
+      'schedules',
+      `schedules/${schedule}`,
+    ]
+    for (const place of places) {
+      await page.goto(`${api.url}/console#/${place}`)
+      const text = place === 'sessions/new' ? 'Start' : '⟨U+202E⟩'
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      expect([place, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([place, 0])
+      const shown = (await page.title()) + (await page.evaluate('document.body.innerText'))
+      expect([place, shown.includes('\u202e')]).toEqual([place, false])
+      const remove = page.getByRole('main').getByRole('button', { name: /^(Delete|Archive)$/ })
+      if ((await remove.count()) > 0) await remove.first().click()
+      if (place === 'agents') expect(shown).toContain('make one of its models the default')
+    }
+    expect(questions.length).toBeGreaterThan(6)
+    expect(questions.filter((question) => question.includes('\u202e'))).toEqual([])
+    expectNoComplaints()
+    await close()
+  })
+})

@@ -170,7 +170,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'queued') return 'Queued.'
   if (status === 'active') return html`<span role="status">Working…</span>`
   if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
-  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${plain(error ?? '')}</strong>`
+  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">${cancelledText(error)}</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
   return [
@@ -236,11 +236,11 @@ function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const isOpen = status === 'running' || status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
-      <summary><code>${plain(title)}</code> <span class="quiet subject" dir="auto">${plain(subjectOf(given))}</span>
+      <summary><code>${title}</code> <span class="quiet subject" dir="auto">${subjectOf(given)}</span>
         <span class=${status === 'error' ? 'problem' : 'quiet'}>${outcomeOf(call)}</span></summary>
       <${CallArguments} name=${name} given=${given} />
       ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
-      ${error && html`<p class="problem" dir="auto">${plain(error)}</p>`}
+      ${error && html`<p class="problem" dir="auto">${error}</p>`}
     </details>
     ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}
   </li>`
@@ -293,6 +293,6 @@ function Picture({ id, name }: { id: string; name: string }): VNode {
   return html`<${Problem} error=${error} />${
     source &&
     html`<button type="button" class="plain" title=${isLarge ? 'Smaller' : 'Larger'} aria-pressed=${isLarge} onClick=${() => setLarge(!isLarge)}>
-      <img class="picture" src=${source} alt=${name} /></button>`
+      <img class="picture" src=${source} alt=${plain(name)} /></button>`
   }`
 }
