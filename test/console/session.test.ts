@@ -130,6 +130,8 @@ describePages('a conversation', () => {
     // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.
     const late = other.page.getByRole('button', { name: 'Answer' })
     if (await late.isVisible()) await late.click({ timeout: 1000 }).catch(() => {})
+    // It takes no key until nothing around it has moved for a moment.
+    await other.page.getByRole('button', { name: 'Approve' }).click({ trial: true })
     await other.page.getByRole('button', { name: 'Approve' }).focus()
     await other.page.keyboard.press('Enter')
     await other.page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' })
@@ -142,6 +144,34 @@ describePages('a conversation', () => {
     const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.result[0]?.text)
     expect(results.sort()).toEqual(['"blue"', '{"result":42}'])
     expect(await other.page.getByRole('alert').count()).toBe(0)
+  })
+
+  it('approves nothing by a key or a click that was meant for something else', async () => {
+    const calls = ['add', 'multiply'].map((name) => ({ id: name, name, arguments: { a: 6, b: 7 } }))
+    const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Calculated.' }], {
+      capabilities: [{ ref: 'test_math' }],
+      tools: calls.map(({ name }) => guardedTool(name)),
+    })
+    const shown = await openSession(id)
+    const { page } = shown
+    const press = async () => {
+      for (const key of ['Enter', 'Space', 'Enter']) await page.keyboard.press(key)
+    }
+    await say(shown, 'Calculate.')
+    await page.getByText('Approve').first().waitFor()
+    await press()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    await approve.nth(1).click({ trial: true })
+    await press()
+    expect(await page.evaluate('document.activeElement.localName')).not.toBe('button')
+    expect((await listTurns(api, id))[0]?.pending_tool_calls).toHaveLength(2)
+    // Nothing comes under the pointer when a call is over.
+    const before = await approve.nth(1).boundingBox()
+    await approve.first().click()
+    await page.getByText('running…').waitFor()
+    expect(await approve.boundingBox()).toEqual(before)
+    await approve.click()
+    await page.getByText('Calculated.').waitFor()
   })
 
   it('answers the questions of a tool by a form of their schema', async () => {

@@ -234,6 +234,8 @@ function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const given = name === QUESTION ? questionOf(call) : call.arguments
   const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
+  const hasWaited = useRef(false)
+  hasWaited.current ||= status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
       <summary><code>${title}</code> <span class="quiet subject" dir="auto">${subjectOf(given)}</span>
@@ -242,7 +244,7 @@ function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
       ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
       ${error && html`<p class="problem" dir="auto">${error}</p>`}
     </details>
-    ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}
+    ${hasWaited.current && isOpen && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}
   </li>`
 }
 
