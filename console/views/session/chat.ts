@@ -40,6 +40,7 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
   useEffect(live.start, [live])
   const isWaiting = turns.some(({ status }) => status === 'waiting')
+  const queued = turns.filter(({ status }) => status === 'queued').length
   useEffect(lookAgain, [isWaiting])
   const chat = useRef<HTMLDivElement>(null)
   useAnchor(chat, turns[0]?.id)
@@ -55,8 +56,8 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
-        : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} onSent=${goToEnd}
-            isFirst=${live.state.value === 'live' && turns.length === 0}><${Reconnecting} isShown=${!live.isConnected.value} /><//>`
+        : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} queued=${queued}
+            onSent=${goToEnd} isFirst=${live.state.value === 'live' && turns.length === 0}><${Reconnecting} isShown=${!live.isConnected.value} /><//>`
     }`
 }
 
