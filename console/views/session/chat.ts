@@ -203,6 +203,7 @@ function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
     }
     <${Markdown} text=${part.text} />
     ${part.isInterrupted && html`<p class="quiet">Interrupted.</p>`}
+    ${part.isTooLong && html`<p class="quiet">Cut off: the answer reached the model’s limit of length.</p>`}
   </div>`
 }
 
