@@ -56,7 +56,7 @@ export function ActionButton(props: {
   return html`<span class="action" ref=${place}>
     <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${children}</button>
     <${Problem} error=${error} />
-    <span role="status">${outcome}</span>
+    <span role="status">${outcome && ` ${outcome}`}</span>
   </span>`
 }
 

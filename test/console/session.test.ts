@@ -362,6 +362,15 @@ describePages('a conversation', () => {
     expect(await listTurns(api, id)).toHaveLength(1)
   })
 
+  it('says once that there is no such session', async () => {
+    for (const id of ['session_1', `session_${'0'.repeat(32)}`]) {
+      const { page } = await openSession(id)
+      await page.getByRole('alert').first().waitFor()
+      await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'detached' })
+      expect(await page.getByRole('main').textContent()).toMatch(/^Session(session_id: must be .*|Session not found)$/)
+    }
+  })
+
   it('opens by itself once the service is there', async () => {
     const id = await createScriptedSession(api, [{ text: 'Hello' }])
     await post(api, id)
