@@ -41,8 +41,8 @@ export async function buildSite(options: ConsoleOptions): Promise<Site> {
     modules[name] = path
   }
   const hash = hashOf(assets)
-  const { html, importMap } = page(hash, modules, assets, options)
-  return { hash, html, policy: policyFor(importMap), assets }
+  const { html, inline } = page(hash, modules, assets, options)
+  return { hash, html, policy: policyFor(inline), assets }
 }
 
 const script = (content: Buffer): Asset => ({ type: 'text/javascript', content })
@@ -61,6 +61,13 @@ function hashOf(assets: Map<string, Asset>): string {
   for (const [path, { content }] of assets) hash.update(`${path}\0${content.length}\0`).update(content)
   return hash.digest('hex').slice(0, 16)
 }
+
+/** Tells of a console that does not begin, because a module of it did not come or cannot be run. */
+const BOOT = `const boot = document.getElementById('boot')
+addEventListener('error', ({ target }) => {
+  if (target === window || target.type === 'module') boot.hidden = false
+}, true)
+boot.querySelector('button').addEventListener('click', () => location.reload())`
 
 /** All modules are named in the page, so that a browser asks for them at once and none is missing after a deployment. */
 function page(hash: string, modules: Record<string, string>, assets: Map<string, Asset>, options: ConsoleOptions) {
@@ -82,21 +89,23 @@ function page(hash: string, modules: Record<string, string>, assets: Map<string,
 ${scripts.map((path) => `<link rel="modulepreload" href="${at(path)}">`).join('\n')}
 <script type="module" src="${at('main.ts')}"></script>
 </head>
-<body><noscript>The console needs JavaScript.</noscript></body>
+<body><noscript>The console needs JavaScript.</noscript>
+<main id="boot" hidden><h1>Console</h1><p class="problem" role="alert">The console could not be loaded.</p><button type="button">Try again</button></main>
+<script>${BOOT}</script></body>
 </html>
 `
-  return { html, importMap }
+  return { html, inline: [importMap, BOOT] }
 }
 
 const escapeAttribute = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
-/** Only the service's own scripts and styles, no inline ones but the import map, and HTML only from DOMPurify. */
-function policyFor(importMap: string): string {
-  const hash = createHash('sha256').update(importMap).digest('base64')
+/** Only the service's own scripts and styles, inline those of the page itself, and HTML only from DOMPurify. */
+function policyFor(inline: string[]): string {
+  const hashes = inline.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
   return [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${hash}'`,
+    `script-src 'self' ${hashes.join(' ')}`,
     "style-src 'self'",
     "img-src 'self' blob: data:",
     "connect-src 'self'",

@@ -1,6 +1,5 @@
 import { html, useMemo, type VNode } from '../ui.ts'
 import { LongText } from './long-text.ts'
-import { plain } from './plain.ts'
 
 type Props = { name: string; given: Record<string, unknown> | undefined }
 
@@ -15,5 +14,5 @@ export function CallArguments({ name, given = {} }: Props): VNode | null {
     [given],
   )
   if (first === undefined) return null
-  return html`<p class="label" dir="auto">${plain(title)}</p><${LongText} text=${text} label=${`Arguments of ${name}`} />`
+  return html`<p class="label" dir="auto">${title}</p><${LongText} text=${text} label=${`Arguments of ${name}`} />`
 }

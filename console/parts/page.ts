@@ -1,12 +1,13 @@
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
 import { useFocusHeir } from './focus.ts'
+import { plain } from './plain.ts'
 
 /** Frame of a view: its heading, which takes the focus when the view opens, and what can be done in it. */
 export function Page(props: { title: string; actions?: ComponentChildren; children?: ComponentChildren }): VNode {
   const { title, actions, children } = props
   useEffect(() => {
-    document.title = `${title} · Console`
+    document.title = plain(`${title} · Console`)
   }, [title])
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus(), [])
   return html`<main id="main">
@@ -45,7 +46,7 @@ export function ActionButton(props: {
   const [outcome, setOutcome] = useState('')
   const click = async () => {
     if (isBusy) return
-    if (question !== undefined && !confirm(question)) return
+    if (question !== undefined && !confirm(plain(question))) return
     setBusy(true)
     setError(undefined)
     const told = await run().catch(setError)
@@ -55,7 +56,7 @@ export function ActionButton(props: {
   return html`<span class="action" ref=${place}>
     <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${children}</button>
     <${Problem} error=${error} />
-    <span role="status">${outcome}</span>
+    <span role="status">${outcome && ` ${outcome}`}</span>
   </span>`
 }
 

@@ -1,5 +1,4 @@
 import type { Field, Values } from './form.ts'
-import { plain } from './plain.ts'
 
 type Schema = {
   type?: string | string[]
@@ -28,8 +27,8 @@ export function fieldsOf(schema: unknown): Field[] | null {
   const names = Array.isArray(required) ? required : []
   return Object.entries(properties).map(([name, property]) => ({
     name,
-    label: plain(textOf(property?.title) ?? name),
-    hint: plain(textOf(property?.description) ?? ''),
+    label: textOf(property?.title) ?? name,
+    hint: textOf(property?.description) ?? '',
     isRequired: names.includes(name) && typesOf(property)[0] !== 'boolean',
     ...kindOf(property),
   }))

@@ -1,11 +1,12 @@
-import type { RequestedCall, Session, Turn } from 'agent-session-client'
+import type { RequestedCall, Turn } from 'agent-session-client'
 import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
 import { CallArguments } from '../parts/call-arguments.ts'
 import { useFocusHeir } from '../parts/focus.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
-import { html, useRef, useState, type VNode } from '../ui.ts'
+import { html, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
+import { keyOf, keysOf, type Place, standing, type Waiting } from './inbox-cards.ts'
 import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
@@ -14,34 +15,48 @@ import { WaitingCall } from './session/waiting-call.ts'
 const LOOK_MS = 5000
 const PAGE = 50
 
-/** Session with the name of its agent. */
-type Place = { session: Session; agent: string | undefined }
-type Waiting = { turn: Turn; place: Place | undefined }
-
-/** Everything that waits for a person, over all sessions, newest first. */
+/** Everything that waits for a person, over all sessions, newest first. What comes later is shown when somebody asks for it. */
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
   const places = useRef(new Map<string, Place>()).current
-  const { value: items, error, refresh } = useLoad(() => readWaiting(count, places), [count])
+  // One page more: what is shown is not over because others came before it.
+  const { value: found, error, refresh } = useLoad(() => readWaiting(count + PAGE, places), [count])
   useEvery(LOOK_MS, refresh)
-  return html`<${Page} title="Inbox">
+  const list = useRef<HTMLUListElement>(null)
+  const [cards, setCards] = useState<Waiting[]>([])
+  const isAsked = useRef(true)
+  const latest = found?.slice(0, count) ?? []
+  useLayoutEffect(() => {
+    if (found === undefined) return
+    const isPointedAt = list.current?.matches(':hover') ?? false
+    setCards(isAsked.current ? latest : standing(cards, found, isPointedAt).slice(0, count))
+    isAsked.current = false
+  }, [found])
+  const [shown, waiting] = [keysOf(cards), keysOf(found ?? [])]
+  const fresh = isAsked.current ? [] : latest.filter((item) => ![...keysOf([item])].every((key) => shown.has(key)))
+  const more = () => {
+    isAsked.current = true
+    setCount(count + PAGE)
+  }
+  const news = html`<span role="status">${fresh.length > 0 && html`<button type="button" onClick=${() => setCards(latest)}>${fresh.length} new</button>`}</span>`
+  return html`<${Page} title="Inbox" actions=${news}>
     <${Problem} error=${error} />
-    ${items?.length === 0 && html`<${Quiet}>Nothing waits for a person.<//>`}
-    <ul class="cards" aria-live="polite">${items?.map((item) => html`<${Item} key=${item.turn.id} ...${item} />`)}</ul>
-    ${items?.length === count && html`<button type="button" onClick=${() => setCount(count + PAGE)}>Show more<//>`}
+    ${found?.length === 0 && html`<${Quiet}>Nothing waits for a person.<//>`}
+    <ul class="cards" aria-live="polite" ref=${list}>${cards.map((item) => html`<${Item} key=${item.turn.id} ...${item} waiting=${waiting} />`)}</ul>
+    ${(found?.length ?? 0) > count && html`<button type="button" onClick=${more}>Show more<//>`}
   <//>`
 }
 
-function Item({ turn, place }: Waiting): VNode {
+function Item({ turn, place, waiting }: Waiting & { waiting: Set<string> }): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
   return html`<li ref=${useFocusHeir()}>
     <h2 dir="auto"><a href=${link('sessions', session_id)}>${place ? titleOf(place.session) : 'Untitled session'}</a></h2>
     <p class="quiet">${place?.agent && html`<span dir="auto">${place.agent}</span> · `}Message of <${Time} at=${created_at} /></p>
-    ${pending_tool_calls.map((call) => html`<${Call} key=${`${turn.iterations} ${call.id}`} sessionId=${session_id} call=${call} />`)}
+    ${pending_tool_calls.map((call) => html`<${Call} key=${keyOf(turn, call)} sessionId=${session_id} call=${call} isOver=${!waiting.has(keyOf(turn, call))} />`)}
   </li>`
 }
 
-function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): VNode {
+function Call({ sessionId, call, isOver }: { sessionId: string; call: RequestedCall; isOver: boolean }): VNode {
   const { name, kind } = call
   return html`<section>
     ${
@@ -49,7 +64,7 @@ function Call({ sessionId, call }: { sessionId: string; call: RequestedCall }): 
       html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
         <${CallArguments} name=${name} given=${call.arguments} />`
     }
-    <${WaitingCall} sessionId=${sessionId} call=${call} />
+    <${WaitingCall} sessionId=${sessionId} call=${call} isOver=${isOver} />
   </section>`
 }
 

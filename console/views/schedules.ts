@@ -205,7 +205,7 @@ const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> 
     const address = workflowAddress(workflow_id)
     return html`<span class="links">
       ${[MESSAGE, 'agent_turn'].includes(target.name) && html`<a href=${link('sessions', session_id)}>session</a> <a href=${link('sessions', session_id, 'turns', `turn_${digits}`)}>timeline</a>`}
-      ${address && html`<a href=${address} target="_blank" rel="noopener noreferrer">Temporal</a>`}</span>`
+      ${address && html` <a href=${address} target="_blank" rel="noopener noreferrer">Temporal</a>`}</span>`
   },
 })
 

@@ -2,6 +2,7 @@ import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-sessio
 import { STATUS } from '../parts/common-fields.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api, isAdministrator } from '../service.ts'
+import { html } from '../ui.ts'
 
 const EXAMPLE = `---
 name: release-notes
@@ -28,7 +29,7 @@ export const skills: Resource<SkillWithText> = {
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: 'Description', cell: ({ description }) => description },
+    { title: 'Description', cell: ({ description }) => html`<span class="clamp" dir="auto">${description}</span>` },
     { title: 'Version', cell: ({ version }) => version },
     { title: 'Status', cell: ({ status }) => status },
   ],

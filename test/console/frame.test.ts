@@ -71,6 +71,25 @@ describePages('the checks of these tests', () => {
   })
 })
 
+describePages('a page that does not load whole', () => {
+  it('says so, and loads again when asked to', async () => {
+    const opened = await openConsole(api.url, { organization: api.id })
+    const { page } = opened
+    const skills = '**/views/skills.ts'
+    await page.route(skills, (route) => route.abort())
+    // Where the module is not kept.
+    await page.goto(`${api.url}/console?again#/skills`)
+    await page.getByRole('alert').getByText('The console could not be loaded.').waitFor()
+    await opened.expectAccessible()
+    await page.unroute(skills)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Skills' }).waitFor()
+    expect(await page.getByText('The console could not be loaded.').isVisible()).toBe(false)
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+})
+
 describePages('the keyboard', () => {
   it('leads past the navigation, and to each place, with a focus that is seen', async () => {
     const { page, close } = await openConsole(api.url, { organization: api.id })
@@ -151,5 +170,65 @@ describePages('MCP servers', () => {
     await tool.getByText('mcp_library__search').waitFor()
     expect((await call(api, 'GET', `/v1/mcp-servers/${id}`)).body.changed_tools).toEqual([])
     expectNoComplaints()
+  })
+})
+
+describePages('names that somebody chose', () => {
+  it.each(['wide', 'narrow'] as const)('break, and turn no text, in a %s window', async (size) => {
+    const api = await newOrganization()
+    const name = `report\u202efdp.exe-${'long'.repeat(35)}`
+    const long = 'word'.repeat(60)
+    const make = async (path: string, body: object): Promise<string> => {
+      const answer = await call(api, 'POST', path, body)
+      expect([path, answer.status]).toEqual([path, 201])
+      return answer.body.id
+    }
+    const agent = await make('/v1/agents', {
+      name,
+      system_prompt: 'x',
+      description: `${name} ${long}`,
+      tags: ['short'],
+    })
+    const session = await make('/v1/sessions', { agent_id: agent, title: name })
+    await make(`/v1/sessions/${session}/fs/${encodeURIComponent(name)}`, { content: 'x' })
+    const server = await make('/v1/mcp-servers', { name, url: `https://mcp.example/${long}`, description: name })
+    await make('/v1/skills', { skill_md: `---\nname: notes\ndescription: ${name} ${long}\n---\nWrite.` })
+    const target = { type: 'workflow', name: 'session_message', input: { agent_id: agent, message: 'Hi' } }
+    const schedule = await make('/v1/durable/schedules', { name, cron_expression: '0 8 * * *', target })
+    const { page, expectNoComplaints, close } = await openConsole(api.url, { size, organization: api.id })
+    const questions: string[] = []
+    page.on('dialog', (dialog) => {
+      questions.push(dialog.message())
+      return dialog.dismiss()
+    })
+    const places = [
+      'agents',
+      `agents/${agent}`,
+      'sessions',
+      'sessions/new',
+      `sessions/${session}`,
+      `sessions/${session}/files`,
+      `sessions/${session}/files/${encodeURIComponent(name)}`,
+      'mcp-servers',
+      `mcp-servers/${server}`,
+      'skills',
+      'schedules',
+      `schedules/${schedule}`,
+    ]
+    for (const place of places) {
+      await page.goto(`${api.url}/console#/${place}`)
+      const text = place === 'sessions/new' ? 'Start' : '⟨U+202E⟩'
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      expect([place, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([place, 0])
+      const shown = (await page.title()) + (await page.evaluate('document.body.innerText'))
+      expect([place, shown.includes('\u202e')]).toEqual([place, false])
+      const remove = page.getByRole('main').getByRole('button', { name: /^(Delete|Archive)$/ })
+      if ((await remove.count()) > 0) await remove.first().click()
+      if (place === 'agents') expect(shown).toContain('make one of its models the default')
+    }
+    expect(questions.length).toBeGreaterThan(6)
+    expect(questions.filter((question) => question.includes('\u202e'))).toEqual([])
+    expectNoComplaints()
+    await close()
   })
 })

@@ -2,7 +2,7 @@ import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
 import { createScriptedSession, waitUntilIdle } from '../support/http.ts'
 import { newOrganization } from '../support/shared/service.ts'
-import { clientTool, postAndAsk, submit } from '../support/turns.ts'
+import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
 
 afterAll(closeBrowser)
 
@@ -29,6 +29,38 @@ describePages('the inbox', () => {
     await waitUntilIdle(api, door)
     await page.getByText('Which colour?').waitFor({ state: 'detached' })
     expect(await titles.allTextContents()).toEqual(['The roof'])
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
+  it('moves nothing under a pointer, neither for what comes nor for what is over', async () => {
+    const api = await newOrganization()
+    const create = (name: string) =>
+      createScriptedSession(
+        api,
+        [{ tool_calls: [{ name, arguments: { a: 6, b: 7 } }] }, { text: 'Fine.' }],
+        { capabilities: [{ ref: 'test_math' }], tools: [guardedTool(name)] },
+        { title: name },
+      )
+    const [first, second, third] = [await create('add'), await create('subtract'), await create('multiply')]
+    await postAndAsk(api, first)
+    const { pending_tool_calls } = await postAndAsk(api, second)
+    const opened = await openConsole(api.url, { organization: api.id, at: '#/inbox' })
+    const { page } = opened
+    const approve = page.getByRole('group', { name: 'Approval of add' }).getByRole('button', { name: 'Approve' })
+    await approve.hover()
+    const before = await approve.boundingBox()
+    await postAndAsk(api, third)
+    const news = page.getByRole('button', { name: '1 new' })
+    await news.waitFor()
+    await submit(api, second, [{ tool_call_id: pending_tool_calls[0].id, result: { approved: true } }])
+    await page.getByText('No longer waiting.').waitFor()
+    expect(await approve.boundingBox()).toEqual(before)
+    const titles = page.getByRole('heading', { level: 2 })
+    expect(await titles.allTextContents()).toEqual(['subtract', 'add'])
+    await news.click()
+    expect(await titles.allTextContents()).toEqual(['multiply', 'add'])
+    await opened.expectAccessible()
     opened.expectNoComplaints()
     await opened.close()
   })

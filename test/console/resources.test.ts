@@ -51,6 +51,7 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Daily' }).click()
     await button('Trigger').click()
     await page.getByText('Triggered.').waitFor()
+    expect(await page.locator('.action', { hasText: 'Triggered.' }).textContent()).toBe('Trigger Triggered.')
     await page.getByRole('cell', { name: 'completed' }).waitFor()
     await waitUntilIdle(api, session)
     await fill({ Message: 'What is new?', 'Maximum concurrent runs': '1' }, 'Save')

@@ -130,6 +130,8 @@ describePages('a conversation', () => {
     // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.
     const late = other.page.getByRole('button', { name: 'Answer' })
     if (await late.isVisible()) await late.click({ timeout: 1000 }).catch(() => {})
+    // It takes no key until nothing around it has moved for a moment.
+    await other.page.getByRole('button', { name: 'Approve' }).click({ trial: true })
     await other.page.getByRole('button', { name: 'Approve' }).focus()
     await other.page.keyboard.press('Enter')
     await other.page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' })
@@ -142,6 +144,34 @@ describePages('a conversation', () => {
     const results = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.result[0]?.text)
     expect(results.sort()).toEqual(['"blue"', '{"result":42}'])
     expect(await other.page.getByRole('alert').count()).toBe(0)
+  })
+
+  it('approves nothing by a key or a click that was meant for something else', async () => {
+    const calls = ['add', 'multiply'].map((name) => ({ id: name, name, arguments: { a: 6, b: 7 } }))
+    const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Calculated.' }], {
+      capabilities: [{ ref: 'test_math' }],
+      tools: calls.map(({ name }) => guardedTool(name)),
+    })
+    const shown = await openSession(id)
+    const { page } = shown
+    const press = async () => {
+      for (const key of ['Enter', 'Space', 'Enter']) await page.keyboard.press(key)
+    }
+    await say(shown, 'Calculate.')
+    await page.getByText('Approve').first().waitFor()
+    await press()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    await approve.nth(1).click({ trial: true })
+    await press()
+    expect(await page.evaluate('document.activeElement.localName')).not.toBe('button')
+    expect((await listTurns(api, id))[0]?.pending_tool_calls).toHaveLength(2)
+    // Nothing comes under the pointer when a call is over.
+    const before = await approve.nth(1).boundingBox()
+    await approve.first().click()
+    await page.getByText('running…').waitFor()
+    expect(await approve.boundingBox()).toEqual(before)
+    await approve.click()
+    await page.getByText('Calculated.').waitFor()
   })
 
   it('answers the questions of a tool by a form of their schema', async () => {
@@ -191,16 +221,21 @@ describePages('a conversation', () => {
       .getByText(/busy|turn/)
       .waitFor()
     expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Refused')
-    await page.getByLabel('If a turn is running').selectOption('Interrupt')
+    await page.getByLabel('If a turn is running').selectOption('Queue if busy')
+    await say(shown, 'Dropped')
+    await page.getByText('Queued.').waitFor()
+    // What an interruption drops is said before it and after it.
+    await page.getByLabel('If a turn is running').selectOption('Interrupt, and drop 1 queued message')
     await say(shown, 'Instead')
-    await waitFor(async () => (await listTurns(api, id)).length === 3, 'the message that interrupts')
+    await page.getByText('Interrupted. 1 queued message was dropped.').waitFor()
+    await waitFor(async () => (await listTurns(api, id)).length === 4, 'the message that interrupts')
     await page.getByText('Working…').waitFor()
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await page.getByText('Working…').waitFor({ state: 'detached' })
     await waitUntilIdle(api, id)
     const turns = await listTurns(api, id)
-    expect(turns.map(({ status }) => status)).toEqual(['cancelled', 'cancelled', 'cancelled'])
-    expect(await page.getByText(/^Cancelled/).count()).toBe(3)
+    expect(turns.map(({ status }) => status)).toEqual(Array(4).fill('cancelled'))
+    expect(await page.getByText(/^Cancelled/).count()).toBe(4)
   })
 
   it('sends a picture, and shows it', async () => {
@@ -325,6 +360,15 @@ describePages('a conversation', () => {
     await page.getByText(/tokens/).waitFor()
     expect(await box.inputValue()).toBe('The next one')
     expect(await listTurns(api, id)).toHaveLength(1)
+  })
+
+  it('says once that there is no such session', async () => {
+    for (const id of ['session_1', `session_${'0'.repeat(32)}`]) {
+      const { page } = await openSession(id)
+      await page.getByRole('alert').first().waitFor()
+      await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'detached' })
+      expect(await page.getByRole('main').textContent()).toMatch(/^Session(session_id: must be .*|Session not found)$/)
+    }
   })
 
   it('opens by itself once the service is there', async () => {

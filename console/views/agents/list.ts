@@ -15,7 +15,7 @@ const SHOWN = 100
 
 const COLUMNS: Column<Agent>[] = [
   { title: 'Name', cell: ({ id, name }) => html`<a href=${link('agents', id)}>${name}</a>` },
-  { title: 'Description', cell: ({ description }) => html`<span dir="auto">${description}</span>` },
+  { title: 'Description', cell: ({ description }) => html`<span class="clamp" dir="auto">${description}</span>` },
   { title: 'Tags', cell: ({ tags }) => html`<span dir="auto">${tags.join(', ')}</span>` },
   { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
 ]

@@ -57,6 +57,6 @@ function exampleFor(models: LlmModelWithProvider[]): CreateAgentRequest {
 
 /** Says that no provider has a key yet. */
 export const SimulatedNote = (): VNode => html`<p class="quiet">
-  A simulated model is the default. Add a <a href=${link('llm-providers')}>provider</a>, and make one of its
-  <a href=${link('llm-models')}>models</a> the default.
+  A simulated model is the default. Add a <a href=${link('llm-providers')}>provider</a>,
+  ${' '}and make one of its <a href=${link('llm-models')}>models</a> the default.
 </p>`

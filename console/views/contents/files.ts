@@ -125,7 +125,7 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
           file.is_directory &&
           html`<button type="button" class="plain toggle" aria-expanded=${opened.includes(file.path)} aria-label=${`Contents of ${file.name}`}
           onClick=${() => toggle(file.path)}>${opened.includes(file.path) ? '▾' : '▸'}</button> `
-        }<a href=${fileLink(sessionId, file.path)}>${plain(file.name)}${file.is_directory ? '/' : ''}</a>`,
+        }<a href=${fileLink(sessionId, file.path)}>${file.name}${file.is_directory ? '/' : ''}</a>`,
     },
     { title: 'Size', cell: ({ file }) => (file.is_directory ? '' : sizeOf(file.size_bytes)) },
     { title: 'Changed', cell: ({ file }) => html`<${Time} at=${file.updated_at} />` },
@@ -177,7 +177,7 @@ async function store(sessionId: string, path: string, content: string): Promise<
     () => false,
   )
   if (!isThere) await api.files.create({ ...at, ...body })
-  else if (confirm(`Replace “${path}”?`)) await api.files.update({ ...at, ...body })
+  else if (confirm(plain(`Replace “${path}”?`))) await api.files.update({ ...at, ...body })
 }
 
 function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
@@ -213,7 +213,7 @@ function textOf(file: SessionFile): string | undefined {
 function Picture({ content, name }: { content: Blob; name: string }): VNode {
   const source = useMemo(() => URL.createObjectURL(content), [content])
   useEffect(() => () => URL.revokeObjectURL(source), [source])
-  return html`<img class="picture" src=${source} alt=${name} />`
+  return html`<img class="picture" src=${source} alt=${plain(name)} />`
 }
 
 /** Text of a file. Lines that have changed while it is shown are marked. */

@@ -40,6 +40,7 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
   const unfinished = turns.filter(({ status }) => ['queued', 'active', 'waiting'].includes(status))
   useEffect(live.start, [live])
   const isWaiting = turns.some(({ status }) => status === 'waiting')
+  const queued = turns.filter(({ status }) => status === 'queued').length
   useEffect(lookAgain, [isWaiting])
   const chat = useRef<HTMLDivElement>(null)
   useAnchor(chat, turns[0]?.id)
@@ -55,8 +56,8 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
     ${
       live.state.value === 'deleted'
         ? html`<p class="problem" role="alert">This session was deleted.</p>`
-        : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} onSent=${goToEnd}
-            isFirst=${live.state.value === 'live' && turns.length === 0}><${Reconnecting} isShown=${!live.isConnected.value} /><//>`
+        : html`<${Composer} sessionId=${sessionId} draft=${draft} isBusy=${unfinished.length > 0} isWaiting=${isWaiting} queued=${queued}
+            onSent=${goToEnd} isFirst=${live.state.value === 'live' && turns.length === 0}><${Reconnecting} isShown=${!live.isConnected.value} /><//>`
     }`
 }
 
@@ -170,7 +171,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'queued') return 'Queued.'
   if (status === 'active') return html`<span role="status">Working…</span>`
   if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
-  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${plain(error ?? '')}</strong>`
+  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">${cancelledText(error)}</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
   return [
@@ -202,6 +203,7 @@ function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
     }
     <${Markdown} text=${part.text} />
     ${part.isInterrupted && html`<p class="quiet">Interrupted.</p>`}
+    ${part.isTooLong && html`<p class="quiet">Cut off: the answer reached the model’s limit of length.</p>`}
   </div>`
 }
 
@@ -234,15 +236,17 @@ function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const given = name === QUESTION ? questionOf(call) : call.arguments
   const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
+  const hasWaited = useRef(false)
+  hasWaited.current ||= status === 'waiting'
   return html`<li class="call">
     <details open=${isOpen}>
-      <summary><code>${plain(title)}</code> <span class="quiet subject" dir="auto">${plain(subjectOf(given))}</span>
+      <summary><code>${title}</code> <span class="quiet subject" dir="auto">${subjectOf(given)}</span>
         <span class=${status === 'error' ? 'problem' : 'quiet'}>${outcomeOf(call)}</span></summary>
       <${CallArguments} name=${name} given=${given} />
       ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
-      ${error && html`<p class="problem" dir="auto">${plain(error)}</p>`}
+      ${error && html`<p class="problem" dir="auto">${error}</p>`}
     </details>
-    ${status === 'waiting' && html`<${WaitingCall} sessionId=${sessionId} call=${call} />`}
+    ${hasWaited.current && isOpen && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}
   </li>`
 }
 
@@ -293,6 +297,6 @@ function Picture({ id, name }: { id: string; name: string }): VNode {
   return html`<${Problem} error=${error} />${
     source &&
     html`<button type="button" class="plain" title=${isLarge ? 'Smaller' : 'Larger'} aria-pressed=${isLarge} onClick=${() => setLarge(!isLarge)}>
-      <img class="picture" src=${source} alt=${name} /></button>`
+      <img class="picture" src=${source} alt=${plain(name)} /></button>`
   }`
 }

@@ -29,6 +29,8 @@ type Props = {
   isBusy: boolean
   /** Whether a turn waits for a person. */
   isWaiting: boolean
+  /** Number of turns that wait for their beginning. */
+  queued: number
   /** Whether nothing has been said yet: there is nothing to do but to begin. */
   isFirst: boolean
   onSent(): void
@@ -38,8 +40,8 @@ type Props = {
 const CANCELS = 'The turn waits for your answer above. Cancel it, and send this as a new message?'
 
 /** Box for the next message. Enter sends it, Shift and Enter begin a line. */
-export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent, children }: Props): VNode {
-  const [state, setState] = useState<{ isSending: boolean; error?: unknown }>({ isSending: false })
+export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst, onSent, children }: Props): VNode {
+  const [state, setState] = useState<{ isSending: boolean; error?: unknown; told?: string }>({ isSending: false })
   const [text, images, onBusy] = [draft.text.value, draft.images.value, draft.onBusy.value]
   const session_id = sessionId
 
@@ -54,7 +56,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
     queue.current = queue.current.then(async () => {
       setState({ isSending: true })
       await run().then(
-        () => setState({ isSending: false }),
+        (told) => setState({ isSending: false, told: typeof told === 'string' ? told : '' }),
         (error: unknown) => setState({ isSending: false, error }),
       )
     })
@@ -69,9 +71,11 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
       if (content.length === 0) return
       draft.key ??= newKey()
       const headers = { 'Idempotency-Key': draft.key }
-      const body = { message: { content }, on_busy: onBusy }
+      // Nothing but the turn that waits has to go for this message.
+      const on_busy: OnBusy = isWaiting ? 'enqueue' : onBusy
+      const body = { message: { content }, on_busy }
       await api.messages.create({ session_id, ...body }, { headers }).catch((error: unknown) => {
-        const isBusyNow = onBusy === 'reject' && error instanceof ApiError && error.status === 409
+        const isBusyNow = on_busy === 'reject' && error instanceof ApiError && error.status === 409
         throw isBusyNow ? new Error('A turn is running, so the message was not sent.') : error
       })
       draft.key = undefined
@@ -81,11 +85,13 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
       keepText(sessionId, draft.text.value)
       draft.images.value = draft.images.value.filter((image) => !images.includes(image))
       onSent()
+      if (on_busy === 'interrupt' && queued > 0)
+        return `Interrupted. ${messages(queued)} ${queued === 1 ? 'was' : 'were'} dropped.`
     })
   /** Changes the draft, which then is another message. */
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
     draft.key = undefined
-    if (state.error !== undefined) setState({ isSending: false })
+    if (state.error !== undefined || state.told) setState({ isSending: false })
     if (values.text !== undefined) {
       draft.text.value = values.text
       keepText(sessionId, values.text)
@@ -138,6 +144,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
       )}</ul>`
     }
     <${Problem} error=${state.error} />
+    <p class="quiet" role="status">${state.told}</p>
     ${isWaiting && html`<small>A message cancels the turn that is waiting for you.</small>`}
     <div class="actions">
       <button class="primary" aria-disabled=${state.isSending}>Send</button>
@@ -147,7 +154,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
         html`<label><span class="unseen">If a turn is running</span>
           <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
             <option value="enqueue" selected=${onBusy === 'enqueue'}>Queue if busy</option>
-            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt</option>
+            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt${queued > 0 && `, and drop ${messages(queued)}`}</option>
             <option value="reject" selected=${onBusy === 'reject'}>Reject if busy</option>
           </select></label>`
       }
@@ -156,6 +163,8 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, isFirst, onSent,
     </div>
   </form>`
 }
+
+const messages = (queued: number): string => `${queued} queued ${queued === 1 ? 'message' : 'messages'}`
 
 /** `crypto.randomUUID` is missing on pages without TLS. */
 const newKey = (): string =>

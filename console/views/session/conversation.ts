@@ -21,7 +21,16 @@ export type Call = {
 /** What a turn shows, one below the other. */
 export type Part =
   /** Answer of the model. An attempt that is made again replaces the text of the one before. */
-  | { type: 'answer'; key: string; thinking: string; text: string; isComplete: boolean; isInterrupted: boolean }
+  | {
+      type: 'answer'
+      key: string
+      thinking: string
+      text: string
+      isComplete: boolean
+      isInterrupted: boolean
+      /** Whether the model's limit of length cut it off. */
+      isTooLong: boolean
+    }
   | { type: 'calls'; key: string; calls: Call[] }
   /** The model has failed and is asked again. */
   | { type: 'retry'; key: string; error: string; count: number }
@@ -140,7 +149,9 @@ function apply(turn: ShownTurn, event: Event): void {
       answer.text = textOf(event.data.message.content)
       answer.thinking = event.data.message.thinking ?? answer.thinking
       answer.isComplete = true
-      answer.isInterrupted = event.data.message.metadata?.interrupted === true
+      const { metadata } = event.data.message
+      answer.isInterrupted = metadata?.interrupted === true
+      answer.isTooLong = metadata?.finish_reason === 'length'
       return
     }
     case 'act.started':
@@ -211,6 +222,7 @@ function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answe
     text: '',
     isComplete: false,
     isInterrupted: false,
+    isTooLong: false,
   }
   turn.parts.push(answer)
   return answer

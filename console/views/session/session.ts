@@ -1,5 +1,5 @@
 import type { Agent } from 'agent-session-client'
-import { isNotFound, useLoad } from '../../load.ts'
+import { isTemporary, useLoad } from '../../load.ts'
 import { ActionButton, Page, Problem } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
 import { api, readAnywhere } from '../../service.ts'
@@ -49,6 +49,8 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const actions = html`
     ${agent && html`<span>Agent <a href=${link('agents', agent.id)} dir="auto">${agent.name}</a></span>`}
     ${session && html`<${ActionButton} run=${rename}>Rename<//>`}`
+  if (session === undefined && error !== undefined && !isTemporary(error))
+    return html`<${Page} title="Session"><${Problem} error=${error} /><//>`
   return html`<${Page} title=${session ? titleOf(session) : 'Session'} actions=${actions}>
     <nav class="tabs" aria-label="Session">
       <a href=${link('sessions', sessionId)} aria-current=${current(undefined)}>Conversation</a>
@@ -60,7 +62,7 @@ export function SessionView({ sessionId }: { sessionId: string }): VNode {
     <${Problem} error=${error} />
     ${shown === 'turns' && id !== undefined && html`<${TurnView} key=${id} sessionId=${sessionId} turnId=${id} />`}
     ${tab && html`<${tab.View} sessionId=${sessionId} />`}
-    ${shown === undefined && !isNotFound(error) && html`<${Chat} sessionId=${sessionId} live=${live} draft=${draft} place=${place} about=${agent?.description} />`}
+    ${shown === undefined && html`<${Chat} sessionId=${sessionId} live=${live} draft=${draft} place=${place} about=${agent?.description} />`}
   <//>`
 }
 

@@ -2,38 +2,77 @@ import { ApiError } from 'agent-session-client'
 import { useFocusHeir } from '../../parts/focus.ts'
 import { Form, type Values } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
-import { plain } from '../../parts/plain.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
 import { api } from '../../service.ts'
-import { html, type RefObject, useEffect, useState, type VNode } from '../../ui.ts'
+import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { type Call, QUESTION } from './conversation.ts'
 
 type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
 
-/** Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. */
-export function WaitingCall(props: Props): VNode {
+/**
+ * Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. Once it is over
+ * it is as high as before, so that what is below does not move under a pointer.
+ */
+export function WaitingCall({ isOver = false, ...props }: Props & { isOver?: boolean }): VNode {
   const [isAnswered, setAnswered] = useState(false)
-  if (isAnswered) return html`<p class="quiet" role="status">Answered.</p>`
-  return html`<${Asking} ...${props} onAnswered=${() => setAnswered(true)} />`
+  const place = useRef<HTMLDivElement>(null)
+  // Looked at while the page is as it was.
+  const height = useMemo(() => place.current?.offsetHeight, [isAnswered || isOver])
+  return html`<div ref=${place} style=${{ minHeight: height && `${height}px` }}>
+    ${
+      isAnswered || isOver
+        ? html`<div class="quiet" role="status">${isAnswered ? 'Answered.' : 'No longer waiting.'}</div>`
+        : html`<${Asking} ...${props} onAnswered=${() => setAnswered(true)} />`
+    }
+  </div>`
 }
 
 /** What goes on after an answer: its call, or what else is in its card. */
 const heirOf = (element: HTMLElement): HTMLElement | null =>
   element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
 
-/** Who has nothing else under way goes on with the question. */
+/** Who has nothing else under way goes on with the question, and not yet with an answer: the next key may be meant for another. */
 function useEntry(box: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { activeElement } = document
     const isIdle = activeElement?.id === 'message' && (activeElement as HTMLTextAreaElement).value === ''
-    if (isIdle) box.current?.querySelector<HTMLElement>('input, textarea, select, button')?.focus()
+    if (isIdle) box.current?.focus()
   }, [])
+}
+
+/** Time for which a call stands still before it can be answered. */
+const STILL_MS = 700
+
+/**
+ * Reports whether nothing around an element has moved for a moment: a key or click would be meant for what was there
+ * before. An element that has the focus is in use, and stays so.
+ */
+function useStill(ways: RefObject<HTMLElement | null>): boolean {
+  const [isStill, setStill] = useState(false)
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    // It begins with the size that the list has at first.
+    const movement = new ResizeObserver(() => {
+      if (!ways.current?.contains(document.activeElement)) setStill(false)
+      clearTimeout(timer)
+      timer = setTimeout(() => setStill(true), STILL_MS)
+    })
+    const list = ways.current?.closest('.chat, .cards')
+    if (list) movement.observe(list)
+    return () => {
+      movement.disconnect()
+      clearTimeout(timer)
+    }
+  }, [])
+  return isStill
 }
 
 function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void }): VNode {
   const box = useFocusHeir(heirOf)
   useEntry(box)
+  const ways = useRef<HTMLDivElement>(null)
+  const isStill = useStill(ways)
   const submit = async (result: { result?: unknown; error?: string }) => {
     try {
       await api.turns.submitToolResults({ session_id: sessionId, tool_results: [{ tool_call_id: call.id, ...result }] })
@@ -43,13 +82,16 @@ function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void })
     lookAgain()
     onAnswered()
   }
-  return html`<div ref=${box}><${Ways} call=${call} submit=${submit} /></div>`
+  const label = call.kind === 'approval' ? `Approval of ${call.name}` : 'Answer'
+  return html`<div ref=${box} tabindex="-1" role="group" aria-label=${label}>
+    <div ref=${ways} inert=${!isStill}><${Ways} call=${call} submit=${submit} /></div>
+  </div>`
 }
 
 /** Ways to answer a call. */
 function Ways({ call, submit }: { call: Props['call']; submit: Submit }): VNode {
   if (call.kind === 'approval') {
-    return html`<div class="actions" role="group" aria-label=${`Approval of ${call.name}`}>
+    return html`<div class="actions">
       <${ActionButton} className="primary" run=${() => submit({ result: { approved: true } })}>Approve<//>
       <${ActionButton} run=${() => submit({ result: { approved: false } })}>Deny<//>
     </div>`
@@ -78,9 +120,9 @@ function Question({ given, submit }: { given: Record<string, unknown>; submit: S
   }
   const isLink = typeof url === 'string' && /^https?:/.test(url)
   return html`
-    ${typeof tool === 'string' && html`<p class="quiet">Asked by <code>${plain(tool)}</code></p>`}
-    <p dir="auto">${typeof message === 'string' ? plain(message) : ''}</p>
-    ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${plain(url)}</a></p>`}
+    ${typeof tool === 'string' && html`<p class="quiet">Asked by <code>${tool}</code></p>`}
+    <p dir="auto">${typeof message === 'string' && message}</p>
+    ${isLink && html`<p><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></p>`}
     <${Form} fields=${isLink ? [] : (fields ?? raw)} values=${defaultsOf(requested_schema)} action=${isLink ? 'Done' : 'Answer'} onSubmit=${accept} />
     <div class="actions">
       <${ActionButton} run=${() => submit({ result: { action: 'decline' } })}>Decline<//>

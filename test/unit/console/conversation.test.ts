@@ -27,7 +27,10 @@ function shown(events: Event[]) {
   expect(turns).toHaveLength(1)
   const [turn] = turns
   const parts = turn?.parts.map((part) => {
-    if (part.type === 'answer') return [part.thinking, part.text, part.isInterrupted && 'cut'].filter(Boolean).join('|')
+    if (part.type === 'answer') {
+      const { thinking, text, isInterrupted, isTooLong } = part
+      return [thinking, text, isInterrupted && 'cut', isTooLong && 'too long'].filter(Boolean).join('|')
+    }
     if (part.type === 'retry') return `again: ${part.error}`
     return part.calls.map(({ id, status }) => `${id} ${status}`).join(', ')
   })
@@ -122,6 +125,12 @@ it.each<[string, () => Event[], string, string[]]>([
     () => [said('Hi'), delta('Hel'), complete('Hel', { metadata: { interrupted: true } }), event('turn.cancelled', {})],
     'cancelled',
     ['Hel|cut'],
+  ],
+  [
+    'that an answer was too long',
+    () => [said('Hi'), complete('Hel', { metadata: { finish_reason: 'length' } })],
+    'queued',
+    ['Hel|too long'],
   ],
   [
     'an approved call as running, and its turn as active',
