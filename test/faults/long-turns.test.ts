@@ -2,8 +2,9 @@ import { countOf, isSoak } from '../support/counts.ts'
 import { call, createScriptedSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { expectSoundRecord, typesOf } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService, type TestService, withService } from '../support/service.ts'
 import { withClient, workflowsOf } from '../support/temporal.ts'
+import { post, waitForEvent } from '../support/turns.ts'
 
 /** Most iterations of a turn. In a soak run this is the default of MAX_TURN_ITERATIONS. */
 const MOST = countOf('turnIterations')
@@ -60,6 +61,34 @@ describe('a turn of many steps', () => {
     const history = await withClient(service, (client) => client.workflow.getHandle(turnId).fetchHistory())
     process.stdout.write(`runs of the workflow: ${runs}; events of the last one: ${history.events?.length}\n`)
     expect(runs).toBeGreaterThan(1)
+  })
+})
+
+describe('MAX_TURN_SECONDS', () => {
+  it('ends a turn that is older at its next model call, but does not count the time of its client', async () => {
+    const environment = { MAX_TURN_SECONDS: '1', MAX_MODEL_CALL_SECONDS: '3' }
+    await withService({ capabilities: [createLab().capability], environment }, async (small) => {
+      const slow = { tool_calls: echoes(1), delay_ms: 1200 }
+      const { events } = await play(small, [slow, { text: 'too late' }])
+      expect(events.at(-2)).toMatchObject({ type: 'turn.failed', data: { error_code: 'turn_too_old' } })
+      const endless = await play(small, [{ text: 'too late', delay_ms: 10_000 }])
+      expect(endless.events.at(-2)).toMatchObject({
+        type: 'turn.failed',
+        data: { error_code: 'llm_error', error: 'The model did not finish its answer within 3 s.' },
+      })
+      const ask = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
+      const id = await createScriptedSession(
+        small.url,
+        [{ tool_calls: [{ name: 'ask', arguments: {}, id: 'c' }] }, { text: 'in time' }],
+        { tools: [ask] },
+      )
+      await post(small.url, id)
+      await waitForEvent(small.url, id, 'tool.call_requested')
+      await new Promise((resolve) => setTimeout(resolve, 1500))
+      const result = { tool_results: [{ tool_call_id: 'c', result: 'yes' }] }
+      await call(small.url, 'POST', `/v1/sessions/${id}/tool-results`, result)
+      expect((await waitUntilIdle(small.url, id)).at(-2)).toMatchObject({ type: 'turn.completed' })
+    })
   })
 })
 

@@ -201,12 +201,14 @@ describe('a model that calls tools wrongly', () => {
     })
   })
 
-  it('makes 200 calls at once: those up to the limit are run, the others refused', async () => {
-    const calls = Array.from({ length: 200 }, (_, index) => ({ name: 'echo', arguments: { text: `${index}` } }))
-    const results = completedCalls((await runCalls(calls)).events)
-    expect(results).toHaveLength(200)
-    expect(results.filter(({ success }) => success)).toHaveLength(128)
-    expect(results.find(({ success }) => !success).error).toContain('Only 128 calls')
+  it.each([128, 129])('makes %s calls at once, of which 128 are run and more are no answer', async (count) => {
+    const calls = Array.from({ length: count }, (_, index) => ({ name: 'echo', arguments: { text: `${index}` } }))
+    const { events } = await runCalls(calls)
+    const results = completedCalls(events)
+    expect(results.filter(({ success }) => success)).toHaveLength(count === 128 ? 128 : 0)
+    const failed = events.find(({ type }: Json) => type === 'turn.failed')
+    const tooMany = { error_code: 'too_many_tool_calls', error: 'The answer of the model calls more than 128 tools.' }
+    expect(failed?.data).toEqual(count === 128 ? undefined : expect.objectContaining(tooMany))
   })
 
   it('repeats an id or uses invalid ones: each call gets a unique id', async () => {
