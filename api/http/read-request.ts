@@ -30,8 +30,8 @@ export type Reading = {
 export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
-  if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
   const params = endpoint.params && parse(endpoint.params, paramsOf(ctx, endpoint), '')
+  if (params !== undefined) checkPath(ctx)
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
     const upload = await readMultipart(ctx, endpoint.multipart, reading)
@@ -50,9 +50,9 @@ function paramsOf({ params }: Context, { path }: Endpoint): Record<string, unkno
 
 /**
  * Throws RequestError 400 for a path that is not valid text. The router passes on a path that it cannot decode: the
- * schema of an id would refuse that, but a wildcard accepts any text.
+ * schema of an id refuses that, but names of files, values and secrets may be any text.
  */
-function checkWildcard(ctx: Context): void {
+function checkPath(ctx: Context): void {
   try {
     decodeURIComponent(ctx.path)
   } catch {

@@ -189,6 +189,10 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'GET /v1/sessions/{session_id}/storage/keys': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/storage/secrets': (_, other) => [{ path: other }],
+  'PUT /v1/sessions/{session_id}/storage/keys/{key}': (own, other) => storing(own, other),
+  'DELETE /v1/sessions/{session_id}/storage/keys/{key}': (own, other) => storedOf(own, other),
+  'PUT /v1/sessions/{session_id}/storage/secrets/{name}': (own, other) => storing(own, other),
+  'DELETE /v1/sessions/{session_id}/storage/secrets/{name}': (own, other) => storedOf(own, other),
 
   'GET /v1/sessions/{session_id}/databases': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/databases': (own, other) => [
@@ -362,6 +366,17 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
 const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other.user }, { ...other, user: own.user }]
 const databasesOf = (own: Ids, other: Ids): Request[] =>
   [other, { ...own, database: other.database }, { ...other, database: own.database }].map((path) => ({ path }))
+/** Values and secrets, which the mark names. A database's name is no more than a parameter of the same name. */
+const storedOf = (own: Ids, other: Ids): Request[] =>
+  [other, { ...own, mark: other.mark }, { ...other, mark: own.mark }].map((ids) => ({
+    path: { ...ids, database: ids.mark },
+  }))
+const storing = (own: Ids, other: Ids): Request[] =>
+  storedOf(own, other).map(({ path }) => ({
+    path: path ?? own,
+    body: { value: 'taken' },
+    ...(path?.session === own.session ? { succeeds: true, creates: true } : {}),
+  }))
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
@@ -375,6 +390,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   agent_id: ids.agent,
   session_id: ids.session,
   name: ids.database,
+  key: ids.mark,
   turn_id: ids.turn,
   org: ids.organization,
   key_id: ids.apiKey,
