@@ -6,6 +6,7 @@ import { RequestError } from './errors.ts'
 import { type ReceivedUpload, readMultipart } from './multipart.ts'
 import { parse } from './parse.ts'
 import type { ParseTurn } from './parse-queue.ts'
+import { isRaw, readRaw } from './raw-body.ts'
 import { checkText } from './text.ts'
 
 /** Parsed parts of a request. Each is undefined where the endpoint declares none. */
@@ -14,7 +15,7 @@ export type Input = {
   params: unknown
   query: unknown
   body: unknown
-  /** Multipart body whose file is still arriving. */
+  /** Body, or a part of it, that is a file and still arriving. */
   upload: ReceivedUpload | undefined
 }
 
@@ -36,6 +37,9 @@ export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Rea
   if (endpoint.multipart !== undefined) {
     const upload = await readMultipart(ctx, endpoint.multipart, reading)
     return { idempotencyKey, params, query, body: undefined, upload }
+  }
+  if (endpoint.raw !== undefined && (endpoint.body === undefined || isRaw(ctx))) {
+    return { idempotencyKey, params, query, body: undefined, upload: readRaw(ctx, endpoint.raw, reading) }
   }
   const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, reading), '')
   if (endpoint.body === undefined) await ignoreBody(ctx, reading)

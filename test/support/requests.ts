@@ -161,7 +161,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(other), body: resultOf(own) },
   ],
 
-  'GET /v1/sessions/{session_id}/fs': (_, other) => [{ path: other }, { path: other, query: { recursive: 'true' } }],
+  'GET /v1/sessions/{session_id}/fs': (_, other): Request[] => [
+    { path: other },
+    { path: other, query: { recursive: 'true' } },
+    { path: other, query: { archive: 'zip' } },
+  ],
   'POST /v1/sessions/{session_id}/fs/_/copy': (_, other) => [
     { path: other, body: { src_path: FILE, dst_path: '/taken' } },
   ],
@@ -173,13 +177,19 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { path: '/' } },
   ],
   'POST /v1/sessions/{session_id}/fs/_/grep': (_, other) => [{ path: other, body: { pattern: other.mark } }],
-  'GET /v1/sessions/{session_id}/fs/{path*}': (_, other) => [{ path: other }],
+  'GET /v1/sessions/{session_id}/fs/{path*}': (_, other): Request[] => [
+    { path: other },
+    { path: other, query: { raw: 'true' } },
+    { path: other, query: { raw: 'true' }, headers: { Range: 'bytes=0-3', 'If-None-Match': '*' } },
+  ],
   'POST /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
     { path: other, body: { content: 'taken' } },
     { path: other, body: { is_directory: true } },
+    { path: other, body: 'taken', headers: { 'Content-Type': 'text/plain' } },
   ],
   'PUT /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
     { path: other, body: { content: 'taken' } },
+    { path: other, body: 'taken', headers: { 'Content-Type': 'text/plain' } },
     { path: other, body: { is_readonly: true } },
     { path: other, body: {} },
   ],
