@@ -93,7 +93,7 @@ export type HandleOptions = {
   log: Logger
   authenticate: Authenticate
   runOnce: RunOnce
-  /** Maximum number of bytes of bodies in memory at once. Default: 256 MiB. */
+  /** Maximum number of bytes of bodies in memory at once. Default: 272 MiB. */
   bodyMemoryBytes?: number
 }
 

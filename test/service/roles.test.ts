@@ -94,6 +94,8 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/sessions/{session_id}/databases/{name}': 'member',
   'DELETE /v1/sessions/{session_id}/databases/{name}': 'member',
   'GET /v1/sessions/{session_id}/databases/{name}/schema': 'member',
+  'GET /v1/sessions/{session_id}/databases/{name}/file': 'member',
+  'PUT /v1/sessions/{session_id}/databases/{name}/file': 'member',
   'POST /v1/sessions/{session_id}/databases/{name}/query': 'member',
   'GET /v1/llm-providers': 'member',
   'POST /v1/llm-providers': 'admin',

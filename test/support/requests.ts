@@ -218,6 +218,12 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'DELETE /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'GET /v1/sessions/{session_id}/databases/{name}/schema': (own, other) => databasesOf(own, other),
+  'GET /v1/sessions/{session_id}/databases/{name}/file': (own, other) => databasesOf(own, other),
+  'PUT /v1/sessions/{session_id}/databases/{name}/file': (own, other) => [
+    { path: other, body: '' },
+    { path: { ...other, database: own.database }, body: '' },
+    { path: { ...own, database: other.database }, body: '', succeeds: true, creates: true },
+  ],
   'POST /v1/sessions/{session_id}/databases/{name}/query': (own, other) =>
     databasesOf(own, other).map((request) => ({ ...request, body: { sql: 'SELECT * FROM sqlite_schema' } })),
 
