@@ -128,7 +128,7 @@ export const databaseEndpoints = group(
       summary: 'Downloads a database as a SQLite file',
       description: 'It breaks off when the database is changed meanwhile.',
       params: ofDatabase,
-      responses: fileResponses('application/vnd.sqlite3', 'The database, as SQLite 3 has it in a file.'),
+      responses: fileResponses('application/octet-stream', 'The database, as SQLite 3 has it in a file.'),
       errors: [409],
     },
     putFile: {

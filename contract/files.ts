@@ -107,7 +107,8 @@ const ofSession = z.object({ session_id: SessionId })
 const ofFile = z.object({ session_id: SessionId, path: FilePath })
 const ofWrittenFile = z.object({ session_id: SessionId, path: WrittenFilePath })
 const recursively = z.object({ recursive: flag })
-const bytes = fileBody('*/*', "The file's bytes, when the query has `raw` or `download`.")
+/** Its type is that of the name; generators of clients know this one. */
+const bytes = fileBody('application/octet-stream', "The file's bytes, when the query has `raw` or `download`.")
 
 export const fileEndpoints = group(
   { tag: 'files', path: '/v1/sessions/{session_id}/fs', access: 'member' },

@@ -23,7 +23,7 @@ export function databaseRoutes(handle: Handle, deps: Deps): void {
   })
   handle(databaseEndpoints.getFile, async ({ actor, params }) => {
     const file = await openDatabaseFile(deps, actor, params)
-    const served = { ...file, contentType: 'application/vnd.sqlite3', name: `${params.name}.sqlite` }
+    const served = { ...file, contentType: 'application/octet-stream', name: `${params.name}.sqlite` }
     return reply(200, served, { 'Cache-Control': 'private, no-cache' })
   })
   handle(databaseEndpoints.putFile, async ({ actor, params, body, ctx }) => {

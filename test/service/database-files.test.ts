@@ -56,7 +56,7 @@ describe('the file of a database', () => {
     expect(await rowsOf('shop', 'SELECT count(*), max(length(b)) FROM t')).toEqual([[5000, 900]])
     const { status, headers, bytes } = await send('GET', '/shop/file')
     expect([status, headers.get('content-type'), bytes.length]).toEqual([
-      ...[200, 'application/vnd.sqlite3', made.body.size_bytes],
+      ...[200, 'application/octet-stream', made.body.size_bytes],
     ])
     expect(headers.get('content-disposition')).toBe('attachment; filename="shop.sqlite"')
     expect(opened(bytes).prepare('SELECT count(*) AS n FROM t').get()).toEqual({ n: 5000 })
