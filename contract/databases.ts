@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { DateTime, listOf, sizeBytes, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
+import { fileResponses, group } from './endpoint.ts'
 import { SessionId } from './ids.ts'
 
 /** Most databases of a session. */
 export const MAX_DATABASES = 10
+/** Largest file of a database. */
+const MAX_FILE_BYTES = 50 * 1024 * 1024
 
 export const DatabaseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, {
   error: 'must have 1 to 64 letters of A to Z, digits and underscores, and not begin with a digit',
@@ -118,6 +120,28 @@ export const databaseEndpoints = group(
       params: ofDatabase,
       responses: { 204: null },
       errors: [429],
+    },
+    getFile: {
+      operationId: 'getDatabaseFile',
+      method: 'GET',
+      at: '/{name}/file',
+      summary: 'Downloads a database as a SQLite file',
+      description: 'It breaks off when the database is changed meanwhile.',
+      params: ofDatabase,
+      responses: fileResponses('application/octet-stream', 'The database, as SQLite 3 has it in a file.'),
+      errors: [409],
+    },
+    putFile: {
+      operationId: 'putDatabaseFile',
+      method: 'PUT',
+      at: '/{name}/file',
+      summary: 'Creates or replaces a database from a SQLite file',
+      description:
+        'The file has at most 50 MiB. 422 when it is no SQLite database, or has virtual tables that SQL cannot make here.',
+      params: ofDatabase,
+      raw: { maxBytes: MAX_FILE_BYTES, inMemory: true },
+      responses: { 200: Database, 201: Database },
+      errors: [422, 429],
     },
     schema: {
       operationId: 'getDatabaseSchema',

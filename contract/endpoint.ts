@@ -16,6 +16,9 @@ export type MultipartBody = { file: FilePart; fields?: z.ZodObject }
  */
 export type FilePart = { field: string; maxBytes: number; tooLargeStatus?: 400; inMemory?: true }
 
+/** Body of bytes, of any content type. Limits as of a file part. */
+export type RawUpload = Pick<FilePart, 'maxBytes' | 'inMemory'>
+
 /**
  * Callers of an endpoint. `public`: anyone. `login`: any token of a login, even an expired one, so that the login can
  * be ended. `user`: a signed-in user; the endpoint is not about one organization. `member`: a member of the
@@ -50,6 +53,8 @@ export type Endpoint = {
   textTypes?: readonly string[]
   /** Declaration of a multipart body, instead of `body`. */
   multipart?: MultipartBody
+  /** Accepts the body as bytes: of any content type but JSON beside `body`, of any at all without it. */
+  raw?: RawUpload
   /** Maximum size of the body. Default: 2 MiB. */
   bodyLimitBytes?: number
   /** Accepts an empty body as `{}`. */
@@ -57,6 +62,8 @@ export type Endpoint = {
   /** Marks an operation that creates something and takes an Idempotency-Key. */
   creates?: boolean
   responses: Partial<Record<200 | 201 | 202 | 204 | 206 | 302 | 304, ResponseBody>>
+  /** File that is answered with 200 instead of JSON when the query asks for it. With a 206 it may be requested in parts. */
+  file?: FileBody
   /** Description of a text/event-stream that is answered with 200, in addition to `responses`. */
   streams?: string
   /** Schema of a streamed event's data, when it is not an event of the log. */
@@ -93,9 +100,15 @@ export function group<const D extends GroupDefaults, const M extends Record<stri
 
 /** Returns the responses of a file: the whole, a range, or nothing when the client has it already. 416 is implied. */
 export const fileResponses = (contentType: string, description: string) => {
-  const file: FileBody = { contentType, description, file: true }
+  const file = fileBody(contentType, description)
   return { 200: file, 206: file, 304: null } as const
 }
+
+export const fileBody = (contentType: string, description: string): FileBody => ({
+  contentType,
+  description,
+  file: true,
+})
 
 /** Error statuses of every operation: invalid text in the query, a head too large, a bug, Postgres unavailable. */
 const ALWAYS = [400, 431, 500, 503]

@@ -12,7 +12,7 @@ export const normalizePath = (path: string): string => `/${path.split('/').filte
 /** Says what is wrong with a normalized path; undefined when nothing is. */
 export function pathProblem(path: string): string | undefined {
   const segments = path.split('/').slice(1)
-  if (path.includes('\0')) return 'must not contain a NUL character'
+  if (/\p{Cc}/u.test(path)) return 'must not contain control characters'
   if (segments.some((segment) => segment === '.' || segment === '..')) return 'must not have a segment . or ..'
   if (encoder.encode(path).length > MAX_PATH_BYTES) return `must be at most ${MAX_PATH_BYTES} bytes of UTF-8`
   if (segments.length > MAX_SEGMENTS) return `must have at most ${MAX_SEGMENTS} segments`

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DateTime, listOf, sizeBytes } from './common.ts'
-import { group } from './endpoint.ts'
+import { fileBody, group } from './endpoint.ts'
 import { EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
 import { SessionId, wireId, wireUuid } from './ids.ts'
 import { flag } from './query.ts'
@@ -43,6 +43,7 @@ export const MAX_FILE_BYTES = 10 * 1024 * 1024
 
 /** Limit of a body with a file: base64 takes a third more than its bytes. */
 const FILE_BODY_BYTES = 14 * 1024 * 1024
+const RAW = { maxBytes: MAX_FILE_BYTES, inMemory: true } as const
 
 const CreateFileRequest = z
   .object({
@@ -106,6 +107,8 @@ const ofSession = z.object({ session_id: SessionId })
 const ofFile = z.object({ session_id: SessionId, path: FilePath })
 const ofWrittenFile = z.object({ session_id: SessionId, path: WrittenFilePath })
 const recursively = z.object({ recursive: flag })
+/** Its type is that of the name; generators of clients know this one. */
+const bytes = fileBody('application/octet-stream', "The file's bytes, when the query has `raw` or `download`.")
 
 export const fileEndpoints = group(
   { tag: 'files', path: '/v1/sessions/{session_id}/fs', access: 'member' },
@@ -113,10 +116,14 @@ export const fileEndpoints = group(
     listRoot: {
       operationId: 'listRootDirectory',
       method: 'GET',
-      summary: 'Lists the root directory',
+      summary: 'Lists the root directory, or downloads all files',
       params: ofSession,
-      query: recursively,
+      query: recursively.extend({
+        archive: z.enum(['zip']).optional().meta({ description: 'Answers with all files as an archive.' }),
+      }),
       responses: { 200: listOf(FileInfo) },
+      file: fileBody('application/zip', 'All files, when the query has `archive=zip`.'),
+      errors: [429],
     },
     copy: {
       operationId: 'copyFile',
@@ -166,8 +173,12 @@ export const fileEndpoints = group(
       summary: 'Gets a file, or lists a directory',
       description: 'Of a directory the directories in it first, then the files; all of it by path when `recursive`.',
       params: ofFile,
-      query: recursively,
-      responses: { 200: z.union([SessionFile, listOf(FileInfo)]) },
+      query: recursively.extend({
+        raw: flag.meta({ description: 'Answers with the bytes of the file. Its type is that of its name.' }),
+        download: flag.meta({ description: 'Answers with the bytes for a browser to save.' }),
+      }),
+      responses: { 200: z.union([SessionFile, listOf(FileInfo)]), 206: bytes, 304: null },
+      file: bytes,
     },
     create: {
       operationId: 'createFile',
@@ -179,6 +190,7 @@ export const fileEndpoints = group(
       body: CreateFileRequest,
       bodyOptional: true,
       bodyLimitBytes: FILE_BODY_BYTES,
+      raw: RAW,
       creates: true,
       responses: { 201: SessionFile },
       errors: [422, 429],
@@ -192,6 +204,7 @@ export const fileEndpoints = group(
       body: UpdateFileRequest,
       bodyOptional: true,
       bodyLimitBytes: FILE_BODY_BYTES,
+      raw: RAW,
       responses: { 200: SessionFile },
       errors: [422, 429],
     },

@@ -70,6 +70,8 @@ export type Deps = {
   fileLines: SessionLines
   /** Slots of the process for reading whole files for tools. */
   fileReads: Slots
+  /** Slots of the process for downloads of all files of a session. */
+  zipSlots: Slots
   /** Connections to MCP servers. */
   mcp: McpClient
   /** Reading of MCP servers' tools in this process, in the background too. */

@@ -40,6 +40,11 @@ export const createDatabaseStore = (pool: pg.Pool): DatabaseStore => ({
     if (batch === undefined) return undefined
     return isFull(batch) ? readInSnapshot(pool, place, since) : { ...batch, pages: pagesOf(batch) }
   },
+  readPages: async (place, version, after) => {
+    const batch = await readBatch(pool, place, 0, after)
+    if (batch?.version !== version) return undefined
+    return { numbers: batch.numbers ?? [], bytes: batch.bytes ?? Buffer.alloc(0) }
+  },
 })
 
 /** Calls a function, whose answer is JSON. */

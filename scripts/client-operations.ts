@@ -49,7 +49,11 @@ function typeOf(endpoint: Endpoint): string {
   const name = capital(endpoint.operationId)
   if (isStream(endpoint))
     return `Stream<T.${name}Data, ${endpoint.streamed ? `T.${endpoint.streamed.meta()?.id}` : 'T.Event'}>`
-  const results = Object.entries(endpoint.responses).flatMap(([status, body]) => resultOf(name, status, body))
+  const { 200: usual } = endpoint.responses
+  // An operation that answers JSON unless bytes are asked for would have a type that is either everywhere.
+  const results = Object.entries(endpoint.responses).flatMap(([status, body]) =>
+    status === '206' && isSchema(usual) ? [] : resultOf(name, status, body),
+  )
   return `Operation<T.${name}Data, ${[...new Set(results)].join(' | ') || 'unknown'}>`
 }
 

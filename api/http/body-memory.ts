@@ -1,8 +1,8 @@
 import { RequestError } from './errors.ts'
 
 const MIB = 1024 * 1024
-/** Number of bytes that all bodies in a process may have in memory at once. */
-export const BODY_MEMORY_BYTES = 256 * MIB
+/** Number of bytes that all bodies in a process may have in memory at once. The largest fits into the share of its owner. */
+export const BODY_MEMORY_BYTES = 272 * MIB
 /** Share of the memory for compressed bodies. A few bytes may become a whole body, so each counts as its limit. */
 const COMPRESSED_SHARE = 0.25
 

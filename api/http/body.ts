@@ -87,7 +87,7 @@ export async function readText(ctx: Context, bounds: BodyBounds, types: readonly
   return text
 }
 
-const hasBody = (ctx: Context): boolean =>
+export const hasBody = (ctx: Context): boolean =>
   ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
 
 /**

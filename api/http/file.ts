@@ -31,7 +31,7 @@ export async function sendFile(
   log: Logger,
   file: ServedFile,
   { headers = {}, stalledMs = STALLED_MS }: SendFileOptions = {},
-): Promise<void> {
+): Promise<undefined> {
   ctx.status = 200
   ctx.set({ ...headers, ETag: `"${file.etag}"`, 'Accept-Ranges': 'bytes' })
   // RFC 9110, 13.2.2: a client that has the bytes already is told so, whatever range it asks for.
@@ -41,8 +41,31 @@ export async function sendFile(
   }
   const part = partOf(ctx, file)
   describe(ctx, file, part)
+  await sendChunks(ctx, log, readPart(file, part ?? { start: 0, end: file.sizeBytes }), stalledMs)
+}
+
+/** File whose size is not known before it has been sent. */
+export type Download = Pick<ServedFile, 'contentType' | 'name'> & { chunks: AsyncGenerator<Uint8Array> }
+
+/** Answers with a file for a browser to save. */
+export async function sendDownload(
+  ctx: Context,
+  log: Logger,
+  { contentType, name, chunks }: Download,
+): Promise<undefined> {
+  ctx.status = 200
+  ctx.attachment(name)
+  ctx.set('Content-Type', contentType)
+  await sendChunks(ctx, log, chunks, STALLED_MS)
+}
+
+async function sendChunks(
+  ctx: Context,
+  log: Logger,
+  chunks: AsyncGenerator<Uint8Array>,
+  stalledMs: number,
+): Promise<void> {
   if (ctx.method === 'HEAD') return
-  const chunks = readPart(file, part ?? { start: 0, end: file.sizeBytes })
   try {
     // The first chunk is read before the answer begins, so that a failure can still be reported.
     const first = await chunks.next()
@@ -54,6 +77,22 @@ export async function sendFile(
   } finally {
     await chunks.return(undefined)
   }
+}
+
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+
+/**
+ * Returns the content type that a name says. Programs are text: a page of this origin may run scripts of this origin,
+ * but with `nosniff` no text. What is not UTF-8 claims no character set.
+ */
+export function typeOfName(ctx: Context, name: string, isText: boolean): string {
+  const dot = name.lastIndexOf('.')
+  ctx.type = dot < 0 ? '' : name.slice(dot)
+  const type = ctx.response.get('Content-Type')
+  // Koa gives undefined where its types say ''.
+  if (!type) return isText ? PLAIN_TEXT : 'application/octet-stream'
+  if (/(java|ecma)script|wasm/.test(type)) return isText ? PLAIN_TEXT : 'application/octet-stream'
+  return isText ? type : type.replace(/;.*/, '')
 }
 
 /** Reads If-None-Match itself: Koa does not, next to the `Cache-Control: no-cache` that fetch adds to it. */
@@ -91,7 +130,7 @@ function partOf(ctx: Context, { sizeBytes, etag }: ServedFile): Part | undefined
 }
 
 /** Yields the bytes of a part. Throws when their number is not the announced one. */
-async function* readPart(file: ServedFile, { start, end }: Part): AsyncGenerator<Uint8Array, undefined> {
+async function* readPart(file: ServedFile, { start, end }: Part): AsyncGenerator<Uint8Array> {
   let left = end - start
   for await (const chunk of file.read(start, end)) {
     left -= chunk.length
@@ -99,7 +138,6 @@ async function* readPart(file: ServedFile, { start, end }: Part): AsyncGenerator
     yield chunk
   }
   if (left !== 0) throw new Error(`A file's bytes from ${start} to ${end} were read as ${end - start - left}`)
-  return undefined
 }
 
 async function send(

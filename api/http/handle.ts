@@ -2,7 +2,14 @@ import type Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { type Endpoint, type FileBody, isFile, type MultipartBody, type RawBody } from '../../contract/endpoint.ts'
+import {
+  type Endpoint,
+  type FileBody,
+  isFile,
+  type MultipartBody,
+  type RawBody,
+  type RawUpload,
+} from '../../contract/endpoint.ts'
 import type { Actor } from '../../domain/actor.ts'
 import type { Caller, Credential } from '../../domain/auth/caller.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/idempotency-keys.ts'
@@ -18,7 +25,9 @@ import { type Input, readRequest } from './read-request.ts'
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 type ParsedBody<E extends Endpoint> = E['multipart'] extends MultipartBody
   ? Upload<Parsed<E['multipart']['fields']>>
-  : Parsed<E['body']>
+  : E['raw'] extends RawUpload
+    ? Upload | (E['body'] extends z.ZodType ? Parsed<E['body']> : never)
+    : Parsed<E['body']>
 
 /** Request as a handler gets it, parsed with the endpoint's schemas. */
 export type Request<E extends Endpoint> = {
@@ -84,7 +93,7 @@ export type HandleOptions = {
   log: Logger
   authenticate: Authenticate
   runOnce: RunOnce
-  /** Maximum number of bytes of bodies in memory at once. Default: 256 MiB. */
+  /** Maximum number of bytes of bodies in memory at once. Default: 272 MiB. */
   bodyMemoryBytes?: number
 }
 
@@ -153,8 +162,8 @@ async function serve(route: Route, ctx: Context): Promise<void> {
  * Whether bodies of the endpoint count until they are handled, and not only while they are read. Others do not: they are
  * small, and a handler may wait for minutes.
  */
-const mayBeLarge = ({ bodyLimitBytes = 0, multipart }: Endpoint): boolean =>
-  bodyLimitBytes > DEFAULT_BODY_BYTES || multipart?.file.inMemory === true
+const mayBeLarge = ({ bodyLimitBytes = 0, multipart, raw }: Endpoint): boolean =>
+  bodyLimitBytes > DEFAULT_BODY_BYTES || multipart?.file.inMemory === true || raw?.inMemory === true
 
 /** Serves a request in tests, where errors must be declared by the endpoint, too. */
 async function serveChecked(route: Route, ctx: Context): Promise<void> {

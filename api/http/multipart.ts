@@ -41,13 +41,13 @@ const MAX_HEADERS = 20
 const MORE_PARTS = 20
 
 /** Memory for a file that is read whole, and a check of the caller's credential when all has arrived. */
-type Reading = { hold: BodyHold; recheck: () => Promise<void> }
+export type UploadReading = { hold: BodyHold; recheck: () => Promise<void> }
 
 /** Reads a multipart body up to the start of its file. Throws RequestError 400, 408, 413 or 415. */
 export async function readMultipart(
   ctx: Context,
   declared: MultipartBody,
-  { hold, recheck }: Reading,
+  { hold, recheck }: UploadReading,
 ): Promise<ReceivedUpload> {
   const arrival = arrivalOf(ctx)
   const stop = new AbortController()
@@ -212,7 +212,7 @@ function feed(req: IncomingMessage, parser: BusboyInstance, { limitBytes, stop, 
 type Watching = { count(bytes: number): void; end(): Promise<void> }
 
 /** Returns the file's chunks, and their digest for when they have all been read. */
-function createReader(stream: BusboyFileStream, signal: AbortSignal, { count, end }: Watching) {
+export function createReader(stream: AsyncIterable<Uint8Array>, signal: AbortSignal, { count, end }: Watching) {
   const hash = createHash('sha256')
   let digest: string | undefined
   async function* chunks(): AsyncGenerator<Uint8Array> {

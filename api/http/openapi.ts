@@ -3,6 +3,7 @@ import { ErrorResponse } from '../../contract/common.ts'
 import {
   declaredErrors,
   type Endpoint,
+  isFile,
   isSchema,
   type MultipartBody,
   type ResponseBody,
@@ -157,17 +158,20 @@ function pathParameters({ path, params }: Endpoint, schemas: Schemas) {
 }
 
 function requestBody(endpoint: Endpoint, schemas: Schemas) {
-  const { body, multipart, bodyOptional, textTypes = ['application/json'] } = endpoint
+  const { body, multipart, raw, bodyOptional, textTypes = ['application/json'] } = endpoint
   if (multipart !== undefined) return { requestBody: { required: true, content: form(multipart) } }
-  if (body === undefined) return {}
+  const bytes = raw && { 'application/octet-stream': { schema: BINARY } }
+  if (body === undefined) return bytes ? { requestBody: { required: true, content: bytes } } : {}
   const media = { schema: jsonSchema(body, 'input', schemas), example: examples[endpoint.operationId] }
   const content = Object.fromEntries(textTypes.map((type) => [type, media]))
-  return { requestBody: { required: bodyOptional !== true, content } }
+  return { requestBody: { required: bodyOptional !== true, content: { ...content, ...bytes } } }
 }
+
+const BINARY = { type: 'string', format: 'binary' }
 
 function form({ file, fields = z.object({}) }: MultipartBody) {
   const { properties = {}, required = [] } = z.toJSONSchema(fields, { io: 'input', unrepresentable: 'any' })
-  const bytes = { type: 'string', format: 'binary', description: `At most ${file.maxBytes} bytes; comes last.` }
+  const bytes = { ...BINARY, description: `At most ${file.maxBytes} bytes; comes last.` }
   const schema = {
     type: 'object',
     properties: { ...properties, [file.field]: bytes },
@@ -185,6 +189,9 @@ function responses(endpoint: Endpoint, schemas: Schemas) {
     ...good,
     ...bad,
   ])
+  if (endpoint.file !== undefined && all[200] !== undefined) {
+    all[200].content = { ...all[200].content, [endpoint.file.contentType]: { schema: BINARY } }
+  }
   if (endpoint.streams !== undefined) {
     const ok = all[200] ?? { description: endpoint.streams }
     const schema = { type: 'string', ...dataOf(endpoint, schemas) }
@@ -200,7 +207,9 @@ const dataOf = ({ streamed }: Endpoint, schemas: Schemas) =>
 function response(status: string, body: ResponseBody | undefined, schemas: Schemas) {
   const description = REASONS[status] ?? status
   if (body === null || body === undefined) return { description }
-  if (!isSchema(body)) return { description: body.description, content: { [body.contentType]: {} } }
+  if (!isSchema(body)) {
+    return { description: body.description, content: { [body.contentType]: isFile(body) ? { schema: BINARY } : {} } }
+  }
   return { description, content: { 'application/json': { schema: jsonSchema(body, 'output', schemas) } } }
 }
 

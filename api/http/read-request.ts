@@ -6,6 +6,7 @@ import { RequestError } from './errors.ts'
 import { type ReceivedUpload, readMultipart } from './multipart.ts'
 import { parse } from './parse.ts'
 import type { ParseTurn } from './parse-queue.ts'
+import { isRaw, readRaw } from './raw-body.ts'
 import { checkText } from './text.ts'
 
 /** Parsed parts of a request. Each is undefined where the endpoint declares none. */
@@ -14,7 +15,7 @@ export type Input = {
   params: unknown
   query: unknown
   body: unknown
-  /** Multipart body whose file is still arriving. */
+  /** Body, or a part of it, that is a file and still arriving. */
   upload: ReceivedUpload | undefined
 }
 
@@ -30,12 +31,15 @@ export type Reading = {
 export async function readRequest(ctx: Context, endpoint: Endpoint, reading: Reading): Promise<Input> {
   checkText(ctx.query, 'The query')
   const idempotencyKey = endpoint.creates ? readIdempotencyKey(ctx) : undefined
-  if (endpoint.path.endsWith('*}')) checkWildcard(ctx)
   const params = endpoint.params && parse(endpoint.params, paramsOf(ctx, endpoint), '')
+  if (params !== undefined) checkPath(ctx)
   const query = endpoint.query && parse(endpoint.query, ctx.query, '')
   if (endpoint.multipart !== undefined) {
     const upload = await readMultipart(ctx, endpoint.multipart, reading)
     return { idempotencyKey, params, query, body: undefined, upload }
+  }
+  if (endpoint.raw !== undefined && (endpoint.body === undefined || isRaw(ctx))) {
+    return { idempotencyKey, params, query, body: undefined, upload: readRaw(ctx, endpoint.raw, reading) }
   }
   const body = endpoint.body && parse(endpoint.body, await readBody(ctx, endpoint, reading), '')
   if (endpoint.body === undefined) await ignoreBody(ctx, reading)
@@ -50,9 +54,9 @@ function paramsOf({ params }: Context, { path }: Endpoint): Record<string, unkno
 
 /**
  * Throws RequestError 400 for a path that is not valid text. The router passes on a path that it cannot decode: the
- * schema of an id would refuse that, but a wildcard accepts any text.
+ * schema of an id refuses that, but names of files, values and secrets may be any text.
  */
-function checkWildcard(ctx: Context): void {
+function checkPath(ctx: Context): void {
   try {
     decodeURIComponent(ctx.path)
   } catch {

@@ -1,6 +1,7 @@
 import { databaseEndpoints } from '../../contract/databases.ts'
 import { createDatabase } from '../../domain/databases/create.ts'
 import { deleteDatabase } from '../../domain/databases/delete.ts'
+import { openDatabaseFile, putDatabaseFile } from '../../domain/databases/file.ts'
 import { queryDatabase } from '../../domain/databases/query.ts'
 import { getDatabase, listDatabases } from '../../domain/databases/read.ts'
 import { getSchema } from '../../domain/databases/schema.ts'
@@ -19,6 +20,15 @@ export function databaseRoutes(handle: Handle, deps: Deps): void {
   handle(databaseEndpoints.delete, async ({ actor, params }) => {
     await deleteDatabase(deps, actor, params)
     return reply(204, undefined)
+  })
+  handle(databaseEndpoints.getFile, async ({ actor, params }) => {
+    const file = await openDatabaseFile(deps, actor, params)
+    const served = { ...file, contentType: 'application/octet-stream', name: `${params.name}.sqlite` }
+    return reply(200, served, { 'Cache-Control': 'private, no-cache' })
+  })
+  handle(databaseEndpoints.putFile, async ({ actor, params, body, ctx }) => {
+    const { database, isNew } = await putDatabaseFile(deps, actor, params, body.file.chunks, untilClosed(ctx))
+    return reply(isNew ? 201 : 200, database)
   })
   handle(databaseEndpoints.schema, async ({ actor, params, ctx }) =>
     reply(200, await getSchema(deps, actor, params, untilClosed(ctx))),

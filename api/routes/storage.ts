@@ -1,7 +1,10 @@
 import { storageEndpoints } from '../../contract/storage.ts'
 import type { Deps } from '../../domain/deps.ts'
+import { notFound } from '../../domain/errors.ts'
+import { scopeOf } from '../../domain/session-scope.ts'
+import { deleteStored, setStored } from '../../domain/storage/change.ts'
 import { listSecrets, listValues } from '../../domain/storage/list.ts'
-import type { Handle } from '../http/handle.ts'
+import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 
 export function storageRoutes(handle: Handle, deps: Deps): void {
@@ -11,4 +14,22 @@ export function storageRoutes(handle: Handle, deps: Deps): void {
   handle(storageEndpoints.listSecrets, async ({ actor, params, ctx }) =>
     answerList(ctx, deps.log, linesOf(await listSecrets(deps, actor, params.session_id))),
   )
+  handle(storageEndpoints.putKey, async ({ actor, params, body }) => {
+    await setStored(deps, scopeOf(actor, params.session_id), 'value', params.key, body.value)
+    return reply(204, undefined)
+  })
+  handle(storageEndpoints.putSecret, async ({ actor, params, body }) => {
+    await setStored(deps, scopeOf(actor, params.session_id), 'secret', params.name, body.value)
+    return reply(204, undefined)
+  })
+  handle(storageEndpoints.deleteKey, async ({ actor, params }) => {
+    const { existed } = await deleteStored(deps, scopeOf(actor, params.session_id), 'value', params.key)
+    if (!existed) throw notFound('Value')
+    return reply(204, undefined)
+  })
+  handle(storageEndpoints.deleteSecret, async ({ actor, params }) => {
+    const { existed } = await deleteStored(deps, scopeOf(actor, params.session_id), 'secret', params.name)
+    if (!existed) throw notFound('Secret')
+    return reply(204, undefined)
+  })
 }

@@ -15,6 +15,8 @@ export type DatabaseStore = {
    * connection of its own: take all of it, or break off.
    */
   read(place: DatabasePlace, since: number): Promise<State | undefined>
+  /** Returns at most 256 pages behind number `after`. Undefined when the database has another version, or is gone. */
+  readPages(place: DatabasePlace, version: number, after: number): Promise<PageBatch | undefined>
 }
 
 export type DatabasePlace = { organizationId: string; sessionId: string; databaseId: string }

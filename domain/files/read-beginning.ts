@@ -23,7 +23,8 @@ export async function readBeginning(
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), sizeBytes: opened.info.size_bytes }
 }
 
-async function openIfThere(deps: Deps, scope: SessionScope, path: string) {
+/** Opens a file. Undefined when there is none. */
+export async function openIfThere(deps: Deps, scope: SessionScope, path: string) {
   try {
     return await openFile(deps, scope, path)
   } catch (error) {

@@ -55,8 +55,13 @@ export async function statFile(deps: Deps, scope: SessionScope, path: string): P
   return presentStat({ ...root, createdAt, updatedAt: createdAt })
 }
 
-/** A file with its content, which is read while it is taken. */
-export type OpenedFile = { info: FileInfo; encoding: FileEncoding; chunks: AsyncIterable<Uint8Array> }
+/** A file with its content, which is read while it is taken. Another content has another `contentId`. */
+export type OpenedFile = {
+  info: FileInfo
+  encoding: FileEncoding
+  contentId: string
+  chunks: AsyncIterable<Uint8Array>
+}
 
 /** Times that a file is looked up again when another content has replaced the one that was to be read. */
 const MAX_REPLACED = 5
@@ -68,7 +73,7 @@ export async function openFile(deps: Deps, scope: SessionScope, path: string): P
     const { row } = await findByPath(deps, scope, path)
     if (path === '/' || row?.isDirectory) return 'directory'
     if (row === undefined) throw notFound('File')
-    const opened = { info: presentFile(row), encoding: encodingOf(row.isBase64) }
+    const opened = { info: presentFile(row), encoding: encodingOf(row.isBase64), contentId: row.contentId ?? row.id }
     if (row.contentId === null || row.sizeBytes === 0) return { ...opened, chunks: noChunks() }
     const content = { contentId: row.contentId, sizeBytes: row.sizeBytes }
     const first = await readPart(deps, scope, content, 0)

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import type { SessionScope } from '../session-scope.ts'
 import { changeFilesNow } from './change.ts'
-import { parseContent } from './content.ts'
+import { contentOf, type GivenContent } from './content.ts'
 import type { FileChange } from './file-change.ts'
 import { presentChanged } from './present.ts'
 import { describeFile, findFileById } from './read.ts'
@@ -17,11 +17,11 @@ export function createFile(
   deps: Deps,
   scope: SessionScope,
   path: string,
-  { content, encoding, is_directory, is_readonly }: CreateFileRequest,
+  { is_directory, is_readonly, ...given }: CreateFileRequest & GivenContent,
   attempt: CreationAttempt,
 ): Promise<FileInfo> {
   if (is_directory === true) return create(deps, scope, attempt, (id) => ({ do: 'make_directory', path, id }))
-  const parsed = parseContent(deps.quotas.files.maxBytes, content ?? '', encoding ?? 'text')
+  const parsed = contentOf(deps.quotas.files.maxBytes, given)
   const isReadonly = is_readonly ?? false
   return create(deps, scope, attempt, (id) => ({ do: 'write', if: 'absent', path, ...parsed, isReadonly, id }))
 }
@@ -54,20 +54,20 @@ export async function updateFile(
   deps: Deps,
   scope: SessionScope,
   path: string,
-  { content, encoding, is_readonly }: UpdateFileRequest,
+  { is_readonly, ...given }: UpdateFileRequest & GivenContent,
 ): Promise<FileInfo> {
   const isReadonly = is_readonly ?? undefined
-  if (typeof content !== 'string' && isReadonly === undefined) return describeFile(deps, scope, path)
-  const change: FileChange =
-    typeof content === 'string'
-      ? {
-          do: 'write',
-          if: 'present',
-          path,
-          ...parseContent(deps.quotas.files.maxBytes, content, encoding ?? 'text'),
-          ...(isReadonly === undefined ? {} : { isReadonly }),
-        }
-      : { do: 'set_readonly', path, isReadonly: isReadonly === true }
+  const hasContent = given.bytes !== undefined || typeof given.content === 'string'
+  if (!hasContent && isReadonly === undefined) return describeFile(deps, scope, path)
+  const change: FileChange = hasContent
+    ? {
+        do: 'write',
+        if: 'present',
+        path,
+        ...contentOf(deps.quotas.files.maxBytes, given),
+        ...(isReadonly === undefined ? {} : { isReadonly }),
+      }
+    : { do: 'set_readonly', path, isReadonly: isReadonly === true }
   return presentChanged((await changeFilesNow(deps, scope, [change])).file)
 }
 

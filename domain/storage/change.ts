@@ -1,14 +1,14 @@
+import { MAX_SECRET_BYTES, MAX_VALUE_BYTES } from '../../contract/storage.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import type { Deps } from '../deps.ts'
-import { DomainError, invalid } from '../errors.ts'
+import { DomainError, invalid, notFound } from '../errors.ts'
 import { placeOf } from '../secrets.ts'
-import { type CallScope, WriterLost } from '../session-scope.ts'
+import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
 import { SESSION_SECRETS } from './secret-column.ts'
 import type { StorageKind } from './session-storage.ts'
 
-/** Largest value and largest secret, in bytes of UTF-8. */
-export const MAX_STORED_BYTES: Record<StorageKind, number> = { value: 1024 * 1024, secret: 64 * 1024 }
+const MAX_BYTES: Record<StorageKind, number> = { value: MAX_VALUE_BYTES, secret: MAX_SECRET_BYTES }
 
 type Change = { do: 'set' | 'delete'; kind: StorageKind; name: string; text?: string; secret?: Uint8Array<ArrayBuffer> }
 type Existed = { existed: boolean }
@@ -19,22 +19,22 @@ type Answer =
   | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
 /**
- * Stores a value or secret once for the call, however often it is run. Returns whether there was one before. Throws
- * `invalid` for what cannot be stored, `unprocessable` beyond a quota, and `WriterLost`.
+ * Stores a value or secret, for a tool call once, however often it is run. Returns whether there was one before. Throws
+ * `invalid` for what cannot be stored, `unprocessable` beyond a quota, `not_found`, and for a call `WriterLost`.
  */
-export async function setStored(deps: Deps, scope: CallScope, kind: StorageKind, name: string, text: string) {
+export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string, text: string) {
   requireStorable('name', name)
   requireStorable('value', text)
   const bytes = Buffer.byteLength(text)
-  const most = MAX_STORED_BYTES[kind]
+  const most = MAX_BYTES[kind]
   if (bytes > most) throw invalid(`The value has ${bytes} bytes of UTF-8; a ${kind} has at most ${most}`)
   const place = placeOf(SESSION_SECRETS, [scope.sessionId, name])
   const stored = kind === 'secret' ? { secret: deps.secrets.encrypt(text, place) } : { text }
   return change(deps, scope, { do: 'set', kind, name, ...stored })
 }
 
-/** Deletes a value or secret once for the call. Returns whether there was one. Throws `invalid` and `WriterLost`. */
-export async function deleteStored(deps: Deps, scope: CallScope, kind: StorageKind, name: string): Promise<Existed> {
+/** Deletes a value or secret, for a tool call once. Returns whether there was one. Throws as `setStored` does. */
+export async function deleteStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string): Promise<Existed> {
   requireStorable('name', name)
   return change(deps, scope, { do: 'delete', kind, name })
 }
@@ -45,7 +45,7 @@ export function requireStorable(what: string, text: string): void {
     throw invalid(`The ${what} has a NUL or half of a surrogate pair, which cannot be stored; encode it, as base64 say`)
 }
 
-async function change(deps: Deps, scope: CallScope, wanted: Change): Promise<Existed> {
+async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<Existed> {
   const answer = await changeInTurn(deps, scope, wanted)
   switch (answer.outcome) {
     case 'changed':
@@ -55,7 +55,7 @@ async function change(deps: Deps, scope: CallScope, wanted: Change): Promise<Exi
     case 'refused':
       throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind))
     default:
-      throw new WriterLost(answer.outcome)
+      throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
   }
 }
 
@@ -68,9 +68,9 @@ const PROBLEMS = {
     'first, or store smaller ones',
 }
 
-const changeInTurn = (deps: Deps, { organizationId, sessionId, writer, signal }: CallScope, wanted: Change) => {
+const changeInTurn = (deps: Deps, { organizationId, sessionId, writer, signal }: SessionScope, wanted: Change) => {
   const { maxCount, maxTotalBytes } = deps.quotas.storage
-  const { turnId, step, fence } = writer
+  const { turnId = null, step = null, fence = null } = writer ?? {}
   const once = async (): Promise<Answer> => {
     const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
       SELECT change_session_storage(

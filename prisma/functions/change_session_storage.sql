@@ -1,9 +1,9 @@
--- Changes one value or one secret of a session for a tool call. Nothing else writes session_values and session_secrets,
+-- Changes one value or one secret of a session. Nothing else writes session_values and session_secrets,
 -- apart from the deletion of a session and from `npm run reencrypt`, which keeps the length of secrets.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
---   p_turn_id, p_step, p_fence       the attempt of the tool call (see turn_steps)
+--   p_turn_id, p_step, p_fence       the attempt of a tool call that writes (see turn_steps); null for other writers
 --   p_do                             set_value, delete_value, set_secret or delete_secret
 --   p_name                           the key of the value, or the name of the secret
 --   p_value, p_secret                what set_value and set_secret store

@@ -21,6 +21,7 @@ const SECRETS = {
   clientResult: 'CLIENT-RESULT-4722',
   description: 'DESCRIPTION-4723',
   crash: 'SECRET-INNER-CAUSE',
+  stored: 'STORED-4724',
 }
 
 let service: TestService
@@ -97,6 +98,8 @@ beforeAll(async () => {
   ]
   sessionId = await createScriptedSession(service.url, steps, { capabilities: [{ ref: 'lab' }], tools })
   agentId = (await call(service.url, 'GET', `/v1/sessions/${sessionId}`)).body.agent_id
+  for (const kind of ['keys', 'secrets'])
+    await call(service.url, 'PUT', `/v1/sessions/${sessionId}/storage/${kind}/a`, { value: SECRETS.stored })
   await post()
   await waitUntilIdle(service.url, sessionId)
   await post()

@@ -194,7 +194,9 @@ describe('a path', () => {
     ['a/../b', /segment \. or \.\./],
     ['%2e%2e/etc/passwd', /segment \. or \.\./],
     ['a/.', /segment \. or \.\./],
-    ['a%00b', /^path: must not contain a NUL/],
+    ['a%00b', /^path: must not contain control characters/],
+    ['a%0D%0Ab', /^path: must not contain control characters/],
+    ['a%C2%85b', /^path: must not contain control characters/],
     ['_x', /begins with _/],
     ['a/_/grep', /begins with _/],
     ['_/other', /begins with _/],
@@ -217,6 +219,7 @@ describe('a path', () => {
     ['//a///b.txt/', '/a/b.txt'],
     ['/with%20space/%E4%B8%AD.txt', '/with space/\u4e2d.txt'],
     ['/grep', '/grep'],
+    ['/%E2%80%AEgnp.exe', '/\u202egnp.exe'],
     ['/a_b/-/~/%25', '/a_b/-/~/%'],
     [`/${'a/'.repeat(63)}b`, `/${'a/'.repeat(63)}b`],
   ])('%s is %s', async (sent, path) => {
@@ -251,6 +254,8 @@ describe('a bad body', () => {
   })
 
   it('is refused in moves and copies', async () => {
+    expectError(await fs('POST', '/_/move', { src_path: '/a', dst_path: '/a\u001bb' }), 400, /^dst_path: .*control/)
+    expectError(await fs('GET', '/a%0Ab'), 400, /^path: .*control/)
     expectError(await fs('POST', '/_/move', { src_path: '/a' }), 400, /^dst_path: /)
     expectError(await fs('POST', '/_/copy', { src_path: '/a', dst_path: '/_b' }), 400, /^dst_path: .*_/)
     expectError(await fs('POST', '/_/stat', {}), 400, /^path: /)

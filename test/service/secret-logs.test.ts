@@ -65,6 +65,7 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const session = await call(url, 'POST', '/v1/sessions', {}, user.headers)
   const apiKey = (await createApiKey(url, user.headers)).key
   const own = await addOwnOrganization(url, user)
+  const storage = `/v1/sessions/${session.body.id}/storage`
   const invitations = `/v1/orgs/${own.id}/invitations`
   const { token } = (await call(url, 'POST', invitations, { role: 'member' }, user.headers)).body
   const invited = await registerUser(url)
@@ -107,6 +108,8 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['schedules', () => call(url, 'PATCH', `/v1/durable/schedules/${scheduleId}`, schedule, own.headers)],
     ['agents', () => post('/v1/agents', agent, headers)],
     ['sessions', () => post('/v1/sessions', { title: TEXT }, headers)],
+    ['session_values', () => call(url, 'PUT', `${storage}/keys/a`, { value: TEXT }, headers)],
+    ['session_secrets', () => call(url, 'PUT', `${storage}/secrets/a`, { value: TEXT }, headers)],
     ['events', () => post(`/v1/sessions/${session.body.id}/messages`, textMessage(TEXT), headers)],
   ]
 }

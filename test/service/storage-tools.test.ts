@@ -100,9 +100,63 @@ describe('session_storage', () => {
     expect([names.length, names]).toEqual([600, [...names].sort()])
   })
 
+  it('takes values and secrets from its user, which tools read and no answer has', async () => {
+    const id = await createScriptedSession(
+      api,
+      [kv({ operation: 'get', key: 'b/ü' }), secret({ operation: 'get', name: 'weather' }), { text: 'read' }],
+      STORAGE,
+    )
+    const put = (path: string, value: unknown) => call(api, 'PUT', `/v1/sessions/${id}/storage/${path}`, { value })
+    const remove = (path: string) => call(api, 'DELETE', `/v1/sessions/${id}/storage/${path}`)
+    expect(await put('keys/b%2F%C3%BC', 'first')).toMatchObject({ status: 204 })
+    expect(await put('keys/b%2F%C3%BC', 'second')).toMatchObject({ status: 204 })
+    expect(await put('secrets/weather', 'text-of-a-test')).toMatchObject({ status: 204 })
+    const times = { created_at: time, updated_at: time }
+    expect((await list(id, 'keys')).body).toEqual({ data: [{ key: 'b/ü', value: 'second', ...times }] })
+    expect((await list(id, 'secrets')).body).toEqual({ data: [{ name: 'weather', ...times }] })
+    expect(await resultsAfter(id, 'What is it?')).toMatchObject([
+      { value: 'second' },
+      { found: true, value: '[secret]' },
+    ])
+    for (const path of ['keys/b%2F%C3%BC', 'secrets/weather']) expect((await remove(path)).status).toBe(204)
+    expectError(await remove('keys/b%2F%C3%BC'), 404, 'Value not found')
+    expectError(await remove('secrets/weather'), 404, 'Secret not found')
+    expect([(await list(id, 'keys')).body.data, (await list(id, 'secrets')).body.data]).toEqual([[], []])
+  })
+
+  it.each<[string, string, unknown, number, RegExp]>([
+    ['no value', 'secrets/a', {}, 400, /^value: /],
+    ['another field', 'secrets/a', { secret: 'text-of-a-test' }, 400, /^value: /],
+    ['a number', 'keys/a', { value: 1 }, 400, /^value: /],
+    ['a large secret', 'secrets/a', { value: 'x'.repeat(64 * 1024 + 1) }, 400, /^value: must be at most 65536 bytes/],
+    ['a large value', 'keys/a', { value: 'ü'.repeat(512 * 1024 + 1) }, 400, /^value: must be at most 1048576 bytes/],
+    ['NUL', 'keys/a', { value: 'a\0' }, 400, /NUL/],
+    ['a name with NUL', 'secrets/a%00b', { value: 'a' }, 400, /^name: must not contain a NUL/],
+    ['a key that is no UTF-8', 'keys/%ff', { value: 'a' }, 400, /percent-encoded UTF-8/],
+    ['a long key', `keys/${'x'.repeat(256)}`, { value: 'a' }, 400, /^key: must have at most 255 characters/],
+  ])('refuses %s from its user', async (_, path, body, status, sentence) => {
+    const id = await createSession(api)
+    expectError(await call(api, 'PUT', `/v1/sessions/${id}/storage/${path}`, body), status, sentence)
+    expect([(await list(id, 'keys')).body.data, (await list(id, 'secrets')).body.data]).toEqual([[], []])
+  })
+
+  it('holds its user to the quota of the agent', async () => {
+    const id = await createSession(api)
+    await api.query(`
+      INSERT INTO session_secrets (session_id, name, value, created_at, updated_at)
+      SELECT '${id.slice('session_'.length)}', 'n' || n, '', now(), now() FROM generate_series(1, 1000) AS n`)
+    const put = (path: string) => call(api, 'PUT', `/v1/sessions/${id}/storage/secrets/${path}`, { value: 'a' })
+    expectError(await put('more'), 422, 'A session has at most 1000 secrets; delete some first')
+    expect((await put('n7')).status).toBe(204)
+  })
+
   it('has no lists of a session that is not there', async () => {
     for (const kind of ['keys', 'secrets']) {
-      expectError(await list(unknownId('session'), kind), 404, 'Session not found')
+      const nowhere = unknownId('session')
+      expectError(await list(nowhere, kind), 404, 'Session not found')
+      const path = `/v1/sessions/${nowhere}/storage/${kind}/a`
+      expectError(await call(api, 'PUT', path, { value: 'a' }), 404, 'Session not found')
+      expectError(await call(api, 'DELETE', path), 404, 'Session not found')
       expect((await list(await createSession(api), kind)).body).toEqual({ data: [] })
     }
   })

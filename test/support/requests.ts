@@ -161,7 +161,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(other), body: resultOf(own) },
   ],
 
-  'GET /v1/sessions/{session_id}/fs': (_, other) => [{ path: other }, { path: other, query: { recursive: 'true' } }],
+  'GET /v1/sessions/{session_id}/fs': (_, other): Request[] => [
+    { path: other },
+    { path: other, query: { recursive: 'true' } },
+    { path: other, query: { archive: 'zip' } },
+  ],
   'POST /v1/sessions/{session_id}/fs/_/copy': (_, other) => [
     { path: other, body: { src_path: FILE, dst_path: '/taken' } },
   ],
@@ -173,13 +177,19 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { path: '/' } },
   ],
   'POST /v1/sessions/{session_id}/fs/_/grep': (_, other) => [{ path: other, body: { pattern: other.mark } }],
-  'GET /v1/sessions/{session_id}/fs/{path*}': (_, other) => [{ path: other }],
+  'GET /v1/sessions/{session_id}/fs/{path*}': (_, other): Request[] => [
+    { path: other },
+    { path: other, query: { raw: 'true' } },
+    { path: other, query: { raw: 'true' }, headers: { Range: 'bytes=0-3', 'If-None-Match': '*' } },
+  ],
   'POST /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
     { path: other, body: { content: 'taken' } },
     { path: other, body: { is_directory: true } },
+    { path: other, body: 'taken', headers: { 'Content-Type': 'text/plain' } },
   ],
   'PUT /v1/sessions/{session_id}/fs/{path*}': (_, other) => [
     { path: other, body: { content: 'taken' } },
+    { path: other, body: 'taken', headers: { 'Content-Type': 'text/plain' } },
     { path: other, body: { is_readonly: true } },
     { path: other, body: {} },
   ],
@@ -189,6 +199,10 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'GET /v1/sessions/{session_id}/storage/keys': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/storage/secrets': (_, other) => [{ path: other }],
+  'PUT /v1/sessions/{session_id}/storage/keys/{key}': (own, other) => storing(own, other),
+  'DELETE /v1/sessions/{session_id}/storage/keys/{key}': (own, other) => storedOf(own, other),
+  'PUT /v1/sessions/{session_id}/storage/secrets/{name}': (own, other) => storing(own, other),
+  'DELETE /v1/sessions/{session_id}/storage/secrets/{name}': (own, other) => storedOf(own, other),
 
   'GET /v1/sessions/{session_id}/databases': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/databases': (own, other) => [
@@ -204,6 +218,12 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'DELETE /v1/sessions/{session_id}/databases/{name}': (own, other) => databasesOf(own, other),
   'GET /v1/sessions/{session_id}/databases/{name}/schema': (own, other) => databasesOf(own, other),
+  'GET /v1/sessions/{session_id}/databases/{name}/file': (own, other) => databasesOf(own, other),
+  'PUT /v1/sessions/{session_id}/databases/{name}/file': (own, other) => [
+    { path: other, body: '' },
+    { path: { ...other, database: own.database }, body: '' },
+    { path: { ...own, database: other.database }, body: '', succeeds: true, creates: true },
+  ],
   'POST /v1/sessions/{session_id}/databases/{name}/query': (own, other) =>
     databasesOf(own, other).map((request) => ({ ...request, body: { sql: 'SELECT * FROM sqlite_schema' } })),
 
@@ -362,6 +382,17 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
 const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other.user }, { ...other, user: own.user }]
 const databasesOf = (own: Ids, other: Ids): Request[] =>
   [other, { ...own, database: other.database }, { ...other, database: own.database }].map((path) => ({ path }))
+/** Values and secrets, which the mark names. A database's name is no more than a parameter of the same name. */
+const storedOf = (own: Ids, other: Ids): Request[] =>
+  [other, { ...own, mark: other.mark }, { ...other, mark: own.mark }].map((ids) => ({
+    path: { ...ids, database: ids.mark },
+  }))
+const storing = (own: Ids, other: Ids): Request[] =>
+  storedOf(own, other).map(({ path }) => ({
+    path: path ?? own,
+    body: { value: 'taken' },
+    ...(path?.session === own.session ? { succeeds: true, creates: true } : {}),
+  }))
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
@@ -375,6 +406,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   agent_id: ids.agent,
   session_id: ids.session,
   name: ids.database,
+  key: ids.mark,
   turn_id: ids.turn,
   org: ids.organization,
   key_id: ids.apiKey,

@@ -50,6 +50,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
     list({ session_id: session, name: database }),
   'GET /v1/sessions/{session_id}/databases/{name}/schema': ({ session, database }) =>
     list({ session_id: session, name: database }),
+  'GET /v1/sessions/{session_id}/databases/{name}/file': ({ session, database }) =>
+    list({ session_id: session, name: database }),
   'GET /v1/llm-providers': () => list(),
   'GET /v1/llm-providers/{provider_id}': ({ llmProvider }) => list({ provider_id: llmProvider }),
   'GET /v1/llm-providers/{provider_id}/models': ({ llmProvider }) => list({ provider_id: llmProvider }),

@@ -163,7 +163,8 @@ const removeBeside = async (path: string): Promise<void> => {
   for (const end of ['-wal', '-shm', '-journal']) await rm(path + end, { force: true })
 }
 
-async function removeFiles(path: string): Promise<void> {
+/** Removes a database's file, and what SQLite keeps beside it. */
+export async function removeFiles(path: string): Promise<void> {
   await removeBeside(path)
   await rm(path, { force: true })
 }

@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Claim, createSlots } from '../../../lib/threads/slots.ts'
-import { type Copies, createCopies } from './copies.ts'
+import { type Copies, createCopies, removeFiles } from './copies.ts'
 import { makeFolder, removeFolder } from './folder.ts'
 import type { JobLimits } from './job.ts'
 import type { Description, ExecuteResult, Keeper, QueryResult, Ran } from './keeper.ts'
 import { createLines } from './lines.ts'
+import { loadFile } from './load-file.ts'
 import { createProcessPool, type ProcessPool } from './processes.ts'
 import { failureOf, runTask, type Task } from './run-task.ts'
 
@@ -49,14 +53,15 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
     const folder = await makeFolder()
     return { folder, copies: createCopies(folder, diskBytes, idleMs), processes: createProcessPool(folder, warmMs) }
   }
-  const begin = async (task: Task, signal: AbortSignal) => {
+  const enterWorkshop = (): Promise<Workshop> => {
     workshop ??= openWorkshop()
     // The next call tries again.
     workshop.catch(() => {
       workshop = undefined
     })
-    return runTask(await workshop, task, limits, signal)
+    return workshop
   }
+  const begin = async (task: Task, signal: AbortSignal) => runTask(await enterWorkshop(), task, limits, signal)
   const runInTurn = async (task: Task, claim: Claim, signal: AbortSignal) => {
     const { id } = task.source
     if (!(await lines.enter(id, claim, signal))) return failureOf('busy', 'Others use the database; try again later')
@@ -71,14 +76,30 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
       lines.leave(id, claim)
     }
   }
-  // A job answers with the result of its kind.
-  const run = async <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> => {
-    const call = runInTurn(task, claim, AbortSignal.any([signal, closing.signal]))
+  const untilEnded = async <Result>(call: Promise<Result>): Promise<Result> => {
     running.add(call)
     try {
-      return (await call) as Ran<Result>
+      return await call
     } finally {
       running.delete(call)
+    }
+  }
+  // A job answers with the result of its kind.
+  const run = <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> =>
+    untilEnded(runInTurn(task, claim, AbortSignal.any([signal, closing.signal])) as Promise<Ran<Result>>)
+  const load: Keeper['load'] = async (bytes, store, claim, signal) => {
+    const { folder, processes } = await enterWorkshop()
+    const path = join(folder, `upload-${randomUUID()}.db`)
+    try {
+      await writeFile(path, bytes, { mode: 0o600, signal })
+      if (!(await slots.enter(claim, signal))) return failureOf('busy')
+      try {
+        return await loadFile(processes, path, store, limits, signal)
+      } finally {
+        slots.leave(claim)
+      }
+    } finally {
+      await removeFiles(path)
     }
   }
 
@@ -89,6 +110,8 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
       run<Description>({ source, do: 'describe', sql: '', params: [] }, claim, signal),
     execute: (source, { sql, params = [] }, store, claim, signal) =>
       run<ExecuteResult>({ source, do: 'execute', sql, params, store }, claim, signal),
+    load: (bytes, store, claim, signal) =>
+      untilEnded(load(bytes, store, claim, AbortSignal.any([signal, closing.signal]))),
     forget: (id) => {
       workshop?.then(({ copies }) => copies.forget(id)).catch(() => {})
     },

@@ -3,7 +3,8 @@ import type { Description, ExecuteResult, Param, QueryResult } from './keeper.ts
 /** What a database process is told, and what it says. */
 
 export type Job = {
-  do: 'query' | 'describe' | 'execute'
+  /** A load makes a file into one that a database can be, and has no result. */
+  do: 'query' | 'describe' | 'execute' | 'load'
   path: string
   sql: string
   params: Param[]
@@ -14,7 +15,7 @@ export type JobLimits = { timeMs: number; memoryBytes: number }
 /** An execute that is done leaves the database open and its changes in the WAL. Keeping moves them into the file. */
 export type Keep = { do: 'keep' }
 
-export type Done = { outcome: 'done'; result: QueryResult | Description | ExecuteResult }
+export type Done = { outcome: 'done'; result: QueryResult | Description | ExecuteResult | undefined }
 /** `failed`: neither the SQL nor the database is to blame. The database may be open. */
 export type Reply =
   | Done

@@ -19,6 +19,8 @@ export type PageSource = {
 export type State = { version: number; pageCount: number; pages: AsyncIterable<PageBatch> }
 /** `bytes` are pages of PAGE_BYTES one after the other, those of `numbers` (from 1). */
 export type PageBatch = { numbers: number[]; bytes: Uint8Array }
+/** All pages of a database. */
+export type Pages = PageBatch & { pageCount: number }
 /** Pages that a script has changed in the state `version`, in ascending order; none when it has only read. */
 export type Changes = PageBatch & { version: number; pageCount: number }
 
@@ -76,6 +78,16 @@ export type Keeper = {
     claim: Claim,
     signal: AbortSignal,
   ): Promise<Ran<ExecuteResult>>
+  /**
+   * Checks that bytes are those of a SQLite file, and stores its pages. Pages of another size are converted. `damaged`
+   * when they are no database, or one that could do what SQL may not.
+   */
+  load<Result>(
+    bytes: AsyncIterable<Uint8Array>,
+    store: (pages: Pages) => Promise<Result>,
+    claim: Claim,
+    signal: AbortSignal,
+  ): Promise<Ran<Result>>
   /** Removes the copy of a deleted database. */
   forget(id: string): void
   /** Ends the processes and removes the copies. Calls that are under way reject. */

@@ -3,7 +3,7 @@ import { type Authorizer, authorize } from './authorizer.ts'
 import { MAX_PAGES, PAGE_BYTES } from './keeper.ts'
 
 /** Most bytes of a value, and of a row. */
-const MAX_VALUE_BYTES = 20_000_000
+export const MAX_VALUE_BYTES = 20_000_000
 export const MAX_SQL_BYTES = 1_000_000
 
 export type Open = { db: DatabaseSync; authorizer: Authorizer }

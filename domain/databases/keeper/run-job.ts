@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { describe } from './describe.ts'
 import type { Job, Reply } from './job.ts'
 import type { ExecuteResult, QueryResult, Rows } from './keeper.ts'
+import { checkFile, convertFile } from './load.ts'
 import { MAX_SQL_BYTES, type Open, openDatabase } from './open.ts'
 import { readRows, SqlProblem, toInteger } from './rows.ts'
 import { problemOf } from './sql-errors.ts'
@@ -14,13 +15,14 @@ import { prepareEach } from './statements.ts'
 export function runJob(job: Job): { reply: Reply; open?: Open } {
   let open: Open | undefined
   try {
+    if (job.do === 'load') convertFile(job.path)
     open = openDatabase(job.path)
     if (job.do === 'execute') return { reply: { outcome: 'done', result: execute(open, job) }, open }
-    const reply: Reply = { outcome: 'done', result: readOnly(open, job) }
+    const reply: Reply = { outcome: 'done', result: job.do === 'load' ? checkFile(open) : readOnly(open, job) }
     open.db.close()
     return { reply }
   } catch (error) {
-    const reply = problemOf(error, open?.authorizer.takeRefusal(), job.do !== 'execute')
+    const reply = problemOf(error, open?.authorizer.takeRefusal(), job.do === 'query' || job.do === 'describe')
     if (reply.outcome === 'failed' || open === undefined) return { reply, ...(open && { open }) }
     if (open.db.isTransaction) open.authorizer.runOwn('ROLLBACK')
     open.db.close()

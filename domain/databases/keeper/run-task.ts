@@ -10,7 +10,7 @@ export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; st
 /** Times that a script is run when others store changes meanwhile. */
 const MAX_TRIES = 5
 /** Time for a process to stop by itself at its time limit. */
-const GRACE_MS = 3000
+export const GRACE_MS = 3000
 /** Time to move 50 MiB from one file to another. */
 const KEEP_MS = 30_000
 
@@ -112,7 +112,7 @@ async function storeChanges(
 
 type Killed = { outcome: 'killed' }
 
-function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure | Killed {
+export function toResult(reply: Reply | Ended, { timeMs }: JobLimits): Done | Failure | Killed {
   switch (reply.outcome) {
     case 'done':
     case 'sql_error':

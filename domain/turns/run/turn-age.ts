@@ -8,12 +8,12 @@ export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolea
   return ageMs > maxTurnMs && ageMs - (await readWaitedMs(deps, context.turnId)) > maxTurnMs
 }
 
-/** Reads for how long a turn has waited: from each request to its client to the end of the calls that it had to answer. */
+/** Reads for how long a turn has waited: from each request to its client to the end of those calls, or until now. */
 async function readWaitedMs({ db }: Deps, turnId: string): Promise<number> {
   const [row] = await db.$queryRaw<{ ms: number }[]>`
     SELECT coalesce(sum(extract(epoch FROM answered.at - asked.ts)) * 1000, 0)::float8 AS ms
     FROM events asked CROSS JOIN LATERAL (
-      SELECT min(ts) AS at FROM events
+      SELECT coalesce(min(ts), clock_timestamp()) AS at FROM events
       WHERE turn_id = asked.turn_id AND type IN ('act.completed', 'tool.call_requested') AND sequence > asked.sequence
     ) AS answered
     WHERE asked.turn_id = ${turnId}::uuid AND asked.type = 'tool.call_requested'`

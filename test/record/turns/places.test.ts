@@ -73,7 +73,9 @@ describe('a step for which there is no place', () => {
     await startLostTurns(deps, swept, { graceMs: 0, repeatMs: 1000, limit: 10 })
     expect(turns.every(({ turnId }) => swept.has(turnId))).toBe(true)
     expect([swept.has(fifth.turnId), swept.has(sixth.turnId)]).toEqual([false, false])
-    expect(attempts.reserve('another owner')).toBeDefined()
+    const place = attempts.reserve('another owner')
+    expect(place).toBeDefined()
+    place?.release()
 
     runs[0]?.end({ outcome: 'ended' })
     await waitFor(async () => {

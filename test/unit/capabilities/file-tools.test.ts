@@ -201,7 +201,8 @@ describe('write_file and delete_file', () => {
 
   it.each<[string, object, RegExp]>([
     ['read_file', { path: '/a/../b' }, /^path must not have a segment \. or \.\.\.$/],
-    ['read_file', { path: '/a\0' }, /^path must not contain a NUL/],
+    ['read_file', { path: '/a\0' }, /^path must not contain control characters/],
+    ['write_file', { path: '/a\nb', content: '' }, /^path must not contain control characters/],
     ['stat_file', { path: `/${'x'.repeat(1025)}` }, /^path must be at most 1024 bytes/],
     ['write_file', { path: '/a/_b', content: '' }, /^path must not have a segment that begins with _/],
     ['write_file', { path: '/', content: '' }, /^path must not be the root/],

@@ -1,0 +1,76 @@
+import type { FileInfo } from '../../contract/files.ts'
+import { createSlots, type Slots } from '../../lib/threads/slots.ts'
+import { writeZip, type ZipEntry } from '../../lib/zip.ts'
+import type { Deps } from '../deps.ts'
+import { tooMany } from '../errors.ts'
+import type { SessionScope } from '../session-scope.ts'
+import { listFiles } from './list.ts'
+import { openIfThere } from './read-beginning.ts'
+
+/** Archives that a process writes at once, and those of one organization: each has up to 20 MB of names in memory. */
+const ARCHIVES_AT_ONCE = 16
+const ARCHIVES_OF_OWNER = 4
+/** Size up to which files are read several at once, in pieces of `PIECE_BYTES`. */
+const SMALL_BYTES = 256 * 1024
+const PIECE_BYTES = 1024 * 1024
+
+/** A client that has to wait for an archive is told so at once. */
+export const createZipSlots = (): Slots =>
+  createSlots(ARCHIVES_AT_ONCE, 0, { maxOfOwner: ARCHIVES_OF_OWNER, maxWaiting: 0 })
+
+/**
+ * Writes a session's files as a ZIP archive, while it is taken. A file has its content of the moment when it is read; one
+ * that is deleted meanwhile is left out. Throws `too_many`.
+ */
+export async function* archiveFiles(deps: Deps, scope: SessionScope, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const claim = { owner: scope.organizationId }
+  if (!(await deps.zipSlots.enter(claim, signal))) throw tooMany('Too many archives are being downloaded; try again', 5)
+  try {
+    yield* writeZip(readTree(deps, scope))
+  } finally {
+    deps.zipSlots.leave(claim)
+  }
+}
+
+async function* readTree(deps: Deps, scope: SessionScope): AsyncGenerator<ZipEntry> {
+  for await (const page of listFiles(deps, scope, '/', 'subtree')) {
+    for (const info of page) if (info.is_directory) yield toEntry(info, [])
+    const files = page.filter(({ is_directory }) => !is_directory)
+    yield* readSmall(
+      deps,
+      scope,
+      files.filter(({ size_bytes }) => size_bytes <= SMALL_BYTES),
+    )
+    for (const info of files.filter(({ size_bytes }) => size_bytes > SMALL_BYTES)) {
+      const opened = await openIfThere(deps, scope, info.path)
+      if (opened !== undefined && opened !== 'directory') yield toEntry(info, opened.chunks)
+    }
+  }
+}
+
+async function* readSmall(
+  { fileStore }: Deps,
+  { organizationId, sessionId }: SessionScope,
+  infos: FileInfo[],
+): AsyncGenerator<ZipEntry> {
+  for (let left = infos; left.length > 0; ) {
+    const paths = left.map(({ path }) => path)
+    const files = new Map(
+      (await fileStore.readFirst(organizationId, sessionId, paths, PIECE_BYTES)).map((file) => [file.path, file.bytes]),
+    )
+    const last = left.findLastIndex(({ path }) => files.has(path))
+    if (last < 0) return
+    for (const info of left.slice(0, last + 1)) {
+      const bytes = files.get(info.path)
+      if (bytes !== undefined) yield toEntry(info, [bytes])
+    }
+    left = left.slice(last + 1)
+  }
+}
+
+/** A backslash would separate folders for whoever unpacks on Windows. */
+const toEntry = ({ path, is_directory, updated_at }: FileInfo, chunks: ZipEntry['chunks']): ZipEntry => ({
+  path: path.slice(1).replaceAll('\\', '_') + (is_directory ? '/' : ''),
+  changedAt: new Date(updated_at),
+  chunks,
+})
