@@ -113,4 +113,5 @@ const runJob = async (
   timeLimitMs: number,
   signal: AbortSignal | undefined,
   claim: Claim,
-): Promise<Ran<Problem>> => (size === 0 ? { answers: [], end: 'done' } : threads.run(job, timeLimitMs, signal, claim))
+): Promise<Ran<Problem>> =>
+  size === 0 ? { answers: [], end: 'done', cpuMs: 0 } : threads.run(job, timeLimitMs, signal, claim)
