@@ -1,3 +1,5 @@
+import { newestOfLargest } from '../newest-of-largest.ts'
+
 /** Party that a job is for. Jobs without an owner share one queue and may take every slot. */
 export type Claim = {
   owner?: string | undefined
@@ -48,12 +50,11 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
   const makeRoom = (owner: string): boolean => {
     const own = queues.get(owner)?.size ?? 0
     if (owner !== '' && own >= maxWaitingOfOwner) return false
-    const all = [...queues.values()]
-    if (all.reduce((sum, queue) => sum + queue.size, 0) < maxWaiting) return true
-    const largest = all.reduce((most, queue) => (queue.size > most.size ? queue : most), new Set())
-    if (largest.size <= own + 1) return false
-    ;[...largest].at(-1)?.giveUp()
-    return true
+    const size = [...queues.values()].reduce((sum, queue) => sum + queue.size, 0)
+    if (size < maxWaiting) return true
+    const newest = newestOfLargest(queues, owner)
+    newest?.giveUp()
+    return newest !== undefined
   }
   const findNext = (isUrgent: boolean): [owner: string, waiting: Waiting] | undefined => {
     for (const [owner, queue] of queues) {
