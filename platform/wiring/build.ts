@@ -79,7 +79,7 @@ export async function buildPlatform(
   const { models, close: closeModels } = createModels(config)
   const databaseKeeper = createKeeper()
   const mcp = createMcpClient({ allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
-  const mcpDiscoveries = createDiscoveries()
+  const mcpDiscoveries = createDiscoveries(owners.ownerOf)
   const deps: Deps = {
     log,
     db,
