@@ -63,6 +63,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
     checkAnswers: options.checkAnswers ?? false,
     log: deps.log,
     authenticate: createAuthenticate(deps),
+    ownerOf: deps.owners.ownerOf,
     runOnce: (actor, request, create) => runOnce(deps, actor, request, create),
   })
   healthRoutes(handle, deps, options)

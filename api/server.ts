@@ -34,7 +34,11 @@ const LINGER_MS = 2000
 
 export async function startApi(deps: Deps, options: ApiOptions): Promise<RunningApi> {
   if (deps.auth.hasPasswords) await Promise.all([preparePasswords(), prepareAdministrator(deps)])
-  const streams = createSseStreams(options.sse, deps.log, (credentials) => findEnded(deps, credentials))
+  const streams = createSseStreams(options.sse, {
+    log: deps.log,
+    findEnded: (credentials) => findEnded(deps, credentials),
+    ownerOf: deps.owners.ownerOf,
+  })
   const app = createApp(deps, { ...options, streams })
   // These limit how long a request takes to arrive, not streams or waiting POSTs. Bodies other than uploads have less
   // time.

@@ -128,7 +128,8 @@ const Variables = z.object({
   LLM_MAX_MODELS_PER_PROVIDER: z.coerce.number().int().min(0).max(100_000).default(5000),
   SKILLS_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(1000),
   SCHEDULES_MAX_COUNT: z.coerce.number().int().min(0).max(100_000).default(1000),
-  SCHEDULE_EXECUTIONS_MAX_RUNNING: z.coerce.number().int().min(1).max(10_000).default(200),
+  SCHEDULE_EXECUTIONS_MAX_RUNNING: z.coerce.number().int().min(1).max(10_000).default(20),
+  BASH_MAX_PROCESSES: z.coerce.number().int().min(1).max(1000).optional(),
   MCP_MAX_SERVERS: z.coerce.number().int().min(0).max(1000).default(100),
   /** An image is decoded from memory, one at a time. */
   IMAGE_MAX_BYTES: z.coerce

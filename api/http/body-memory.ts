@@ -9,7 +9,7 @@ const COMPRESSED_SHARE = 0.25
 /** Share of the memory that one owner's bodies may have, so that a few slow senders do not keep all others out. */
 const OWNER_SHARE = 0.25
 
-/** `owner` is the caller's organization; whoever calls without one shares one with all such callers. */
+/** `owner` is that of the caller's organization; whoever calls without one shares one with all such callers. */
 export type BodyMemory = { hold(owner: string | undefined): BodyHold }
 /** Memory held for one request's body. */
 export type BodyHold = {

@@ -92,6 +92,8 @@ export type HandleOptions = {
   checkAnswers: boolean
   log: Logger
   authenticate: Authenticate
+  /** Returns with whom an organization shares the memory of bodies. */
+  ownerOf(organizationId: string): Promise<string>
   runOnce: RunOnce
   /** Maximum number of bytes of bodies in memory at once. Default: 272 MiB. */
   bodyMemoryBytes?: number
@@ -143,7 +145,7 @@ async function serve(route: Route, ctx: Context): Promise<void> {
   const caller = await authenticate(route, ctx)
   await route.gate?.(ctx)
   const recheck = recheckSlowBody(route, ctx)
-  const owner = caller?.actor.organizationId
+  const owner = caller && (await route.ownerOf(caller.actor.organizationId))
   const hold = route.bodyMemory.hold(owner)
   const turn = route.parseQueue(owner)
   try {

@@ -7,7 +7,7 @@ import type { EventLine } from '../../domain/events/read.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import { checkedEvents } from './answer-checks.ts'
 import { endWithin, writeInPieces } from './back-pressure.ts'
-import { checkLimits, count } from './sse-limits.ts'
+import { createStreamPlaces } from './sse-limits.ts'
 
 /**
  * Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session) or `monitoringCycleMs`. The
@@ -29,7 +29,14 @@ export type SseOptions = {
 }
 
 /** Returns the heldKey of each credential that is no longer valid. */
-export type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
+type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
+
+export type SseDeps = {
+  log: Logger
+  findEnded: FindEnded
+  /** Returns with whom an organization shares its streams. */
+  ownerOf(organizationId: string): Promise<string>
+}
 
 /** Open streams of a process, which are limited and ended together. */
 export type SseStreams = {
@@ -40,10 +47,10 @@ export type SseStreams = {
    */
   serve(ctx: Context, request: StreamRequest): Promise<void>
   /**
-   * Counts a waiting request as one of the organization's streams; throws `too_many`. Returns a function that releases
-   * it.
+   * Counts a waiting request as one of the organization's streams; throws `too_many`. `cut` ends its waiting where
+   * another owner needs the place. Returns a function that releases it.
    */
-  hold(organizationId: string): () => void
+  hold(organizationId: string, cut: () => void): Promise<() => void>
   /** Asks every client to reconnect and ends its stream. A stream that is opened later ends at once. */
   close(): Promise<void>
   /** Aborts on `close`, for other code that keeps a client waiting. */
@@ -76,26 +83,19 @@ const CYCLE_JITTER = 0.2
 const MAX_TIMER_MS = 2 ** 31 - 1
 const CREDENTIAL_CHECK_MS = 10_000
 
-export function createSseStreams(options: SseOptions, log: Logger, findEnded: FindEnded): SseStreams {
+export function createSseStreams(options: SseOptions, { log, findEnded, ownerOf }: SseDeps): SseStreams {
   const open = new Set<OpenStream>()
-  const counts = new Map<string, number>()
+  const places = createStreamPlaces(options)
   const closing = new AbortController()
-  let held = 0
 
-  const hold = (organizationId: string) => {
-    checkLimits(open.size + held, counts, { organizationId, sessionId: undefined }, options)
-    const leave = count(counts, [organizationId])
-    held++
-    return () => {
-      held--
-      leave()
-    }
-  }
+  const hold = async (organizationId: string, cut: () => void) =>
+    places.take({ owner: await ownerOf(organizationId), sessionId: undefined, cut })
   const serve = async (ctx: Context, request: StreamRequest) => {
     const { organizationId, sessionId } = request
-    checkLimits(open.size + held, counts, request, options)
-    const leave = count(counts, sessionId === undefined ? [organizationId] : [organizationId, sessionId])
+    const owner = await ownerOf(organizationId)
     const ended = new AbortController()
+    // The client comes again, and is refused if it is then still one too many.
+    const leave = places.take({ owner, sessionId, cut: () => ended.abort('connection_cycle') })
     if (closing.signal.aborted) ended.abort('shutdown')
     const pace = paceOf(options, request.kind)
     const { credential } = request

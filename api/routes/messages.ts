@@ -32,8 +32,11 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     }
     const { wait } = query
     if (wait === undefined) return reply(201, (await accept()).message)
-    const leave = streams.hold(actor.organizationId)
     const waiting = waitFor(ctx, wait * 1000, streams.closing)
+    const leave = await streams.hold(actor.organizationId, waiting.cut).catch((error) => {
+      waiting.end()
+      throw error
+    })
     const { hasEnded, ...waited } = await accept()
       .then((accepted) => waitForTurn(deps, actor, accepted, waiting.signal))
       .finally(() => {
@@ -48,7 +51,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'
 
 /** Returns a signal that aborts after `ms`, when the client disconnects, or when the server closes. */
-function waitFor(ctx: Context, ms: number, closing: AbortSignal): { signal: AbortSignal; end(): void } {
+function waitFor(ctx: Context, ms: number, closing: AbortSignal) {
   const over = new AbortController()
   const abort = () => over.abort()
   const timer = setTimeout(abort, ms)
@@ -60,5 +63,5 @@ function waitFor(ctx: Context, ms: number, closing: AbortSignal): { signal: Abor
     ctx.res.off('close', abort)
     closing.removeEventListener('abort', abort)
   }
-  return { signal: over.signal, end }
+  return { signal: over.signal, cut: abort, end }
 }

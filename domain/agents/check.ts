@@ -90,7 +90,7 @@ export async function checkTools(
   const problems = await checkSchemas(
     deps.threads.schemas,
     (tools ?? []).map(({ parameters }) => parameters),
-    organizationId,
+    await deps.owners.ownerOf(organizationId),
   )
   const wrong = problems.findIndex((problem) => problem !== undefined)
   if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)

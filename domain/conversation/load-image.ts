@@ -6,7 +6,7 @@ import { fetchImage, type ImageBytes, isDataUrl, readDataUrl } from './fetch-ima
 import { busy, fitImage, type ImageResult } from './fit-image.ts'
 import type { ImageSource } from './image-sources.ts'
 
-export type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'images' | 'imageLoads'>
+export type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'owners' | 'images' | 'imageLoads'>
 
 /** The caller of a model: the organization whose images may be read, and what the model takes. */
 export type ImageReader = {
@@ -46,12 +46,12 @@ export async function loadImage(
   const key = `${maxEdge} ${source.type} ${source.value}`
   const cached = deps.images.get(organizationId, key)
   if (cached !== undefined) return cached
-  const claim = { owner: organizationId }
+  const claim = { owner: await deps.owners.ownerOf(organizationId) }
   if (!(await deps.imageLoads.enter(claim, signal))) throw busy()
   try {
     const read = await readBytes(deps, reader, source, signal)
     if (read === 'not_found') return read
-    const result = 'problem' in read ? read : await fitImage(organizationId, read.bytes, maxEdge, signal)
+    const result = 'problem' in read ? read : await fitImage(claim.owner, read.bytes, maxEdge, signal)
     deps.images.set(organizationId, key, result)
     return result
   } finally {

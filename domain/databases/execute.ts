@@ -42,7 +42,8 @@ async function runOnce(deps: Deps, scope: CallScope, name: string, script: State
   const place = { organizationId, sessionId, databaseId: found?.id ?? newUuid() }
   const source = pageSource(deps, place, found ?? { version: 0, pageCount: 0 })
   const store = storeOf(deps, scope, place.databaseId, found === null ? name : undefined)
-  return deps.databaseKeeper.execute(source, script, store, { owner: organizationId }, signal)
+  const owner = await deps.owners.ownerOf(organizationId)
+  return deps.databaseKeeper.execute(source, script, store, { owner }, signal)
 }
 
 type Answer =

@@ -1,3 +1,4 @@
+import type { Claim } from '../../lib/threads/slots.ts'
 import type { Deps } from '../deps.ts'
 import { DomainError } from '../errors.ts'
 import type { CallScope } from '../session-scope.ts'
@@ -10,12 +11,12 @@ import type { SessionDatabases } from './session-databases.ts'
 
 /** Opens a session's databases for a tool call. */
 export function openSessionDatabases(deps: Deps, scope: CallScope): SessionDatabases {
-  const { organizationId, signal } = scope
+  const { signal } = scope
   const { databaseKeeper: keeper } = deps
-  const claim = { owner: organizationId }
   return {
-    query: (name, statement) => readFrom(deps, scope, name, (source) => keeper.query(source, statement, claim, signal)),
-    describe: (name) => readFrom(deps, scope, name, (source) => keeper.describe(source, claim, signal)),
+    query: (name, statement) =>
+      readFrom(deps, scope, name, (source, claim) => keeper.query(source, statement, claim, signal)),
+    describe: (name) => readFrom(deps, scope, name, (source, claim) => keeper.describe(source, claim, signal)),
     execute: async (name, script, { mayHaveRun }) => {
       const earlier = mayHaveRun ? await findEffect(deps, scope) : undefined
       return earlier ?? executeScript(deps, scope, name, script)
@@ -28,12 +29,13 @@ async function readFrom<Result>(
   deps: Deps,
   scope: CallScope,
   name: string,
-  run: (source: PageSource) => Promise<Ran<Result>>,
+  run: (source: PageSource, claim: Claim) => Promise<Ran<Result>>,
 ): Promise<Result> {
   const { organizationId, sessionId } = scope
   const found = await findDatabase(deps, scope, name)
   if (found === null) throw await noDatabase(deps, scope, name)
-  const ran = await run(pageSource(deps, { organizationId, sessionId, databaseId: found.id }, found))
+  const source = pageSource(deps, { organizationId, sessionId, databaseId: found.id }, found)
+  const ran = await run(source, { owner: await deps.owners.ownerOf(organizationId) })
   if (ran.outcome === 'gone') throw await noDatabase(deps, scope, name)
   return resultOf(ran)
 }

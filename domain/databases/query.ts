@@ -17,5 +17,6 @@ export async function queryDatabase(
   const { organizationId } = actor
   const { id, ...state } = await requireDatabase(deps, actor, named)
   const source = pageSource(deps, { organizationId, sessionId: named.session_id, databaseId: id }, state)
-  return resultOf(await deps.databaseKeeper.query(source, statement, { owner: organizationId }, signal))
+  const owner = await deps.owners.ownerOf(organizationId)
+  return resultOf(await deps.databaseKeeper.query(source, statement, { owner }, signal))
 }

@@ -23,7 +23,7 @@ export const createZipSlots = (): Slots =>
  * that is deleted meanwhile is left out. Throws `too_many`.
  */
 export async function* archiveFiles(deps: Deps, scope: SessionScope, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const claim = { owner: scope.organizationId }
+  const claim = { owner: await deps.owners.ownerOf(scope.organizationId) }
   if (!(await deps.zipSlots.enter(claim, signal))) throw tooMany('Too many archives are being downloaded; try again', 5)
   try {
     yield* writeZip(readTree(deps, scope))

@@ -18,8 +18,8 @@ export const createFileReads = (): Slots => createSlots(READS_AT_ONCE, READ_WAIT
 /** Opens a session's files for a tool call. */
 export function openSessionFiles(deps: Deps, scope: CallScope): SessionFiles {
   const { organizationId, sessionId, writer } = scope
-  const claim = { owner: organizationId }
   const read = async (path: string): Promise<WholeFile | undefined> => {
+    const claim = { owner: await deps.owners.ownerOf(organizationId) }
     if (!(await deps.fileReads.enter(claim, scope.signal))) throw tooMany('Too many files are being read; try again', 2)
     try {
       const [file] = await deps.fileStore.readWhole(organizationId, sessionId, [path])

@@ -27,7 +27,7 @@ sharp.unblock({
 const slots = createSlots(AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING / 2 })
 
 /**
- * Runs work that decodes an image of an organization once it is its turn, fairly among organizations. Throws `too_many`
+ * Runs work that decodes an image once it is its turn, fairly among owners. Throws `too_many`
  * when too much is waiting, and the signal's reason when it aborts before that.
  */
 export async function decoding<T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {

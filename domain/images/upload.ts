@@ -33,7 +33,9 @@ export async function uploadImage(
   const id = newUuid()
   try {
     const received = await receiveImage(deps, actor, { id, notedSessionId: sessionId ?? null, isKeyed }, file)
-    const examined = await decoding(actor.organizationId, UNENDING, () => examine(deps, id, received))
+    const examined = await decoding(await deps.owners.ownerOf(actor.organizationId), UNENDING, () =>
+      examine(deps, id, received),
+    )
     return await once(async (attempt) =>
       presentUpload(await complete(deps, actor, id, { ...received, ...examined }, attempt)),
     )

@@ -1,6 +1,6 @@
-import pLimit from 'p-limit'
 import type { ProviderId } from '../../contract/ids.ts'
 import type { ModelSync } from '../../contract/llm-providers.ts'
+import { type Claim, createSlots } from '../../lib/threads/slots.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
@@ -14,29 +14,41 @@ import { type FoundProvider, lockProvider, requireProvider } from './read.ts'
 import { damagedKey, keyOf } from './stored-key.ts'
 
 /** Syncs of one process at a time: each holds a list of some MiB. */
-const atOnce = pLimit(8)
-const MAX_WAITING = 50
-/** Organizations that sync a provider in this process. Each has one at a time, so that a slow one keeps no other waiting. */
+const AT_ONCE = 8
+const WAIT_MS = 30_000
+const slots = createSlots(AT_ONCE, WAIT_MS, { maxWaiting: 50 })
+/** Owners who sync a provider in this process. Each has one at a time, so that a slow one keeps no other waiting. */
 const syncing = new Set<string>()
+/** A sync is completed even if its client goes away meanwhile. */
+const UNENDING = new AbortController().signal
 
 /**
  * Brings the discovered models of a provider up to date with the provider's own list. Throws `not_found`,
  * `bad_gateway` with the provider's reason, `conflict` beyond the quota and for a provider that changes meanwhile, and
- * `too_many` while the organization syncs another one, or many do.
+ * `too_many` while the organization's owner syncs another one, or many do.
  */
 export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<ModelSync> {
   const { organizationId } = actor
   const found = await requireProvider(deps, actor, id)
-  if (syncing.has(organizationId)) throw tooMany('The organization is syncing a provider; try again soon', 5)
-  if (atOnce.pendingCount >= MAX_WAITING) throw tooMany('Many providers are being synced; try again soon', 10)
-  syncing.add(organizationId)
+  const owner = await deps.owners.ownerOf(organizationId)
+  if (syncing.has(owner)) throw tooMany('Another provider of this owner is being synced; try again soon', 5)
+  syncing.add(owner)
   try {
-    return await atOnce(async () => {
+    return await inSlot({ owner }, async () => {
       const listed = await readList(deps, actor, found)
       return listed === 'not_supported' ? { status: listed } : await record(deps, actor, found, listed)
     })
   } finally {
-    syncing.delete(organizationId)
+    syncing.delete(owner)
+  }
+}
+
+async function inSlot<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
+  if (!(await slots.enter(claim, UNENDING))) throw tooMany('Many providers are being synced; try again soon', 10)
+  try {
+    return await work()
+  } finally {
+    slots.leave(claim)
   }
 }
 

@@ -119,7 +119,7 @@ async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promi
     names.add(tool.name)
   }
   const schemas = candidates.map(({ inputSchema }) => inputSchema)
-  const problems = await checkSchemas(deps.threads.schemas, schemas, row.organizationId)
+  const problems = await checkSchemas(deps.threads.schemas, schemas, await deps.owners.ownerOf(row.organizationId))
   const tools = candidates.filter((tool, position) => {
     const problem = problems[position]
     if (problem !== undefined) leftOut.push({ name: tool.name, reason: `its parameters: ${problem}` })

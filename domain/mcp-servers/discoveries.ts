@@ -1,7 +1,8 @@
 import { createSlots } from '../../lib/threads/slots.ts'
 import type { McpServer } from '../../prisma/generated/client.ts'
+import type { Owners } from '../owners.ts'
 
-/** Discoveries of one process: one at a time of each server, and a few at once of each organization. */
+/** Discoveries of one process: one at a time of each server, and a few at once of each owner. */
 export type Discoveries = {
   /**
    * Runs the discovery of a server, or joins the one that runs already. One for an earlier revision is aborted. Resolves
@@ -27,15 +28,15 @@ const WAITS: Waits = { knownMs: 2000, firstMs: 30_000, placeMs: 10_000 }
 
 /**
  * Limits on the discoveries that run at once. Most of them wait for their server, so there are many; those of one
- * organization, which may all hang, leave places to seven others. The client bounds what each may hold.
+ * owner, which may all hang, leave places to seven others. The client bounds what each may hold.
  */
 const AT_ONCE = 64
-const AT_ONCE_OF_ORGANIZATION = 8
+const AT_ONCE_OF_OWNER = 8
 /** Time for which a server counts as known after there was no room for its discovery. */
 const REFUSED_MS = 60_000
 
-export function createDiscoveries(waits: Waits = WAITS): Discoveries {
-  const slots = createSlots(AT_ONCE, waits.placeMs, { maxOfOwner: AT_ONCE_OF_ORGANIZATION })
+export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAITS): Discoveries {
+  const slots = createSlots(AT_ONCE, waits.placeMs, { maxOfOwner: AT_ONCE_OF_OWNER })
   /** The latest discovery of each server. */
   const running = new Map<string, Running>()
   /** When servers were refused, the latest ones last. */
@@ -53,7 +54,7 @@ export function createDiscoveries(waits: Waits = WAITS): Discoveries {
   const isRefused = (key: string) => (refusals.get(key) ?? Number.NEGATIVE_INFINITY) + REFUSED_MS > Date.now()
 
   const inSlot = async (server: Server, signal: AbortSignal, work: (signal: AbortSignal) => Promise<boolean>) => {
-    const owner = server.organizationId
+    const owner = await ownerOf(server.organizationId)
     if (!(await slots.enter({ owner }, signal))) {
       noteRefusal(keyOf(server))
       return false

@@ -22,7 +22,8 @@ export async function createSkill(
   const row = await createOnce(attempt, {
     find: (id) => deps.db.skill.findFirst({ where: { id, organizationId } }),
     insert: async (id) => {
-      const fields = requireValid(await readSkillMd(deps.threads.documents, skill_md, organizationId))
+      const owner = await deps.owners.ownerOf(organizationId)
+      const fields = requireValid(await readSkillMd(deps.threads.documents, skill_md, owner))
       return insertSkill(deps, actor, { id, source: 'markdown', fields, files: filesOfText(skill_md) })
     },
   })

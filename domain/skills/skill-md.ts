@@ -21,8 +21,8 @@ const MAX_BODY_BYTES = 100 * KIB
 const MANY_LINES = 500
 
 /**
- * Reads the text of a SKILL.md and reports all of its problems at once. `owner` is the organization, for fairness among
- * them. Throws `too_many` when the service is busy with other documents.
+ * Reads the text of a SKILL.md and reports all of its problems at once. `owner` is its organization's, for fairness
+ * among them. Throws `too_many` when the service is busy with other documents.
  */
 export async function readSkillMd(threads: DocumentThreads, text: string, owner: string): Promise<SkillMd> {
   const warnings = countLines(text) > MANY_LINES ? [`body: SKILL.md has more than ${MANY_LINES} lines`] : []

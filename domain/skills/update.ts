@@ -23,8 +23,8 @@ export async function patchSkill(
   const { organizationId } = actor
   const row = await requireSkill(deps, actor, id)
   if (text == null && status == null) return presentSkill(row)
-  const fields =
-    text == null ? undefined : requireValid(await readSkillMd(deps.threads.documents, text, organizationId))
+  const owner = await deps.owners.ownerOf(organizationId)
+  const fields = text == null ? undefined : requireValid(await readSkillMd(deps.threads.documents, text, owner))
   return deps.db.$transaction(
     async (tx) => {
       await lockOrganization(tx, organizationId)

@@ -50,7 +50,7 @@ const UNENDING = new AbortController().signal
 
 /** Runs the work once it is its turn, so that few archives are unpacked in memory. Throws `too_many`. */
 async function withSlot<T>(deps: Deps, { organizationId }: Actor, work: () => Promise<T>): Promise<T> {
-  const claim = { owner: organizationId }
+  const claim = { owner: await deps.owners.ownerOf(organizationId) }
   if (!(await deps.archiveSlots.enter(claim, UNENDING))) throw busy()
   try {
     return await work()
@@ -68,12 +68,13 @@ async function insertUnpacked(
   archive: Uint8Array,
 ): Promise<SkillRow | undefined> {
   const files = await unpack(deps, actor, archive)
-  const fields = requireValid(await readSkillMd(deps.threads.documents, textOf(files), actor.organizationId))
+  const owner = await deps.owners.ownerOf(actor.organizationId)
+  const fields = requireValid(await readSkillMd(deps.threads.documents, textOf(files), owner))
   return insertSkill(deps, actor, { id, source: 'archive', fields, files })
 }
 
 async function unpack(deps: Deps, { organizationId }: Actor, archive: Uint8Array): Promise<NewFile[]> {
-  const claim = { owner: organizationId }
+  const claim = { owner: await deps.owners.ownerOf(organizationId) }
   const { answers, end } = await deps.threads.archives.run(archive, TIME_LIMIT_MS, UNENDING, claim)
   if (end === 'busy') throw busy()
   if (end !== 'done') throw refused('takes too much time or memory to unpack')

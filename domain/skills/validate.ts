@@ -9,7 +9,8 @@ export async function validateSkill(
   { organizationId }: Actor,
   { skill_md }: CreateSkillRequest,
 ): Promise<SkillValidationResult> {
-  const { fields, errors, warnings } = await readSkillMd(deps.threads.documents, skill_md, organizationId)
+  const owner = await deps.owners.ownerOf(organizationId)
+  const { fields, errors, warnings } = await readSkillMd(deps.threads.documents, skill_md, owner)
   const { name = null, description = null } = fields
   return { valid: errors.length === 0, name, description, errors, warnings }
 }

@@ -6,8 +6,13 @@ import type { ThreadMessage } from './worker.ts'
 export type Ran<Answer> = {
   /** Answers in the order in which the thread sent them. A job that was not completed may have sent some. */
   answers: Answer[]
-  /** `late`: the time was over. `broken`: the thread died, mostly out of memory. `busy`: the job was not begun. */
+  /**
+   * `late`: the job used up its time. `broken`: the thread died, mostly out of memory. `busy`: there was no thread for
+   * the job, or the machine did not give its thread the time.
+   */
   end: 'done' | 'late' | 'broken' | 'busy'
+  /** CPU time of a job that is done. */
+  cpuMs: number
 }
 
 export type ThreadPool<Job, Answer> = {
@@ -32,8 +37,8 @@ export type ThreadPoolOptions = {
 /** Time for which an idle thread is kept. A thread takes 10 to 50 MB; starting one takes a tenth of a second. */
 const IDLE_MS = 30_000
 /** Multiple of its CPU time limit that a job may take in wall-clock time, as on a busy machine. */
-const MOST_WAITING = 3
-/** Time after which a thread that does not answer is taken to be out of memory. */
+const MOST_WAITING = 10
+/** Time after which the end of a thread that does not answer is not waited for. It may be out of memory. */
 const UNANSWERED_MS = 3000
 const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })
 
@@ -49,7 +54,7 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
   }
   return {
     run: async (job, timeLimitMs, signal = new AbortController().signal, claim = {}) => {
-      if (!(await slots.enter(claim, signal))) return { answers: [], end: 'busy' }
+      if (!(await slots.enter(claim, signal))) return { answers: [], end: 'busy', cpuMs: 0 }
       let left: Promise<unknown> = Promise.resolve()
       try {
         const worker = idle.take() ?? (await start())
@@ -114,16 +119,16 @@ async function runOn<Job, Answer>(
   timeLimitMs: number,
   signal: AbortSignal,
 ): Promise<Ran<Answer>> {
-  const ran: Ran<Answer> = { answers: [], end: 'broken' }
+  const ran: Ran<Answer> = { answers: [], end: 'broken', cpuMs: 0 }
   const over = Promise.withResolvers<void>()
   const stop = () => over.resolve()
-  const endAs = (end: 'done' | 'late') => {
-    ran.end = end
+  const endAs = (end: Ran<Answer>['end'], cpuMs = 0) => {
+    Object.assign(ran, { end, cpuMs })
     stop()
   }
   const listen = (message: ThreadMessage<Answer>) =>
-    'answer' in message ? ran.answers.push(message.answer) : endAs('done')
-  const limit = limitCpu(worker, timeLimitMs, () => endAs('late'))
+    'answer' in message ? ran.answers.push(message.answer) : endAs('done', 'cpuMs' in message ? message.cpuMs : 0)
+  const limit = limitCpu(worker, timeLimitMs, endAs)
   worker.on('message', listen).once('exit', stop)
   signal.addEventListener('abort', stop)
   try {
@@ -139,23 +144,28 @@ async function runOn<Job, Answer>(
   }
 }
 
-/** Calls `onOver` when the thread has used `limitMs` of CPU time, or after a multiple of that in wall-clock time. */
-function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
+/**
+ * Calls `endAs` with `late` when the thread has used `limitMs` of CPU time, and with `busy` when it has not within a
+ * multiple of that, whether or not it answers: then it is not the job that is slow.
+ */
+function limitCpu(worker: Worker, limitMs: number, endAs: (end: 'late' | 'busy' | 'broken') => void) {
   let isCleared = false
   let startMs = 0
   let timer: NodeJS.Timeout | undefined
-  const mostWaiting = setTimeout(onOver, limitMs * MOST_WAITING)
+  const mostWaiting = setTimeout(endAs, limitMs * MOST_WAITING, 'busy')
   const lookAfter = (leftMs: number) => {
-    if (!isCleared) timer = setTimeout(look, Math.ceil(leftMs))
+    timer = setTimeout(look, Math.ceil(leftMs))
   }
   const look = async () => {
-    const leftMs = startMs + limitMs - (await cpuMs(worker))
-    if (leftMs > 0) lookAfter(leftMs)
-    else if (!isCleared) onOver()
+    const nowMs = await cpuMs(worker)
+    if (isCleared) return
+    if (nowMs === undefined) endAs('broken')
+    else if (nowMs < startMs + limitMs) lookAfter(startMs + limitMs - nowMs)
+    else endAs('late')
   }
   const begin = async () => {
-    startMs = await cpuMs(worker)
-    lookAfter(limitMs)
+    startMs = (await cpuMs(worker)) ?? 0
+    if (!isCleared) lookAfter(limitMs)
   }
   return {
     begun: begin(),
@@ -167,16 +177,13 @@ function limitCpu(worker: Worker, limitMs: number, onOver: () => void) {
   }
 }
 
-/**
- * Reads the CPU time of a thread in ms, even in the middle of a job. Infinity for a thread that has ended, which needs
- * no more time, and for one that does not answer, which gets none.
- */
-async function cpuMs(worker: Worker): Promise<number> {
+/** Reads the CPU time of a thread in ms, even in the middle of a job. Undefined for one that has ended. */
+async function cpuMs(worker: Worker): Promise<number | undefined> {
   try {
-    const usage = await Promise.race([worker.cpuUsage(), unanswered()])
-    return usage === undefined ? Number.POSITIVE_INFINITY : (usage.user + usage.system) / 1000
+    const { user, system } = await worker.cpuUsage()
+    return (user + system) / 1000
   } catch {
-    return Number.POSITIVE_INFINITY
+    return undefined
   }
 }
 

@@ -1,3 +1,5 @@
+import { newestOfLargest } from '../newest-of-largest.ts'
+
 /** Party that a job is for. Jobs without an owner share one queue and may take every slot. */
 export type Claim = {
   owner?: string | undefined
@@ -12,9 +14,12 @@ export type Slots = {
   leave(claim: Claim): void
 }
 
-type Waiting = { isUrgent: boolean; begin(): void }
+type Waiting = { isUrgent: boolean; begin(): void; giveUp(): void }
 
-/** Number of jobs that may wait in memory before further ones are refused, and of those of one owner. */
+/**
+ * Number of jobs that may wait in memory, and of those of one owner. Where all places are taken, the newest job of the
+ * owner with most of them is refused.
+ */
 const WAITING = { maxWaiting: 500, maxWaitingOfOwner: 100 }
 
 type Limits = Partial<typeof WAITING> & {
@@ -41,9 +46,15 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
     if (left === 0) takenBy.delete(owner)
     else takenBy.set(owner, left)
   }
-  const isFull = (owner: string): boolean => {
-    const all = [...queues.values()].reduce((sum, queue) => sum + queue.size, 0)
-    return all >= maxWaiting || (owner !== '' && (queues.get(owner)?.size ?? 0) >= maxWaitingOfOwner)
+  /** Makes room for one more job in the queue. False when that one is the job to refuse. */
+  const makeRoom = (owner: string): boolean => {
+    const own = queues.get(owner)?.size ?? 0
+    if (owner !== '' && own >= maxWaitingOfOwner) return false
+    const size = [...queues.values()].reduce((sum, queue) => sum + queue.size, 0)
+    if (size < maxWaiting) return true
+    const newest = newestOfLargest(queues, owner)
+    newest?.giveUp()
+    return newest !== undefined
   }
   const findNext = (isUrgent: boolean): [owner: string, waiting: Waiting] | undefined => {
     for (const [owner, queue] of queues) {
@@ -69,7 +80,7 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
         change(owner, 1)
         return true
       }
-      if (isFull(owner)) return false
+      if (!makeRoom(owner)) return false
       const queue = queues.get(owner) ?? new Set()
       queues.set(owner, queue)
       return waitIn(queue, isUrgent, waitMs, signal, {
@@ -112,7 +123,7 @@ function waitIn(
       end()
       resolve(false)
     }
-    const waiting: Waiting = { isUrgent, begin }
+    const waiting: Waiting = { isUrgent, begin, giveUp }
     const timer = setTimeout(giveUp, waitMs)
     signal.addEventListener('abort', stop)
     queue.add(waiting)

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { createSchemaThreads } from '../../domain/capabilities/arguments/threads.ts'
 import { builtinCapabilities } from '../../domain/capabilities/builtin/registry.ts'
-import { createBashProcesses } from '../../domain/capabilities/virtual-bash/processes.ts'
+import { createBashProcesses, fittingProcesses } from '../../domain/capabilities/virtual-bash/processes.ts'
 import { createWebPageThreads } from '../../domain/capabilities/web-page/threads.ts'
 import { createConversationCache } from '../../domain/conversation/conversation-cache.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
@@ -72,19 +72,24 @@ export async function buildPlatform(
     greps: createGrepThreads(),
     archives: createArchiveThreads(),
   }
+  const owners = createOwners(db)
+  const bash = createBashProcesses({
+    maxProcesses: config.BASH_MAX_PROCESSES ?? fittingProcesses(),
+    ownerOf: owners.ownerOf,
+  })
   const { models, close: closeModels } = createModels(config)
   const databaseKeeper = createKeeper()
   const mcp = createMcpClient({ allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
-  const mcpDiscoveries = createDiscoveries()
+  const mcpDiscoveries = createDiscoveries(owners.ownerOf)
   const deps: Deps = {
     log,
     db,
     redis,
     events,
     threads,
-    bash: createBashProcesses(),
+    bash,
     auth: createAuth(config, keys.tokens, log),
-    owners: createOwners(db),
+    owners,
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
     attempts: createRunningAttempts({
@@ -117,6 +122,7 @@ export async function buildPlatform(
     temporal,
     readiness: createReadiness(db, redis.client, temporal),
     close: async () => {
+      bash.close()
       await events.broker.close()
       redis.client.disconnect()
       // They write to Postgres.

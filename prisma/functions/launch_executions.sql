@@ -3,7 +3,7 @@
 -- Parameters
 --   p_organization_id, p_schedule_id  the schedule, which may not be deleted
 --   p_ids, p_times                    id and time of each execution, in the order in which they were due
---   p_max_running                     most executions of the organization that run at once
+--   p_max_running                     most executions that run at once: of the organization, or of all of its owner's
 --   p_revision, p_seen, p_until       runs of the clock: the revision and the launched_until of the schedule that the
 --                                     caller saw when it decided on what was due up to p_until. Null: started by a user.
 --   p_next_times, p_next_times_since  the times after p_until, as in schedules. Without the latter Temporal has to be
@@ -14,7 +14,7 @@
 --   stale     nothing recorded: another launch or a change of the schedule came first
 --   gone      nothing recorded: the organization has no such schedule
 --
--- Launches of one organization take turns, so that its limit holds. A one-off is disabled with its first launch.
+-- Launches of one owner take turns, so that the limit holds. A one-off is disabled with its first launch.
 
 CREATE OR REPLACE FUNCTION launch_executions(
   p_organization_id uuid, p_schedule_id uuid, p_ids uuid[], p_times timestamptz[], p_max_running integer,
@@ -28,9 +28,11 @@ DECLARE
   v_own integer;
   v_skipped integer;
   v_problem text;
+  v_owner_id uuid;
   v_started jsonb;
 BEGIN
-  PERFORM FROM organizations WHERE id = p_organization_id FOR NO KEY UPDATE;
+  SELECT owner_id INTO v_owner_id FROM organizations WHERE id = p_organization_id FOR NO KEY UPDATE;
+  PERFORM FROM users WHERE id = v_owner_id FOR NO KEY UPDATE;
   SELECT * INTO v_schedule FROM schedules
   WHERE id = p_schedule_id AND organization_id = p_organization_id AND deleted_at IS NULL FOR NO KEY UPDATE;
   IF NOT FOUND THEN
@@ -43,12 +45,15 @@ BEGIN
   END IF;
 
   SELECT count(*), count(*) FILTER (WHERE schedule_id = p_schedule_id) INTO v_all, v_own
-  FROM schedule_executions WHERE organization_id = p_organization_id AND status IN ('pending', 'running');
+  FROM schedule_executions
+  WHERE status IN ('pending', 'running') AND organization_id = ANY (
+    array_append(ARRAY(SELECT id FROM organizations WHERE owner_id = v_owner_id), p_organization_id)
+  );
   -- Where not all can run, the latest do.
   v_skipped := greatest(0, cardinality(p_ids) - least(p_max_running - v_all, nullif(v_schedule.max_concurrent, 0) - v_own));
   v_problem := CASE
     WHEN p_max_running - v_all <= coalesce(nullif(v_schedule.max_concurrent, 0) - v_own, p_max_running)
-      THEN format('Skipped: the organization may have %s executions at once.', p_max_running)
+      THEN format('Skipped: the organizations of the owner may have %s executions at once.', p_max_running)
     ELSE format('Skipped: max_concurrent allows %s executions of the schedule at once.', v_schedule.max_concurrent)
   END;
   WITH recorded AS (

@@ -217,6 +217,30 @@ describe('streams of a process', () => {
   })
 })
 
+describe('streams of an owner', () => {
+  it('are those of all organizations, and its newest ends where a process is full and another owner comes', async () => {
+    const sse = { maxStreams: 4, maxStreamsPerOrganization: 3 }
+    await withService({ worker: false, environment: FULL_MODE, sse }, async ({ url }) => {
+      const user = await registerUser(url)
+      const others = user.headers
+      const [first, second] = [await addOwnOrganization(url, user), await addOwnOrganization(url, user, 'Second')]
+      const path = async (headers: Record<string, string>) =>
+        `/v1/sessions/${await createSession(url, undefined, {}, headers)}/sse`
+      const enter = async (headers: Record<string, string>) => openStream(url, await path(headers), { headers })
+      const streams = [await enter(first.headers), await enter(first.headers), await enter(second.headers)]
+      const refused = await call(url, 'GET', await path(second.headers), undefined, second.headers)
+      expectError(refused, 429, 'Too many open streams in the organizations of this owner')
+      streams.push(await enter(others), await enter(others))
+      expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+      const { data } = (await streams[2]?.until(({ event }) => event === 'disconnecting')) ?? {}
+      expect(data).toMatchObject({ reason: 'connection_cycle' })
+      for (const headers of [others, second.headers])
+        expect(await statusOf(url, await path(headers), headers)).toBe(429)
+      for (const stream of streams) stream.close()
+    })
+  })
+})
+
 describe('streams of an organization', () => {
   it('have a limit of their own, and each that is closed makes room for another', async () => {
     const environment = FULL_MODE

@@ -70,6 +70,16 @@ describe('bash in a turn', () => {
     expect(seen).toMatchObject({ exit_code: 0, stdout: 'theirs\na.txt\n' })
   })
 
+  it('runs for twenty sessions at once when it only sleeps', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => createBashSession(['sleep 3'])))
+    const startedAt = Date.now()
+    await Promise.all(ids.map(send))
+    const all = await Promise.all(ids.map(results))
+    expect(all).toEqual(ids.map(() => [{ exit_code: 0, stdout: '', stderr: '' }]))
+    // One after the other, they would take a minute.
+    expect(Date.now() - startedAt).toBeLessThan(20_000)
+  })
+
   it('is stopped when its turn is cancelled', async () => {
     const id = await createBashSession(['echo x > x.txt; while true; do :; done'])
     await send(id)

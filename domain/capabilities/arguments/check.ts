@@ -35,7 +35,7 @@ const trusted = new Ajv2020(AJV_OPTIONS)
 export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean; secret?: string[] }
 
 /** The threads are shared fairly among organizations. */
-type CheckOptions = { signal?: AbortSignal; timeLimitMs?: number; organizationId?: string }
+type CheckOptions = { signal?: AbortSignal; timeLimitMs?: number; owner?: string }
 
 const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
   done: 'The arguments could not be checked.',
@@ -52,7 +52,7 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 export async function checkArguments(
   threads: SchemaThreads,
   calls: CheckedCall[],
-  { signal, timeLimitMs = ARGUMENTS_MS, organizationId }: CheckOptions = {},
+  { signal, timeLimitMs = ARGUMENTS_MS, owner }: CheckOptions = {},
 ): Promise<Problem[]> {
   const sent: SentCall[] = []
   let characters = 0
@@ -65,7 +65,7 @@ export async function checkArguments(
     return sent.push({ schema, args: text, secret }) - 1
   })
   const { answers, end } = await runJob(threads, { calls: sent }, sent.length, timeLimitMs, signal, {
-    owner: organizationId,
+    owner,
     isUrgent: true,
   })
   return places.map((place) => {
@@ -93,14 +93,8 @@ function checkTrusted(schema: Schema, args: Arguments, secret?: string[]): Probl
  * Returns for each schema why it cannot be a tool's parameters, as a clause to follow the tool's name, or undefined.
  * All schemas share two seconds of CPU time. Throws `too_many` when the service is busy.
  */
-export async function checkSchemas(
-  threads: SchemaThreads,
-  schemas: Schema[],
-  organizationId?: string,
-): Promise<Problem[]> {
-  const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS, undefined, {
-    owner: organizationId,
-  })
+export async function checkSchemas(threads: SchemaThreads, schemas: Schema[], owner?: string): Promise<Problem[]> {
+  const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS, undefined, { owner })
   if (end === 'busy') throw tooMany('Tools cannot be checked at the moment', 5)
   const unchecked = end === 'late' ? 'it takes too long to check' : 'it is too large or too deeply nested'
   return schemas.map((_, position) => (position < answers.length ? answers[position] : unchecked))
@@ -113,4 +107,5 @@ const runJob = async (
   timeLimitMs: number,
   signal: AbortSignal | undefined,
   claim: Claim,
-): Promise<Ran<Problem>> => (size === 0 ? { answers: [], end: 'done' } : threads.run(job, timeLimitMs, signal, claim))
+): Promise<Ran<Problem>> =>
+  size === 0 ? { answers: [], end: 'done', cpuMs: 0 } : threads.run(job, timeLimitMs, signal, claim)

@@ -35,7 +35,7 @@ const bash: Tool = {
         type: 'integer',
         minimum: 1,
         maximum: TIMEOUT_SECS.maximum,
-        description: `The command is stopped after this time; ${TIMEOUT_SECS.default} unless given.`,
+        description: `The command is stopped this long after it has begun; ${TIMEOUT_SECS.default} unless given.`,
       },
     },
     required: ['command'],
@@ -48,7 +48,7 @@ const bash: Tool = {
     if (run.mayHaveRun && (await run.files.hasChanged())) return OUTPUT_LOST
     const timeoutMs = Number(timeout_secs) * 1000
     try {
-      const call = { command: String(command), timeoutMs, owner: run.organizationId }
+      const call = { command: String(command), timeoutMs, organizationId: run.organizationId }
       const result = await runCommand(run.bash, run.files, call, run.signal)
       return await keep(result, run)
     } catch (error) {

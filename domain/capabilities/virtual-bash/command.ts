@@ -11,6 +11,8 @@ export type Command = {
   maxFileBytes: number
   /** JSON of all files and directories, which only the process has to read. */
   tree: string
+  /** How much earlier than now it is for the script at its beginning, so that its clock is right once it has slept. */
+  earlierMs: number
 }
 
 /** Question for a content of the session. */
@@ -29,3 +31,14 @@ export type CommandResult =
   | { outcome: 'exited'; exitCode: number; stdout: Output; stderr: Output; changes: FileChange[] }
   | { outcome: 'late' }
   | { outcome: 'broken_off'; reason: string }
+
+/** First message of a process: it has loaded its program. */
+export type Ready = { is: 'ready' }
+/** Last message about a command. */
+export type Answer = {
+  result: CommandResult
+  /** Time that the script slept, and which has not passed yet. */
+  sleptMs: number
+  /** Whether the process may run another command of the organization. */
+  isReusable: boolean
+}

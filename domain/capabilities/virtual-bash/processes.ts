@@ -1,81 +1,139 @@
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { type Claim, createSlots } from '../../../lib/threads/slots.ts'
-import type { Command, CommandResult, Question, Reply } from './command.ts'
+import type { ChildProcess } from 'node:child_process'
+import { availableParallelism, totalmem } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createSlots } from '../../../lib/threads/slots.ts'
+import type { FileChange } from '../../files/file-change.ts'
+import { type Ended, runIn, startChild } from './child.ts'
+import type { Command, Question } from './command.ts'
 
 /** `busy`: the command was not begun. */
-export type Ran = CommandResult | { outcome: 'out_of_memory' | 'busy' }
+export type Ran = Ended['ran'] | { outcome: 'busy' }
 
-/** Processes that run bash, each one command. */
+/** A command, and how it gets the files of its session when it begins. */
+export type BashJob = Omit<Command, 'tree' | 'earlierMs'> & {
+  organizationId: string
+  listTree(): Promise<string>
+  read(question: Question): Promise<Uint8Array>
+}
+
+/** Processes that run bash, each one command at a time, and only those of one organization. */
 export type BashProcesses = {
   /**
-   * Runs a command. `read` returns contents that it asks for. Rejects with the error of `read`, and with the signal's
-   * reason when `signal` aborts.
+   * Runs a command, and returns when the time that its script slept has passed. Rejects with the error of `listTree` or
+   * `read`, and with the signal's reason when `signal` aborts.
    */
-  run(command: Command, read: Read, claim: Claim, signal: AbortSignal): Promise<Ran>
+  run(job: BashJob, signal: AbortSignal): Promise<Ran>
+  /** Ends the processes that have nothing to do. */
+  close(): void
 }
-type Read = (question: Question) => Promise<Uint8Array>
 
-/** Commands at once, on however many cores: each can take 1 GB of memory. */
-const MAX_PROCESSES = 2
-/** Time that a command may wait for its turn. */
-export const WAIT_MS = 20_000
-/** Time for a process to start, and to stop by itself at its time limit. */
-const GRACE_MS = 3000
+export type BashOptions = {
+  maxProcesses: number
+  /** Returns whose share of the processes an organization takes. */
+  ownerOf(organizationId: string): Promise<string>
+}
 
-/** Exit code of a process that could not allocate memory; the kernel kills it when the machine has none left. */
-const ABORTED = 134
+/** Time that a command may wait for a process. It is no part of its own time limit. */
+export const WAIT_MS = 10 * 60_000
+/** Commands that may wait. They hold nothing yet. */
+const WAITING = { maxWaiting: 10_000, maxWaitingOfOwner: 2000 }
+/** Size of a result that is kept while the time passes that its script slept. After a larger one it runs again. */
+const MAX_KEPT_BYTES = 256 * 1024
 
-const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-/** What a process may read of the machine. Nothing may be written, and no other program be started. */
-const READABLE = ['contract', 'domain', 'lib', 'node_modules', 'package.json'].map((name) => at(`../../../${name}`))
-const EXEC_ARGV = [
-  '--max-old-space-size=512',
-  '--permission',
-  '--no-experimental-sqlite',
-  '--disallow-code-generation-from-strings',
-  ...READABLE.map((path) => `--allow-fs-read=${path}`),
-  '--disable-warning=ExperimentalWarning',
-]
+const MIN_PROCESSES = 2
+/** Memory of the machine for each process, which can take 1 GB. */
+const BYTES_PER_PROCESS = 1.5 * 1024 ** 3
 
-export function createBashProcesses(): BashProcesses {
-  const slots = createSlots(MAX_PROCESSES, WAIT_MS)
+/** Returns how many processes the cores and the memory of this machine or container allow. */
+export function fittingProcesses(cores = availableParallelism(), memoryBytes = memoryOfMachine()): number {
+  return Math.max(MIN_PROCESSES, Math.min(2 * cores, Math.floor(memoryBytes / BYTES_PER_PROCESS)))
+}
+
+const memoryOfMachine = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+
+export function createBashProcesses({ maxProcesses, ownerOf }: BashOptions): BashProcesses {
+  const slots = createSlots(maxProcesses, WAIT_MS, WAITING)
+  const idle = createIdleProcesses()
+  let running = 0
+
+  const runOnce = async (job: BashJob, signal: AbortSignal, earlierMs = 0) => {
+    const claim = { owner: await ownerOf(job.organizationId), isUrgent: earlierMs > 0 }
+    if (!(await slots.enter(claim, signal))) return BUSY
+    running++
+    try {
+      const { organizationId, command, timeoutMs, maxFileBytes, read } = job
+      const tree = await job.listTree()
+      const child = idle.take(organizationId) ?? startChild()
+      idle.endDownTo(maxProcesses - running)
+      const ended = await runIn(child, { command, timeoutMs, maxFileBytes, tree, earlierMs }, read, signal)
+      if (ended.isReusable) idle.keep(organizationId, child)
+      return ended
+    } finally {
+      running--
+      slots.leave(claim)
+    }
+  }
   return {
-    run: async (command, read, claim, signal) => {
-      if (!(await slots.enter(claim, signal))) return { outcome: 'busy' }
-      try {
-        return await runProcess(command, read, signal)
-      } finally {
-        slots.leave(claim)
-      }
+    run: async (job, signal) => {
+      const { ran, sleptMs } = await runOnce(job, signal)
+      if (sleptMs === 0) return ran
+      if (sizeOf(ran) <= MAX_KEPT_BYTES) return passing(sleptMs, signal).then(() => ran)
+      return passing(sleptMs, signal)
+        .then(() => runOnce(job, signal, sleptMs))
+        .then((again) => again.ran)
     },
+    close: () => idle.endDownTo(0),
   }
 }
 
-/** Runs a command in a process of its own, which is killed afterwards. */
-async function runProcess(command: Command, read: Read, signal: AbortSignal): Promise<Ran> {
-  signal.throwIfAborted()
-  const { promise, resolve, reject } = Promise.withResolvers<Ran>()
-  const child = fork(at('./program.ts'), { env: {}, execArgv: EXEC_ARGV, serialization: 'advanced', stdio: 'ignore' })
-  // What cannot be sent is for a process that has ended, and that is noticed.
-  const send = (message: Command | Reply) => child.send(message, () => {})
-  const stop = () => reject(signal.reason)
-  const timer = setTimeout(() => resolve({ outcome: 'late' }), command.timeoutMs + GRACE_MS)
-  signal.addEventListener('abort', stop)
-  child.on('error', reject).on('exit', (code, killer) => {
-    if (code === ABORTED || killer === 'SIGABRT' || killer === 'SIGKILL') resolve({ outcome: 'out_of_memory' })
-    else reject(new Error(`A bash process ended early: ${killer ?? code}.`))
-  })
-  child.on('message', (message: Question | CommandResult) => {
-    if ('outcome' in message) resolve(message)
-    else read(message).then((bytes) => send({ number: message.number, bytes }), reject)
-  })
-  try {
-    send(command)
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', stop)
+const BUSY = { ran: { outcome: 'busy' as const }, sleptMs: 0 }
+
+async function passing(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { signal, ref: false }).catch(() => signal.throwIfAborted())
+}
+
+const sizeOf = (ran: Ran): number =>
+  'changes' in ran ? ran.changes.reduce((sum, change) => sum + sizeOfChange(change), 0) : 0
+
+const sizeOfChange = (change: FileChange): number =>
+  JSON.stringify({ ...change, bytes: undefined }).length + (change.do === 'write' ? change.bytes.length : 0)
+
+/** Time for which a process waits for the organization's next command: starting one takes a third of a second of CPU. */
+const IDLE_MS = 10_000
+
+/** Keeps processes without work for the next command of their organization. They do not keep the service alive. */
+function createIdleProcesses() {
+  const idle = new Map<ChildProcess, { organizationId: string; timer: NodeJS.Timeout }>()
+  const drop = (child: ChildProcess) => {
+    clearTimeout(idle.get(child)?.timer)
+    idle.delete(child)
+    child.off('exit', onExit)
+  }
+  function onExit(this: ChildProcess): void {
+    drop(this)
+  }
+  const end = (child: ChildProcess) => {
+    drop(child)
     child.kill('SIGKILL')
+  }
+  return {
+    keep(organizationId: string, child: ChildProcess): void {
+      child.on('exit', onExit)
+      child.unref()
+      child.channel?.unref()
+      idle.set(child, { organizationId, timer: setTimeout(() => end(child), IDLE_MS).unref() })
+    },
+    take(organizationId: string): ChildProcess | undefined {
+      const child = [...idle.keys()].find((each) => idle.get(each)?.organizationId === organizationId)
+      if (child === undefined) return undefined
+      drop(child)
+      child.ref()
+      child.channel?.ref()
+      return child
+    },
+    /** Ends those that have waited longest, until so many are left. */
+    endDownTo(count: number): void {
+      for (const child of [...idle.keys()].slice(0, Math.max(0, idle.size - count))) end(child)
+    },
   }
 }

@@ -1,19 +1,28 @@
 import { setPriority } from 'node:os'
 import { writtenPathProblem } from '../../../contract/file-paths.ts'
 import type { TreeEntry } from '../../files/session-files.ts'
+import { installClock, passedOver, startClock } from './clock.ts'
 import {
+  type Answer,
   type Command,
   type CommandResult,
   MAX_WRITTEN_BYTES,
   type Output,
   type Question,
+  type Ready,
   type Reply,
 } from './command.ts'
 import type { Origin } from './file-tree.ts'
-import { Overlay } from './overlay.ts'
-import { createShell, isOwn } from './shell.ts'
 
-/** Program of a bash process. Runs one command over a session's files, and returns what it says and what it changes. */
+/**
+ * Program of a bash process. Runs commands over a session's files, one after the other, and returns what each says and
+ * what it changes.
+ */
+
+// just-bash keeps the timers that it finds when it is loaded.
+installClock()
+const { Overlay } = await import('./overlay.ts')
+const { createShell, inOwnWords, isOwn } = await import('./shell.ts')
 
 const MAX_OUTPUT_BYTES = 64 * 1024
 /** Control characters take six times as much. */
@@ -21,6 +30,15 @@ const MAX_JSON_BYTES = 128 * 1024
 const MAX_REASON_LENGTH = 1000
 /** Lets everything else on the machine go first. */
 const NICENESS = 10
+/** Memory from which a process runs no further command. */
+const MAX_REUSED_BYTES = 256 * 1024 * 1024
+
+async function answer(command: Command): Promise<Answer> {
+  startClock(command.earlierMs)
+  const result = await runCommand(command)
+  const isReusable = result.outcome === 'exited' && process.memoryUsage.rss() < MAX_REUSED_BYTES
+  return { result, sleptMs: Math.max(0, passedOver()), isReusable }
+}
 
 async function runCommand({ command, timeoutMs, maxFileBytes, tree }: Command): Promise<CommandResult> {
   const startedAt = Date.now()
@@ -33,7 +51,13 @@ async function runCommand({ command, timeoutMs, maxFileBytes, tree }: Command): 
   try {
     const { exitCode, stdout, stderr } = await createShell(overlay, timeoutMs).exec(command, { rawScript: true })
     if (Date.now() - startedAt >= timeoutMs) return { outcome: 'late' }
-    return { outcome: 'exited', exitCode, stdout: cut(stdout), stderr: cut(stderr), changes: overlay.changes() }
+    return {
+      outcome: 'exited',
+      exitCode,
+      stdout: cut(inOwnWords(stdout)),
+      stderr: cut(inOwnWords(stderr)),
+      changes: overlay.changes(),
+    }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return { outcome: 'broken_off', reason: reason.slice(0, MAX_REASON_LENGTH).toWellFormed() }
@@ -66,7 +90,7 @@ function cut(output: string): Output {
 }
 
 const sendToParent = process.send?.bind(process)
-const send = (message: Question | CommandResult) => sendToParent?.(message)
+const send = (message: Question | Answer | Ready) => sendToParent?.(message)
 
 setPriority(NICENESS)
 // They are for the whole group of processes, as Ctrl-C is; the parent decides when its commands end.
@@ -75,5 +99,6 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
 process.on('disconnect', () => process.exit())
 process.on('message', async (message: Command | Reply) => {
   if ('number' in message) receive(message)
-  else send(await runCommand(message))
+  else send(await answer(message))
 })
+send({ is: 'ready' })

@@ -16,7 +16,7 @@ const STOPPED = {
   busy: 'Too many commands are being run; try again later',
 }
 
-type Options = { command: string; timeoutMs: number; owner: string }
+type Options = { command: string; timeoutMs: number; organizationId: string }
 
 /**
  * Runs a command over the files as they are now. Changes nothing: the result says what is to be changed. Throws
@@ -25,7 +25,7 @@ type Options = { command: string; timeoutMs: number; owner: string }
 export async function runCommand(
   processes: BashProcesses,
   files: SessionFiles,
-  { command, timeoutMs, owner }: Options,
+  { command, timeoutMs, organizationId }: Options,
   signal: AbortSignal,
 ): Promise<CommandResult & { outcome: 'exited' }> {
   const read = async ({ path, contentId }: { path: string; contentId: string }) => {
@@ -33,8 +33,8 @@ export async function runCommand(
     if (file?.contentId !== contentId) throw new FileChanged(path)
     return file.bytes
   }
-  const job = { command, timeoutMs, maxFileBytes: files.maxBytes, tree: await files.listTree() }
-  const ran = await processes.run(job, read, { owner }, signal)
+  const { maxBytes: maxFileBytes, listTree } = files
+  const ran = await processes.run({ organizationId, command, timeoutMs, maxFileBytes, listTree, read }, signal)
   if (ran.outcome === 'broken_off') throw new CommandStopped(`bash broke off: ${ran.reason}`)
   if (ran.outcome !== 'exited') throw new CommandStopped(STOPPED[ran.outcome])
   checkChanges(ran.changes, files.maxBytes)

@@ -1,5 +1,6 @@
 import { Bash, defineCommand, getCommandNames, type IFileSystem, InMemoryFs, MountableFs } from 'just-bash'
 import { pathProblem } from '../../../contract/file-paths.ts'
+import { sleep } from './clock.ts'
 import { Overlay } from './overlay.ts'
 
 /** Directories that are the shell's own: they are made for each command, and nothing in them is kept. */
@@ -11,8 +12,8 @@ export const isOwn = (path: string): boolean =>
 /** Commands that are left out: sqlite3 starts a thread of its own, with memory that nothing limits. */
 const LEFT_OUT = ['sqlite3']
 const COMMANDS = getCommandNames().filter((name) => !LEFT_OUT.includes(name)) as Commands
-const toMissing = (name: string) =>
-  defineCommand(name, async () => ({ stdout: '', stderr: `bash: ${name}: command not found\n`, exitCode: 127 }))
+/** Sentence of just-bash about a command that only some of its builds have. */
+const NOT_IN_BUILD = /command not available in browser environments\. Exclude '\S+' from .*? the Node\.js bundle\./g
 type Commands = NonNullable<NonNullable<ConstructorParameters<typeof Bash>[0]>['commands']>
 
 const MIB = 1024 * 1024
@@ -28,7 +29,7 @@ export const createShell = (files: IFileSystem, timeoutMs: number): Bash =>
     cwd: '/',
     env: { TMPDIR: '/tmp' },
     commands: COMMANDS,
-    customCommands: LEFT_OUT.map(toMissing),
+    customCommands: [sleepCommand],
     executionLimits: {
       maxExecutionTimeMs: timeoutMs,
       maxSourceBytes: MIB,
@@ -46,6 +47,22 @@ export const createShell = (files: IFileSystem, timeoutMs: number): Bash =>
       maxArchiveEntries: 10_000,
     },
   })
+
+/** Says of a missing command what is true here. */
+export const inOwnWords = (output: string): string => output.replace(NOT_IN_BUILD, 'not available here')
+
+const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const DONE = { stdout: '', stderr: '', exitCode: 0 }
+
+/** Sleeps without taking the time. Whatever is wrong with its arguments is said by the original. */
+const sleepCommand = defineCommand('sleep', async (args, ctx) => {
+  const times = args.map((arg) => /^(\d+\.?\d*|\.\d+)([smhd]?)$/.exec(arg))
+  const all = times.map((match) => Number(match?.[1]) * (UNIT_MS[match?.[2] || 's'] ?? 1000))
+  const ms = all.reduce((sum, each) => sum + each, 0)
+  if (args.length > 0 && Number.isFinite(ms)) await sleep(ms, ctx.signal)
+  else if (ctx.origCommand !== undefined) return ctx.origCommand(args)
+  return DONE
+})
 
 /** The files with the shell's own directories, which `/` does not show: `find .` and `ls *` are for the session's. */
 class ShellFiles extends MountableFs {

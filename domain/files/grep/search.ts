@@ -1,4 +1,5 @@
 import type { GrepRequest } from '../../../contract/files.ts'
+import type { Claim } from '../../../lib/threads/slots.ts'
 import type { Deps } from '../../deps.ts'
 import { invalid, tooMany } from '../../errors.ts'
 import type { SessionScope } from '../../session-scope.ts'
@@ -13,7 +14,8 @@ const MAX_MATCHES = 10_000
 const MAX_FOUND_BYTES = 4 * 1024 * 1024
 /** CPU time of a job: a piece is scanned in 20 to 100 ms with all but the worst patterns. */
 const JOB_LIMIT_MS = 3000
-/** Time of a whole search. */
+/** CPU time of a whole search, and the time that it may take on a busy machine. */
+const LIMIT_CPU_MS = 30_000
 const LIMIT_MS = 60_000
 
 const slow = (field: string) => invalid(`${field}: takes too long to match; make it simpler, or path_pattern narrower`)
@@ -21,7 +23,8 @@ const busy = () => tooMany('Too many searches are running; try again later', 2)
 
 /**
  * Finds the lines of a session's text files that match. Reading, matching and waiting end when `signal` aborts. Throws
- * `not_found`, `invalid` for a pattern that is none or takes too long, `too_many`, and the signal's reason.
+ * `not_found`, `invalid` for a pattern that is none or uses too much CPU time, `too_many` where the machine is too slow for
+ * it, and the signal's reason.
  */
 export async function grepFiles(
   deps: Deps,
@@ -30,22 +33,34 @@ export async function grepFiles(
   signal: AbortSignal,
 ): Promise<Found> {
   await statFile(deps, scope, '/')
-  const claim = { owner: scope.organizationId }
+  const claim = { owner: await deps.owners.ownerOf(scope.organizationId) }
   if (!(await deps.grepSlots.enter(claim, signal))) throw busy()
   const limit = AbortSignal.timeout(LIMIT_MS)
   try {
-    return await search(deps, scope, request, AbortSignal.any([signal, limit]))
+    return await search(deps, scope, request, claim, AbortSignal.any([signal, limit]))
   } catch (error) {
-    throw limit.aborted && error === limit.reason ? slow('pattern') : error
+    throw limit.aborted && error === limit.reason ? busy() : error
   } finally {
     deps.grepSlots.leave(claim)
   }
 }
 
-async function search(deps: Deps, scope: SessionScope, request: GrepRequest, signal: AbortSignal): Promise<Found> {
+async function search(
+  deps: Deps,
+  scope: SessionScope,
+  request: GrepRequest,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<Found> {
   const { pattern } = request
   const pathPattern = request.path_pattern || undefined
-  const run = (field: string, job: GrepJob) => runJob(deps, scope, field, job, signal)
+  let leftMs = LIMIT_CPU_MS
+  const run = async (field: string, job: GrepJob) => {
+    const { answer, cpuMs } = await runJob(deps, claim, field, job, signal)
+    leftMs -= cpuMs
+    if (leftMs < 0) throw slow(field)
+    return answer
+  }
   const choose = async (paths: string[]) => {
     const field = pathPattern === undefined ? 'pattern' : 'path_pattern'
     const answer = await run(field, { do: 'choose', patterns: { pattern, pathPattern }, paths })
@@ -68,13 +83,17 @@ async function search(deps: Deps, scope: SessionScope, request: GrepRequest, sig
 
 async function runJob(
   { threads }: Deps,
-  { organizationId }: SessionScope,
+  claim: Claim,
   field: string,
   job: GrepJob,
   signal: AbortSignal,
-): Promise<GrepAnswer> {
-  const { answers, end } = await threads.greps.run(job, JOB_LIMIT_MS, signal, { owner: organizationId })
-  if (answers[0] !== undefined) return answers[0]
+): Promise<{ answer: GrepAnswer; cpuMs: number }> {
+  const {
+    answers: [answer],
+    cpuMs,
+    end,
+  } = await threads.greps.run(job, JOB_LIMIT_MS, signal, claim)
+  if (answer !== undefined) return { answer, cpuMs }
   if (end === 'busy') throw busy()
   if (end === 'late') throw slow(field)
   throw invalid(`${field}: takes too much memory to match; make it simpler`)

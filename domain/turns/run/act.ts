@@ -59,7 +59,8 @@ async function findProblems(
     const secret = Object.keys(call.hidden ?? {})
     return checked.push({ schema: spec.parameters, args, isTrusted: isOwnSchema(tool), secret }) - 1
   })
-  const problems = await checkArguments(deps.threads.schemas, checked, { signal, organizationId })
+  const owner = await deps.owners.ownerOf(organizationId)
+  const problems = await checkArguments(deps.threads.schemas, checked, { signal, owner })
   return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
 

@@ -232,7 +232,7 @@ describe('a discovery', () => {
     const { id } = await addServer()
     const before = await rowOf(id)
     await change(id, { revision: 1 })
-    const elsewhere = { ...deps, mcpDiscoveries: createDiscoveries() }
+    const elsewhere = { ...deps, mcpDiscoveries: createDiscoveries(deps.owners.ownerOf) }
     expect(await refreshTools(elsewhere, before)).toBe(false)
     expect(await refreshTools(elsewhere, await rowOf(id))).toBe(true)
   })
@@ -254,7 +254,7 @@ describe('a discovery', () => {
     const row = await rowOf(id)
     await call(service.url, 'DELETE', path)
     expect(await refreshTools(deps, row)).toBe(false)
-    const stopping = { ...deps, mcpDiscoveries: createDiscoveries() }
+    const stopping = { ...deps, mcpDiscoveries: createDiscoveries(deps.owners.ownerOf) }
     mcp.answer = (_, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const running = refreshTools(stopping, row)

@@ -64,7 +64,7 @@ async function createTurn(servers: { id: string; config?: object }[], steps: obj
 /** Lets turns wait for other times than usual. */
 async function withWaits(waits: Waits, work: () => Promise<void>) {
   const before = deps.mcpDiscoveries
-  const mcpDiscoveries = createDiscoveries(waits)
+  const mcpDiscoveries = createDiscoveries(deps.owners.ownerOf, waits)
   deps.mcpDiscoveries = mcpDiscoveries
   await work().finally(() => mcpDiscoveries.close())
   deps.mcpDiscoveries = before

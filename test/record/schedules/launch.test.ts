@@ -6,6 +6,7 @@ import { triggerSchedule } from '../../../domain/schedules/trigger.ts'
 import type { Schedule } from '../../../prisma/generated/client.ts'
 import { ANYBODY, createOpenTurn, withWorkflows } from '../../support/by-hand.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { addUser } from '../../support/organizations.ts'
 import { insertExecution, insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
@@ -26,7 +27,9 @@ function createDeps(overrides: Partial<Deps> = {}) {
     startedIds.push(executionId)
     return true
   }
-  const deps = { ...withWorkflows(service.platform.deps, { startExecution }), clock, ...overrides }
+  // The tests share an organization, and their executions never end.
+  const quotas = { ...service.platform.deps.quotas, schedules: { maxCount: 1000, maxRunning: 1000 } }
+  const deps = { ...withWorkflows(service.platform.deps, { startExecution }), clock, quotas, ...overrides }
   return { deps, clock, startedIds }
 }
 
@@ -86,14 +89,16 @@ describe('a launch', () => {
     expect((await executionsOf(schedule, deps)).map(({ scheduledAt }) => scheduledAt)).toEqual([ahead])
   })
 
-  it('skips the older of what is more than may run at once, of the schedule and of the organization', async () => {
+  it('skips the older of what is more than may run at once, of the schedule and of the owner', async () => {
     const quotas = { ...service.platform.deps.quotas, schedules: { maxCount: 10, maxRunning: 4 } }
     const { deps } = createDeps({ quotas })
+    const [ownerId, another] = [await addUser(deps.db), newUuid()]
     const organizationId = newUuid()
-    await deps.db.organization.create({ data: { id: organizationId, name: 'Busy' } })
-    const given = { organizationId, catchUpMissed: true, maxCatchUp: 3, launchedUntil: agoMs(HOUR_MS) }
-    const limited = await insertSchedule(deps, { ...given, maxConcurrent: 2 })
-    const other = await insertSchedule(deps, given)
+    for (const id of [organizationId, another])
+      await deps.db.organization.create({ data: { id, name: 'Busy', ownerId } })
+    const given = { catchUpMissed: true, maxCatchUp: 3, launchedUntil: agoMs(HOUR_MS) }
+    const limited = await insertSchedule(deps, { ...given, organizationId: another, maxConcurrent: 2 })
+    const other = await insertSchedule(deps, { ...given, organizationId })
     await launchDue(deps, placeOf(limited))
     await launchDue(deps, placeOf(other))
     const told = async (schedule: Schedule) =>
@@ -104,7 +109,7 @@ describe('a launch', () => {
       'pending',
     ])
     expect(await told(other)).toEqual([
-      'Skipped: the organization may have 4 executions at once.',
+      'Skipped: the organizations of the owner may have 4 executions at once.',
       'pending',
       'pending',
     ])

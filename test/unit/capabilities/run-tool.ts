@@ -13,6 +13,7 @@ import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
 
 const threads = createSchemaThreads()
 const pages = createWebPageThreads()
+const bash = createBashProcesses({ maxProcesses: 2, ownerOf: async (organizationId) => organizationId })
 
 type Options = Partial<
   Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'skills' | 'schedules' | 'mayHaveRun'>
@@ -34,7 +35,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
     threads: { pages },
-    bash: createBashProcesses(),
+    bash,
     files,
     storage,
     // What the tools of databases do is tested with a session.

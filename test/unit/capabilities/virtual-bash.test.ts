@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createBashProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
+import { createBashProcesses, fittingProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
 import { CommandStopped, checkChanges, runCommand } from '../../../domain/capabilities/virtual-bash/run-command.ts'
 import { conflict } from '../../../domain/errors.ts'
 import type { FileChange } from '../../../domain/files/file-change.ts'
@@ -84,7 +84,7 @@ describe('bash', () => {
         'js-exec -c 1',
         'sqlite3 x',
         'nc -z 127.0.0.1 80',
-      ].map((command): [string, RegExp] => [command, /^127 bash: \S+: command not (found|available)/]),
+      ].map((command): [string, RegExp] => [command, /^127 bash: \S+: (command not found|not available here)/]),
       ['awk "BEGIN{system(\\"id\\")}"', /^2 awk: system\(\) is not supported/],
       ['cat < /dev/tcp/127.0.0.1/80', /^1 .*No such file/],
       ['ln -s /etc/passwd p', /^1 .*not allowed/],
@@ -117,6 +117,26 @@ describe('bash', () => {
     }
   })
 
+  it('says in its own words what is missing, also to a script that looks', async () => {
+    const command = 'python3 -c 1 2>&1 | cat; sqlite3 x; command -v python3 sqlite3 || echo none'
+    const python = 'bash: python3: not available here\n'
+    expect(await bash(command)).toEqual({
+      ...{ exit_code: 0, stdout: `${python}none\n`, stderr: 'bash: sqlite3: not available here\n' },
+    })
+  })
+
+  it('moves the clock of its script when it sleeps, and the time limits of others in it', async () => {
+    const clock = 'a=$(date +%s); sleep 1.5 0s; sleep .5; b=$(date +%s); echo $((b - a))'
+    const limits = 'timeout 1 sleep 60; echo $?; timeout 9 sleep 0.1; echo $?; sleep x; sleep 2>&1'
+    const startedAt = Date.now()
+    expect(await bash(`${clock}; ${limits}; [ $SECONDS -lt 9 ] && date +%Y`)).toEqual({
+      exit_code: 0,
+      stdout: `2\n124\n0\nsleep: missing operand\n${new Date().getFullYear()}\n`,
+      stderr: "sleep: invalid time interval 'x'\n",
+    })
+    expect(Date.now() - startedAt).toBeGreaterThan(3000)
+  })
+
   it.each<[problem: string, change: FileChange]>([
     ['segment that begins with _', { do: 'make_directory', path: '/_x' }],
     ['must not have a segment . or ..', { do: 'move', from: '/a', to: '/../a' }],
@@ -127,11 +147,24 @@ describe('bash', () => {
   })
 })
 
+describe('the number of processes', () => {
+  it.each([
+    [1, 1, 2],
+    [2, 6, 4],
+    [2, 24, 4],
+    [16, 24, 16],
+    [64, 6, 4],
+  ])('with %i cores and %i GB is %i', (cores, gigabytes, expected) => {
+    expect(fittingProcesses(cores, gigabytes * 1024 ** 3)).toBe(expected)
+  })
+})
+
 describe('a command that takes too much', () => {
-  const processes = createBashProcesses()
+  const createProcesses = () => createBashProcesses({ maxProcesses: 2, ownerOf: async (id) => id })
+  const processes = createProcesses()
   const none = new AbortController().signal
   const run = (command: string, signal = none, timeoutMs = 60_000) =>
-    runCommand(processes, createFakeFiles(TEXTS), { command, timeoutMs, owner: 'o' }, signal)
+    runCommand(processes, createFakeFiles(TEXTS), { command, timeoutMs, organizationId: 'o' }, signal)
 
   it.each<[command: string, end: RegExp | { exitCode: number; stderr: string }]>([
     ['while true; do :; done', /took too long/],
@@ -159,6 +192,35 @@ describe('a command that takes too much', () => {
     }
   })
 
+  it('holds no process while it sleeps, however many do', async () => {
+    const startedAt = Date.now()
+    const sleeping = Array.from({ length: 20 }, (_, index) => run(`sleep 3; echo ${index}`, none, 4000))
+    const large = run('printf %0900000d 1 > f; sleep 3; date +%s', none, 10_000)
+    expect(Math.abs(Number((await large).stdout.text) * 1000 - Date.now())).toBeLessThan(2500)
+    expect((await Promise.all(sleeping)).map(({ stdout }) => stdout.text)).toEqual(sleeping.map((_, at) => `${at}\n`))
+    // One after the other, they would take a minute.
+    expect(Date.now() - startedAt).toBeLessThan(15_000)
+  })
+
+  it('waits for a place as long as others need it, which is no part of its own time limit', async () => {
+    const long = run('end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done; echo a')
+    const ended = await Promise.all([long, run('echo b', none, 1000)])
+    expect(ended.map(({ stdout }) => stdout.text)).toEqual(['a\n', 'b\n'])
+  })
+
+  it('shares no process with another organization', async () => {
+    const started: unknown[] = []
+    const onStart = (message: unknown) => started.push(message)
+    subscribe('child_process', onStart)
+    const own = createProcesses()
+    for (const organizationId of ['one', 'one', 'two', 'one']) {
+      const job = { command: 'echo', timeoutMs: 5000, organizationId }
+      await runCommand(own, createFakeFiles({}), job, none)
+    }
+    unsubscribe('child_process', onStart)
+    expect(started).toHaveLength(2)
+  })
+
   it.each<[signal: NodeJS.Signals, end: string]>([
     ['SIGTERM', 'done\n'],
     ['SIGINT', 'done\n'],
@@ -179,8 +241,8 @@ describe('a command that takes too much', () => {
       await sleep(200)
       return read(path)
     }
-    const job = { command: 'cat a.txt > /dev/null; echo done', timeoutMs: 20_000, owner: 'o' }
-    const ran = await runCommand(processes, files, job, none).then(({ stdout }) => stdout.text, String)
+    const job = { command: 'cat a.txt > /dev/null; echo done', timeoutMs: 20_000, organizationId: 'o' }
+    const ran = await runCommand(createProcesses(), files, job, none).then(({ stdout }) => stdout.text, String)
     unsubscribe('child_process', onStart)
     expect(ran).toBe(end)
   })

@@ -48,6 +48,7 @@ afterEach(() => {
 const depsOf = (allowPrivateNetwork = true) => ({
   outgoing: { allowPrivateNetwork },
   log: pino({ enabled: false }),
+  owners: { ownerOf: async (id: string) => id },
   images: createImageCache(),
   imageLoads: createImageLoads(),
 })

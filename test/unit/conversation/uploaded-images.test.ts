@@ -23,6 +23,7 @@ const png = (width: number, height: number): Promise<Buffer> =>
 const depsOf = () => ({
   outgoing: { allowPrivateNetwork: false },
   log: pino({ enabled: false }),
+  owners: { ownerOf: async (id: string) => id },
   images: createImageCache(),
   imageLoads: createImageLoads(),
 })

@@ -15,6 +15,7 @@ function sessionOf(files: number, reading: Reading): Deps {
   let now = 0
   const deps = {
     threads,
+    owners: { ownerOf: async (id: string) => id },
     grepSlots: createGrepSlots(),
     db: {
       // The session itself, then pages of paths, each behind a path.

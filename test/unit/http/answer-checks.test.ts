@@ -61,7 +61,7 @@ async function* stream(...batches: SseEvent[][]): AsyncGenerator<SseEvent[], str
 const PACE = { cycleMs: 60_000, monitoringCycleMs: 60_000, heartbeatMs: 60_000, maxStreamsPerOrganization: 10 }
 
 function streaming(handle: Handle, log: Log, ...lines: string[]) {
-  const streams = createSseStreams(PACE, log, async () => new Set())
+  const streams = createSseStreams(PACE, { log, findEnded: async () => new Set(), ownerOf: async (id) => id })
   handle(ticks, async ({ ctx }) => {
     const events = stream(...lines.map((line) => [{ type: 'tick', line }]))
     await streams.serve(ctx, {

@@ -21,7 +21,7 @@ const ENDLESS: SchemaJob = {
     { schema: { propertyNames: { pattern: '^(a+)+$' } }, args: `{"${'a'.repeat(100)}!":1}` },
   ],
 }
-const DONE = { answers: [undefined, 'type must be "object" at the top'], end: 'done' }
+const DONE = { answers: [undefined, 'type must be "object" at the top'], end: 'done', cpuMs: expect.any(Number) }
 
 /** Watches the threads of all pools; those of earlier tests may end at any time. */
 function watchThreads(): { latest(): unknown; ended(): unknown[] } {
@@ -36,8 +36,18 @@ describe('a pool of threads', () => {
   it('returns what a job produced by its time limit, and continues with another thread', async () => {
     const pool = createPool()
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
-    expect(await pool.run(ENDLESS, 200)).toEqual({ answers: [undefined], end: 'late' })
+    expect(await pool.run(ENDLESS, 200)).toEqual({ answers: [undefined], end: 'late', cpuMs: 0 })
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+  })
+
+  it('blames no job for time that the machine did not give its thread', async () => {
+    const pool = createThreadPool<number, string>({
+      file: new URL('./waiting-worker.ts', import.meta.url),
+      ...{ maxThreads: 1, waitMs: 10_000, resourceLimits: {} },
+    })
+    expect(await pool.run(1500, 300)).toMatchObject({ answers: ['timed-out'], end: 'done' })
+    expect(await pool.run(60_000, 100)).toMatchObject({ answers: [], end: 'busy' })
+    await pool.close()
   })
 
   it('counts the time of a job from when a thread has it', async () => {
@@ -60,7 +70,7 @@ describe('a pool of threads', () => {
     const pool = createPool({ waitMs: 100 })
     const running = pool.run(ENDLESS, 400)
     const waiting = await Promise.all(Array.from({ length: 510 }, () => pool.run(QUICK, 1000)))
-    expect(waiting).toEqual(Array(510).fill({ answers: [], end: 'busy' }))
+    expect(waiting).toEqual(Array(510).fill({ answers: [], end: 'busy', cpuMs: 0 }))
     expect((await running).end).toBe('late')
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
   })
@@ -107,10 +117,10 @@ describe('a pool of threads', () => {
     const pool = createPool({ resourceLimits: { maxOldGenerationSizeMb: 24 } })
     const schema = { properties: { x: { items: { type: 'string' } } } }
     const hungry: SchemaJob = { calls: [{ schema, args: JSON.stringify({ x: Array(600_000).fill(1) }) }] }
-    expect(await pool.run(hungry, 20_000)).toEqual({ answers: [], end: 'broken' })
+    expect(await pool.run(hungry, 20_000)).toEqual({ answers: [], end: 'broken', cpuMs: 0 })
     let deep: Record<string, unknown> = {}
     for (let level = 0; level < 200_000; level++) deep = { not: deep }
-    expect(await pool.run({ schemas: [deep] }, 5000)).toEqual({ answers: [], end: 'broken' })
+    expect(await pool.run({ schemas: [deep] }, 5000)).toEqual({ answers: [], end: 'broken', cpuMs: 0 })
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
   })
 

@@ -20,11 +20,13 @@ function held() {
   return { work, seen, end: () => resolve(true) }
 }
 
+/** Organizations whose names begin with the same two characters belong to one owner. */
+const ownerOf = async (organizationId: string) => organizationId.slice(0, 2)
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('discoveries', () => {
   it('of one server run one at a time, and later ones join', async () => {
-    const discoveries = createDiscoveries()
+    const discoveries = createDiscoveries(ownerOf)
     const { work, seen, end } = held()
     const both = [discoveries.run(server('a'), work), discoveries.run(server('a'), work)]
     await settled()
@@ -35,7 +37,7 @@ describe('discoveries', () => {
   })
 
   it('of an earlier revision are aborted, and one of a later revision is joined', async () => {
-    const discoveries = createDiscoveries()
+    const discoveries = createDiscoveries(ownerOf)
     const [first, second] = [held(), held()]
     const old = discoveries.run(server('a', 1), first.work)
     await settled()
@@ -49,13 +51,13 @@ describe('discoveries', () => {
     expect(first.seen.runs).toBe(1)
   })
 
-  it('run 64 at once, of which one organization has 8', async () => {
-    const discoveries = createDiscoveries()
+  it('run 64 at once, of which one owner has 8', async () => {
+    const discoveries = createDiscoveries(ownerOf)
     const organizations = Array.from({ length: 9 }, (_, at) => `o${at}`)
     const works = organizations.map((organization) =>
       Array.from({ length: 10 }, (_, at) => {
         const { work, seen } = held()
-        return { seen, ended: discoveries.run(server(`${at}`, 0, organization), work) }
+        return { seen, ended: discoveries.run(server(`${at}`, 0, `${organization}, ${at % 2}`), work) }
       }),
     )
     await settled()
@@ -67,7 +69,7 @@ describe('discoveries', () => {
   })
 
   it('without a place are refused soon, and their server counts as known until there is one', async () => {
-    const discoveries = createDiscoveries({ knownMs: 1, firstMs: 1e9, placeMs: 10 })
+    const discoveries = createDiscoveries(ownerOf, { knownMs: 1, firstMs: 1e9, placeMs: 10 })
     const hanging = Array.from({ length: 8 }, held)
     const running = hanging.map(({ work }, at) => discoveries.run(server(`${at}`), work))
     const [late, other] = [server('late'), server('late', 0, 'another organization')]
@@ -82,7 +84,7 @@ describe('discoveries', () => {
   })
 
   it('are waited for from their beginning on, and from anew at another revision', async () => {
-    const discoveries = createDiscoveries({ knownMs: 20, firstMs: 1e9, placeMs: 1e6 })
+    const discoveries = createDiscoveries(ownerOf, { knownMs: 20, firstMs: 1e9, placeMs: 1e6 })
     const { work } = held()
     void discoveries.run(server('a', 1), work)
     expect(discoveries.patienceMs(server('b', 1), true)).toBe(20)
@@ -94,7 +96,7 @@ describe('discoveries', () => {
   })
 
   it('reject as their work does, unless they are aborted', async () => {
-    const discoveries = createDiscoveries()
+    const discoveries = createDiscoveries(ownerOf)
     const failing = async () => {
       throw new Error('broken')
     }
