@@ -74,7 +74,8 @@ export async function putDatabaseFile(
   const { organizationId } = actor
   await requireSession(deps, actor, sessionId)
   const store = (pages: Pages) => storePages(deps, { organizationId, sessionId, signal }, name, pages)
-  const isNew = resultOf(await deps.databaseKeeper.load(chunks, store, { owner: organizationId }, signal))
+  const owner = await deps.owners.ownerOf(organizationId)
+  const isNew = resultOf(await deps.databaseKeeper.load(chunks, store, { owner }, signal))
   const row = await requireDatabase(deps, actor, { session_id: sessionId, name })
   return { database: presentDatabase(row), isNew }
 }
