@@ -99,7 +99,7 @@ function printHealth(name: string, times: number[]): void {
   print(`/health ${name}: p50 ${half.toFixed(1)}, p99 ${most.toFixed(1)}, worst ${worst.toFixed(1)} ms`)
 }
 
-/** Prints how long the organization's turns were queued, as the record says; those that are still queued, until now. */
+/** Prints how long the organization's turns were queued, as the record says; those that never began, until they were given up. */
 async function printQueue({ pool }: Ledger, organizationId: string, since: Date): Promise<void> {
   const { rows } = await pool.query<{ ms: number; waits: boolean }>(
     `SELECT started_at IS NULL AS waits,
@@ -110,7 +110,7 @@ async function printQueue({ pool }: Ledger, organizationId: string, since: Date)
   const ms = rows.map((row) => row.ms)
   const waiting = rows.filter((row) => row.waits).length
   print(
-    `queued in the record: p50 ${percentile(ms, 0.5).toFixed(0)}, p95 ${percentile(ms, 0.95).toFixed(0)}, worst ${Math.max(...ms).toFixed(0)} ms; ${waiting} of ${ms.length} still are`,
+    `queued in the record: p50 ${percentile(ms, 0.5).toFixed(0)}, p95 ${percentile(ms, 0.95).toFixed(0)}, worst ${Math.max(...ms).toFixed(0)} ms; ${waiting} of ${ms.length} never began`,
   )
 }
 

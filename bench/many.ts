@@ -9,7 +9,15 @@ import { goal, print } from './report.ts'
 import { type Ground, readServiceProcesses } from './site.ts'
 import { percentile } from './statistics.ts'
 import { addAgent, addAgentOfStub, createTenant, forEach } from './tenant.ts'
-import { addSessions, cancelAll, type Ledger, openLedger, sayToAll, waitUntilBegun } from './waiting-turns.ts'
+import {
+  addSessions,
+  type Cancelled,
+  cancelAll,
+  type Ledger,
+  openLedger,
+  sayToAll,
+  waitUntilBegun,
+} from './waiting-turns.ts'
 
 /** How turns wait: in the service's own simulator, or each over a socket that is silent or brings a token each 30 s. */
 const KINDS = ['script', 'silent', 'drip'] as const
@@ -42,9 +50,7 @@ type Measured = {
   /** Cores that each role uses: with nothing to do, and while the turns wait. */
   cores: [Cpu, Cpu]
   health: number[]
-  endedMs: number
-  closedMs: number
-}
+} & Cancelled
 
 /**
  * Has 2,000 turns wait for their models in one process, and measures a new turn's first token beside them, memory, CPU,
@@ -158,7 +164,7 @@ async function readMemory(roles: { [role: string]: Child }): Promise<Memory> {
 const shown = (probed: Probed): string => `p50 ${shownMs(p50(probed))}, p95 ${shownMs(p95(probed))} ms`
 
 function report(measured: Measured, { count }: Options): boolean {
-  const { name, begun, beginMs, alone, beside, after, memory, cores, health, endedMs, closedMs } = measured
+  const { name, begun, beginMs, alone, beside, after, memory, cores, health, answeredMs, endedMs, closedMs } = measured
   const ratio = p95(beside) / p95(alone)
   const kB = (of: keyof Memory) => (memory[1][of] - memory[0][of]) / 1000 / Math.max(1, begun)
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
@@ -177,7 +183,7 @@ function report(measured: Measured, { count }: Options): boolean {
   print(`  cores while they wait      ${coresOf(cores[1])}`)
   print(`  /health beside them        p50 ${percentile(health, 0.5).toFixed(1)}, p99 ${healthP99.toFixed(1)} ms`)
   print(
-    `  cancelled                  recorded after ${seconds(endedMs)}, closed in Temporal after ${seconds(closedMs)}`,
+    `  cancelled                  answered after ${seconds(answeredMs)}, recorded after ${seconds(endedMs)}, closed in Temporal after ${seconds(closedMs)}`,
   )
   for (const reason of new Set(beside.reasons)) print(`  not counted: ${reason}`)
   return [

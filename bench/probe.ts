@@ -62,6 +62,10 @@ async function runNewTurn(tenant: Tenant, agentId: string) {
   const session = await openSession(tenant.baseUrl, id, { headers: tenant.headers, deadlineMs: LIMIT_MS })
   try {
     return { id, ...(await runTurn(tenant.baseUrl, session, LIMIT_MS)) }
+  } catch (error) {
+    // It is not to count among the turns that are measured later.
+    await tenant.ask('POST', `/v1/sessions/${id}/cancel`)
+    throw error
   } finally {
     session.close()
   }

@@ -67,15 +67,18 @@ export async function waitUntilBegun(record: Ledger, count: number, mostMs: numb
   return (await record.unfinished()).begun
 }
 
-/** Cancels all. Returns the time until the record has the end of each, and until Temporal has closed their workflows. */
-export async function cancelAll(record: Ledger, sessions: Session[]): Promise<{ endedMs: number; closedMs: number }> {
+/** Times from the first request: until all are answered, the record has all ends, and Temporal has closed all workflows. */
+export type Cancelled = { answeredMs: number; endedMs: number; closedMs: number }
+
+export async function cancelAll(record: Ledger, sessions: Session[]): Promise<Cancelled> {
   const startedAt = performance.now()
   const isEnded = async () => (await record.unfinished()).all === 0
   const ended = until(isEnded, CANCEL_MS).then((isMet) => (isMet ? performance.now() - startedAt : Infinity))
   const cancelling = forEach(sessions, ({ tenant, id }) => tenant.ask('POST', `/v1/sessions/${id}/cancel`))
   reportFailed((await cancelling).failed)
+  const answeredMs = performance.now() - startedAt
   const isClosed = await until(async () => (await record.workflows()) === 0, CANCEL_MS)
-  return { endedMs: await ended, closedMs: isClosed ? performance.now() - startedAt : Infinity }
+  return { answeredMs, endedMs: await ended, closedMs: isClosed ? performance.now() - startedAt : Infinity }
 }
 
 async function until(isMet: () => Promise<boolean>, mostMs: number): Promise<boolean> {
