@@ -10,6 +10,8 @@ type Program = { folder?: string; entryPoint?: 'main.ts' | 'api/main.ts' | 'work
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const READY_MS = 60_000
+/** Time for the service to end by itself. */
+const STOP_MS = 30_000
 
 /** Starts the service as `npm start` does, API and worker in one process, or one of the two. A worker may not be ready. */
 export async function spawnApp(
@@ -43,7 +45,9 @@ export async function spawnApp(
   }
   const stop = async () => {
     child.kill('SIGTERM')
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
     await exited
+    clearTimeout(late)
   }
   return { pid: child.pid, stop }
 }

@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url'
 /** Child process that answers each message with one message; its first message says that it is ready. */
 export type Child = { pid: number; ask<Answer>(question: unknown): Promise<Answer>; stop(): Promise<void> }
 
+/** Time for a child process to end by itself. */
+const STOP_MS = 30_000
+
 export type ChildOptions = { args?: string[]; execArgv?: string[]; env?: Record<string, string> }
 
 /** Starts a child process; `file` is relative to bench/. It must end on the message 'stop'. */
@@ -23,7 +26,11 @@ export async function startChild(file: string, options: ChildOptions = {}): Prom
     },
     stop: () =>
       new Promise((resolve) => {
-        child.once('exit', () => resolve())
+        const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+        child.once('exit', () => {
+          clearTimeout(late)
+          resolve()
+        })
         child.send('stop')
       }),
   }

@@ -73,6 +73,7 @@ const startService = (services: RunningServices, port: number, providerPort: num
       REDIS_URL: services.redisUrl,
       TEMPORAL_ADDRESS: services.temporalAddress,
       PORT: `${port}`,
+      LOG_LEVEL: 'warn',
       ...providerEnvironment(providerPort),
     },
   })

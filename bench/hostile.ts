@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunningServices } from '../dev/services/index.ts'
 import { type Child, startChild } from './child.ts'
 import { type HostileBody, hostileBodies, hostileRoutes } from './hostile-bodies.ts'
-import { type Ask, runTurns, SLOW_MODEL_ID } from './hostile-turns.ts'
+import { runTurns, SLOW_MODEL_ID } from './hostile-turns.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'
+import { createAsk } from './tenant.ts'
 
 const CONNECTIONS = 4
 /** Time for which bodies of all kinds are sent together. */
@@ -93,18 +94,6 @@ async function prepare(url: string) {
   const routes = hostileRoutes({ agentId: String(agent.id), sessionId: String(other.id) })
   return { ask, token, turnsId: String(turnsId), routes }
 }
-
-const createAsk =
-  (url: string, headers: Record<string, string>): Ask =>
-  async (method, path, body) => {
-    const answer = await fetch(url + path, {
-      method,
-      headers: { 'content-type': 'application/json', ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
-    return (await answer.json()) as Record<string, unknown>
-  }
 
 function createSender(url: string, token: string): Sender {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })

@@ -16,7 +16,7 @@ export async function openLongSession(baseUrl: string, pool: pg.Pool, messages: 
   await copyLastTurn(pool, fromId(session.id), messages / MESSAGES_PER_TURN - session.turns.length)
   const answer = await fetch(`${baseUrl}/v1/sessions/${session.id}/events?types=session.idled`)
   const { data } = (await answer.json()) as { data: { id: string }[] }
-  return openSession(baseUrl, session.id, data.at(-1)?.id)
+  return openSession(baseUrl, session.id, { since: data.at(-1)?.id })
 }
 
 /** Copies all that is recorded of the session's last turn, with the ids and sequences of turns that came after it. */

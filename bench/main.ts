@@ -3,24 +3,28 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { freePorts, startServices } from '../dev/services/index.ts'
 import { benchAppend } from './append.ts'
+import { benchAttacks } from './attacks.ts'
 import { benchAuth } from './auth.ts'
 import { benchConsole } from './console.ts'
 import { benchDatabases } from './databases.ts'
+import { benchFairness } from './fairness.ts'
 import { benchFiles } from './files.ts'
 import { benchGrep } from './files-grep.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHostile } from './hostile.ts'
 import { benchImages } from './images.ts'
 import { benchLists } from './lists.ts'
+import { benchMany } from './many.ts'
 import { benchSchedules } from './schedules.ts'
 import { benchSse } from './sse.ts'
 import { benchApart, benchTurns } from './turns.ts'
 
 /**
  * `npm run bench [-- turns | apart | growth | sse | lists | auth | append | hostile | images | files |
- * databases | schedules | console]`: starts its own services and the service, measures, prints, and cleans up.
+ * databases | schedules | console | many | fairness | attacks]`: starts its own services and the service, measures, prints, and
+ * cleans up.
  */
-const [subject = 'turns'] = process.argv.slice(2)
+const [subject = 'turns', ...args] = process.argv.slice(2)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
 const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0, port = 0, otherPort = 0] = await freePorts(6)
 const services = await startServices({
@@ -47,6 +51,9 @@ async function measure(): Promise<boolean> {
   if (subject === 'images') return benchImages(services, port)
   if (subject === 'files')
     return [await benchFiles(services, port), await benchGrep(services, otherPort)].every(Boolean)
+  if (subject === 'many') return benchMany({ services, dataDir }, args)
+  if (subject === 'fairness') return benchFairness(services, port, args)
+  if (subject === 'attacks') return benchAttacks(services, port, args)
   if (subject === 'lists') return benchLists(services, [port, otherPort])
   if (subject === 'growth') return benchGrowth({ services, dataDir })
   if (subject === 'apart') return benchApart({ services, dataDir })

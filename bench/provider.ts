@@ -11,7 +11,7 @@ export const textOf = (tokens: number): string => Array.from({ length: tokens },
 
 const frame = (more: object): string =>
   `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'bench', ...more })}\n\n`
-const deltaFrame = (delta: object): string => frame({ choices: [{ index: 0, delta, finish_reason: null }] })
+export const deltaFrame = (delta: object): string => frame({ choices: [{ index: 0, delta, finish_reason: null }] })
 const HEAD = deltaFrame({ role: 'assistant', content: '' })
 const FRAMES = Array.from({ length: 1000 }, (_, index) => deltaFrame({ content: tokenAt(index) }))
 const END = [
@@ -21,7 +21,7 @@ const END = [
 ].join('')
 
 /** Sends what is due by the clock, so that a busy machine makes the tokens come in larger groups, not later. */
-function answer(response: ServerResponse, { tokens, pauseMs }: Pace): void {
+export function answer(response: ServerResponse, { tokens, pauseMs }: Pace): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   if (pauseMs === 0) return void response.end(HEAD + FRAMES.slice(0, tokens).join('') + END)
   response.write(HEAD)

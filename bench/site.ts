@@ -80,7 +80,7 @@ export async function startSiteBefore(
 }
 
 /** Returns the processes of the services that were started here; one whose address the environment gives is not. */
-async function readServiceProcesses(dataDir: string): Promise<Processes> {
+export async function readServiceProcesses(dataDir: string): Promise<Processes> {
   const processes: Processes = {}
   for (const name of ['Temporal', 'Postgres', 'Redis']) {
     const file = path.join(dataDir, name.toLowerCase(), `${name.toLowerCase()}.pid`)

@@ -6,7 +6,8 @@ const DEADLINE_MS = 120_000
 
 type OnEvent = (type: string, data: string, at: number) => void
 /** Open stream of a session. `turns` holds what its turns brought: the data of the deltas, and of their beginnings. */
-export type OpenSession = { id: string; turns: StreamedTurn[]; onEvent: OnEvent; close(): void }
+export type OpenSession = { id: string; headers: Headers; turns: StreamedTurn[]; onEvent: OnEvent; close(): void }
+type Headers = Record<string, string>
 type StreamedTurn = { begun: number; deltas: string[] }
 
 export type TurnClient = {
@@ -34,7 +35,7 @@ export async function openClient(baseUrl: string, lanes: number, sessionsPerLane
 }
 
 /** Posts a message and waits until the session's stream says that the turn is over, as a user's browser does. */
-export async function runTurn(baseUrl: string, session: OpenSession): Promise<Turn> {
+export async function runTurn(baseUrl: string, session: OpenSession, deadlineMs = DEADLINE_MS): Promise<Turn> {
   const turn: StreamedTurn = { begun: 0, deltas: [] }
   session.turns.push(turn)
   const startedAt = performance.now()
@@ -47,8 +48,8 @@ export async function runTurn(baseUrl: string, session: OpenSession): Promise<Tu
     }
   })
   const body = { message: { content: [{ type: 'text', text: 'Hello' }] } }
-  const posted = post(`${baseUrl}/v1/sessions/${session.id}/messages`, body)
-  const [wholeMs] = await inTime(Promise.all([ended, posted]), `a turn of ${session.id}`)
+  const posted = post(`${baseUrl}/v1/sessions/${session.id}/messages`, body, session.headers)
+  const [wholeMs] = await inTime(Promise.all([ended, posted]), `a turn of ${session.id}`, deadlineMs)
   return { firstMs, wholeMs }
 }
 
@@ -57,12 +58,19 @@ export async function createSession(baseUrl: string): Promise<OpenSession> {
   return openSession(baseUrl, id)
 }
 
+type Opening = { since?: string | undefined; headers?: Headers; deadlineMs?: number }
+
 /** Opens the stream of a session after the event `since`, or from the beginning. */
-export async function openSession(baseUrl: string, id: string, since?: string): Promise<OpenSession> {
-  const session: OpenSession = { id, turns: [], onEvent: () => {}, close: () => {} }
+export async function openSession(
+  baseUrl: string,
+  id: string,
+  { since, headers = {}, deadlineMs = DEADLINE_MS }: Opening = {},
+): Promise<OpenSession> {
+  const session: OpenSession = { id, headers, turns: [], onEvent: () => {}, close: () => {} }
   const query = since === undefined ? '' : `?since_id=${since}`
   const opened = new Promise<void>((resolve, reject) => {
-    const stream = request(`${baseUrl}/v1/sessions/${id}/sse${query}`, (answer) => {
+    const stream = request(`${baseUrl}/v1/sessions/${id}/sse${query}`, { headers }, (answer) => {
+      if (answer.statusCode !== 200) reject(new Error(`opening ${id}: ${answer.statusCode}`))
       answer.setEncoding('utf8')
       answer.on('error', () => {})
       const read = readFrames((type, data, at) => (type === 'connected' ? resolve() : session.onEvent(type, data, at)))
@@ -72,7 +80,10 @@ export async function openSession(baseUrl: string, id: string, since?: string): 
     session.close = () => stream.destroy()
     stream.end()
   })
-  await inTime(opened, `opening ${id}`)
+  await inTime(opened, `opening ${id}`, deadlineMs).catch((error) => {
+    session.close()
+    throw error
+  })
   return session
 }
 
@@ -90,10 +101,10 @@ function readFrames(onEvent: OnEvent): (chunk: string) => void {
   }
 }
 
-async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
+async function inTime<T>(work: Promise<T>, what: string, deadlineMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} took more than ${DEADLINE_MS} ms`)), DEADLINE_MS)
+    timer = setTimeout(() => reject(new Error(`${what} took more than ${deadlineMs} ms`)), deadlineMs)
   })
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
@@ -101,9 +112,9 @@ async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
 /** Uses its connections in turn, so that none is closed for being unused, as with a proxy or with many clients. */
 const agent = new Agent({ keepAlive: true, scheduling: 'fifo' })
 
-function post(url: string, body: unknown): Promise<{ id: string }> {
+function post(url: string, body: unknown, more: Headers = {}): Promise<{ id: string }> {
   return new Promise((resolve, reject) => {
-    const headers = { 'Content-Type': 'application/json' }
+    const headers = { 'Content-Type': 'application/json', ...more }
     const sent = request(url, { method: 'POST', agent, headers }, (answer) => {
       let text = ''
       answer.setEncoding('utf8')
