@@ -1,3 +1,4 @@
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { SessionDatabases } from '../databases/session-databases.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
@@ -13,7 +14,7 @@ import type { WebPageThreads } from './web-page/threads.ts'
 /** Context of a tool's run, besides its arguments. All ids are plain uuids except `callId`, which the model chooses. */
 export type ToolContext = {
   /** Limits of what `fetchSafely` may reach. */
-  outgoing: { allowPrivateNetwork: boolean }
+  outgoing: GuardOptions
   /** Thread pools for work that untrusted input can make slow. */
   threads: { pages: WebPageThreads }
   bash: BashProcesses

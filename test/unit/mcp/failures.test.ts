@@ -180,7 +180,7 @@ describe('an address', () => {
       const failures = [client.call(endpoint, callOf()), client.discover(endpoint, never())].map(failureOf)
       for (const { message } of await Promise.all(failures)) {
         expect(message).toMatch(
-          /^The MCP server "Acme" cannot (be called|be reached): .* is not on the public internet/,
+          /^The MCP server "Acme" cannot (be called|be reached): .* is (not on the public internet|.* metadata service)/,
         )
         expect(message).not.toContain(KEY)
       }
