@@ -30,6 +30,8 @@ export type Discovered = {
   tools: ListedTool[]
   /** Tools that cannot be used, by name, and why. At most 100 of them. */
   leftOut: { name: string; reason: string }[]
+  /** What the server says to models of its tools together, at most 8 KiB. */
+  instructions?: string | undefined
   /** How long the list holds, as far as the server says so. */
   ttlMs: number | undefined
   /** JSON that spares the next connection the question of what the server speaks. */

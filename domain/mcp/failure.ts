@@ -23,8 +23,12 @@ export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?
 
 /** Describes the answer of an address at which there is something else than the server. Undefined for any other error. */
 function addressWords(cause: unknown, exchange: Exchange | undefined): string | undefined {
-  const status = cause instanceof SdkHttpError ? cause.status : undefined
-  const isPage = exchange?.isPage === true && !OF_SERVER.some((known) => cause instanceof known)
+  const http = cause instanceof SdkHttpError ? cause.data : undefined
+  const status = http?.status
+  const isPage =
+    http === undefined
+      ? exchange?.isPage === true && !OF_SERVER.some((known) => cause instanceof known)
+      : /^\s*</.test(`${http.text}`)
   if (!isPage && status !== 405) return undefined
   const said =
     status === undefined
