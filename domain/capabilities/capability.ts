@@ -7,7 +7,7 @@ import type { SessionSchedules } from '../schedules/session-schedules.ts'
 import type { SessionSkills } from '../skills/session-skills.ts'
 import type { SessionStorage } from '../storage/session-storage.ts'
 import type { Answers } from './questions.ts'
-import type { ToolOutput } from './tool-output.ts'
+import type { Progress, ToolOutput } from './tool-output.ts'
 import type { BashProcesses } from './virtual-bash/processes.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
@@ -37,6 +37,8 @@ export type ToolContext = {
   config: unknown
   /** What the client has answered, where an earlier run of this call asked it; see `InputRequired`. */
   answers: Answers[]
+  /** Tells clients how far the call is, at any pace: the newest is shown about every 100 ms. */
+  report: (progress: Progress) => void
   /** Aborts when the tool times out, the turn is cancelled or the process stops. */
   signal: AbortSignal
 }

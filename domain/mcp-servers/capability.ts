@@ -91,7 +91,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     needsApproval: row.toolsPolicy === 'ask' && !isAccepted,
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,
-    run: async (args, { mcp, sessionId, idempotencyKey, answers, signal }) =>
+    run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
       mcp.call(connect(deps, row), {
         tool: tool.name,
         arguments: withDefaults(tool.inputSchema, args),
@@ -99,6 +99,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
         sessionId,
         idempotencyKey,
         answers,
+        onProgress: report,
         onToolsChanged: () => void expireTools(deps, row),
         signal,
       }),

@@ -42,6 +42,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     skills,
     schedules,
     mcp: {} as McpClient,
+    report: () => {},
     ...ids,
     idempotencyKey: `t:${callId}`,
     mayHaveRun,
