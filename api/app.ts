@@ -7,6 +7,7 @@ import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/idempotency-keys.ts'
 import { isLoopback } from '../lib/loopback.ts'
+import { SERVICE_HEADER } from '../lib/outgoing/guard.ts'
 import { createAuthenticate, isWrite } from './auth/authenticate.ts'
 import { addConsole } from './console/routes.ts'
 import type { ConsoleOptions } from './console/site.ts'
@@ -99,6 +100,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(limitArrival())
   app.use(commonHeaders)
   app.use(answerErrors(deps))
+  app.use(refuseOwnRequests(deps.outgoing))
   app.use(checkTarget)
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
   if (deps.auth.mode === 'none') {
@@ -121,6 +123,17 @@ const commonHeaders: Middleware = (ctx, next) => {
   ctx.set('X-Content-Type-Options', 'nosniff')
   return next()
 }
+
+/**
+ * Refuses requests that a tenant had this service send to itself with 403, by whatever address they arrive. The guard of
+ * outgoing requests knows only the addresses of its own machine.
+ */
+const refuseOwnRequests =
+  ({ serviceId }: Deps['outgoing']): Middleware =>
+  (ctx, next) => {
+    if (serviceId === undefined || ctx.get(SERVICE_HEADER) !== serviceId) return next()
+    throw new RequestError(403, 'This is the address of the service itself, which its tools never call')
+  }
 
 /** Refuses with 400 what Node lets through although it names no resource: no Host, or a broken address as the target. */
 const checkTarget: Middleware = (ctx, next) => {

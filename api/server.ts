@@ -59,8 +59,10 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)
   })
+  const { port } = server.address() as AddressInfo
+  deps.outgoing.ownPorts?.add(port)
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     openStreams: () => streams.size,
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))

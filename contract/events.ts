@@ -105,6 +105,13 @@ export const eventData = {
     duration_ms: milliseconds.nullish(),
   }),
   'tool.started': z.object({ tool_call: ToolCall, display_name: z.string().nullish() }),
+  'tool.progress': z.object({
+    turn_id,
+    tool_call_id: z.string(),
+    progress: z.number().meta({ description: 'Grows with each event of the call.' }),
+    total: z.number().nullish(),
+    message: z.string().nullish(),
+  }),
   'tool.completed': z.object({
     tool_call_id: z.string(),
     tool_name: z.string(),

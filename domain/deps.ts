@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { GuardOptions } from '../lib/outgoing/guard.ts'
 import type { Slots } from '../lib/threads/slots.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
 import type { AuthSettings } from './auth/settings.ts'
@@ -63,8 +64,8 @@ export type Deps = {
   }
   /** The service's own capabilities; those of an organization are in the record (domain/capability-registry/). */
   capabilities: Capability[]
-  /** Permission for tools to call private network addresses. True only where no user has to be kept from them. */
-  outgoing: { allowPrivateNetwork: boolean }
+  /** Addresses that may be called. Those of private networks only where no user has to be kept from them. */
+  outgoing: GuardOptions
   fileStore: FileStore
   /** Changes of a session's files, one at a time in this process. */
   fileLines: SessionLines

@@ -28,7 +28,7 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
 }
 
 /**
- * Deletes the deltas of messages that have been complete for `olderThanMs`, and all deltas of turns that have been over
+ * Deletes the deltas of messages, and the progress of calls, that have been complete for `olderThanMs`, and all deltas of turns that have been over
  * for as long. The deltas of an unfinished message stay, however old: cancelling makes a message of them, and a reader
  * that begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
  */
@@ -90,16 +90,21 @@ async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<
   ]
 }
 
-/** Reads the steps whose message has been complete for long enough, regardless of the turn's status. */
+/**
+ * Reads the steps whose message, or whose calls, have been complete for long enough, regardless of the turn's status.
+ * Between the beginning of calls and their end there are no other deltas than their progress.
+ */
 async function readSteps(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
   if (turns.length === 0) return []
   return deps.db.$queryRaw<Span[]>`
-    SELECT begun.session_id AS "sessionId", begun.turn_id AS "turnId", begun.step, begun.sequence AS "from",
+    SELECT begun.session_id AS "sessionId", begun.turn_id AS "turnId",
+      CASE begun.type WHEN 'act.started' THEN '' ELSE begun.step END AS step, begun.sequence AS "from",
       max(complete.sequence) AS "to"
     FROM events begun
     JOIN events complete ON complete.turn_id = begun.turn_id AND complete.step = begun.step
-      AND complete.type IN ('output.message.completed', 'reason.completed') AND complete.ts < ${cutoff}::timestamptz
-    WHERE begun.turn_id = ANY (${turns.map(({ id }) => id)}::uuid[]) AND begun.type = 'reason.started'
+      AND complete.type IN ('output.message.completed', 'reason.completed', 'act.completed')
+      AND complete.ts < ${cutoff}::timestamptz
+    WHERE begun.turn_id = ANY (${turns.map(({ id }) => id)}::uuid[]) AND begun.type IN ('reason.started', 'act.started')
     GROUP BY begun.session_id, begun.sequence
     ORDER BY begun.session_id, begun.sequence`
 }
@@ -136,7 +141,7 @@ function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
         SELECT ctid FROM events
         WHERE session_id = span.session_id AND sequence > span.after AND sequence < span.before
           AND turn_id = span.turn_id AND span.step IN ('', step)
-          AND type IN ('output.message.delta', 'reason.thinking.delta')
+          AND type IN ('output.message.delta', 'reason.thinking.delta', 'tool.progress')
         OFFSET 0
       ) AS delta
     ))`

@@ -4,6 +4,7 @@ import { MAX_FILE_BYTES } from '../contract/files.ts'
 import { MAX_IMAGE_BYTES } from '../contract/images.ts'
 import { normalizeEmail } from '../lib/email.ts'
 import { isLoopback } from '../lib/loopback.ts'
+import { type AllowedHost, parseAllowedHost } from '../lib/outgoing/allowed-host.ts'
 import { isKeyText } from './encryption-key.ts'
 
 /** Seconds of a timer, which Node.js limits to 2^31 ms. */
@@ -35,6 +36,16 @@ const commaSeparated = z
 const domains = commaSeparated
   .transform((items) => items.map((item) => item.replace(/^@/, '').toLowerCase()))
   .pipe(z.array(z.string().regex(z.regexes.domain, { error: 'must be domains such as example.com' })).min(1))
+
+const privateHosts = commaSeparated.transform((items, issues): AllowedHost[] => {
+  const hosts = items.map((item) => parseAllowedHost(item.toLowerCase()))
+  const wrong = items[hosts.indexOf(undefined)]
+  if (wrong !== undefined) {
+    const message = `must be names, addresses or CIDR blocks, such as ollama:11434, 10.0.0.0/8 or [fd00::1]:8080; ${wrong} is none`
+    issues.addIssue({ code: 'custom', message })
+  }
+  return hosts.filter((host) => host !== undefined)
+})
 
 const MAKE_KEY = 'openssl rand -hex 32 makes one'
 const encryptionKey = z
@@ -117,6 +128,7 @@ const Variables = z.object({
   IDEMPOTENCY_KEY_RETENTION_SECS: longSeconds(24 * 60 * 60),
   SCHEDULE_EXECUTION_RETENTION_SECS: longSeconds(90 * 24 * 60 * 60),
   ALLOW_PRIVATE_NETWORK: flag,
+  ALLOWED_PRIVATE_HOSTS: privateHosts,
   DEFAULT_OPENAI_API_KEY: optionalText,
   DEFAULT_OPENAI_BASE_URL: plainUrl.optional(),
   DEFAULT_OPENAI_MODEL: optionalText,

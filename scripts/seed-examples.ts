@@ -67,9 +67,7 @@ async function addServer(api: Api, url: string | undefined): Promise<string | un
     return id.replace(/^mcp_(.{8})(.{4})(.{4})(.{4})/, 'mcp:$1-$2-$3-$4-')
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    const isPrivate = error.message.includes('public internet')
-    const hint = isPrivate ? ' A server on this machine needs ALLOW_PRIVATE_NETWORK=true.' : ''
-    print(`No agent with an MCP server: ${error.message}${hint}\n`)
+    print(`No agent with an MCP server: ${error.message}\n`)
     return undefined
   }
 }

@@ -1,3 +1,4 @@
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { SessionDatabases } from '../databases/session-databases.ts'
 import type { MountedFile } from '../files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../files/session-files.ts'
@@ -6,14 +7,14 @@ import type { SessionSchedules } from '../schedules/session-schedules.ts'
 import type { SessionSkills } from '../skills/session-skills.ts'
 import type { SessionStorage } from '../storage/session-storage.ts'
 import type { Answers } from './questions.ts'
-import type { ToolOutput } from './tool-output.ts'
+import type { Progress, ToolOutput } from './tool-output.ts'
 import type { BashProcesses } from './virtual-bash/processes.ts'
 import type { WebPageThreads } from './web-page/threads.ts'
 
 /** Context of a tool's run, besides its arguments. All ids are plain uuids except `callId`, which the model chooses. */
 export type ToolContext = {
   /** Limits of what `fetchSafely` may reach. */
-  outgoing: { allowPrivateNetwork: boolean }
+  outgoing: GuardOptions
   /** Thread pools for work that untrusted input can make slow. */
   threads: { pages: WebPageThreads }
   bash: BashProcesses
@@ -36,6 +37,8 @@ export type ToolContext = {
   config: unknown
   /** What the client has answered, where an earlier run of this call asked it; see `InputRequired`. */
   answers: Answers[]
+  /** Tells clients how far the call is, at any pace: the newest is shown about every 100 ms. */
+  report: (progress: Progress) => void
   /** Aborts when the tool times out, the turn is cancelled or the process stops. */
   signal: AbortSignal
 }

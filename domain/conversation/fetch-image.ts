@@ -1,5 +1,5 @@
 import { fetchSafely } from '../../lib/outgoing/fetch-safely.ts'
-import type { GuardOptions } from '../../lib/outgoing/guarded-agent.ts'
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 
 const MiB = 1024 * 1024
 /**

@@ -82,6 +82,7 @@ const rules: Record<EventType, Rule> = {
   'act.completed': NOTHING,
   // An approved call has tool.started before it runs.
   'tool.started': { answersCall: true },
+  'tool.progress': NOTHING,
   'tool.completed': { answersCall: true },
   'tool.call_requested': { sessionStatus: 'waitingfortoolresults', turnStatus: 'waiting' },
   'llm.generation': ({ metadata }) => (metadata?.cost_usd === undefined ? NOTHING : { costUsd: metadata.cost_usd }),

@@ -50,6 +50,7 @@ const SHARING: ReadonlySet<EventType> = new Set<EventType>([
   'reason.thinking.completed',
   'output.message.started',
   'output.message.delta',
+  'tool.progress',
 ])
 /** Length of an append that does not share its statement. */
 const MOST_SHARED_LENGTH = 64 * 1024

@@ -166,7 +166,7 @@ function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
 
 /** Returns the parent in turn -> reason or act -> llm or tool -> question. */
 function parentSpan(event: StoredEvent): string {
-  const step = parseStep(event.step)
+  const step = parseStep(ownStep(event.step))
   if (step?.kind === 'question') return span(event.turnId, callStep(step.iteration, step.callId))
   return span(event.turnId, step?.kind === 'tool' ? actStep(step.iteration) : '')
 }

@@ -7,6 +7,7 @@ import { newUuid } from '../ids.ts'
  *     reason:<iteration>          a model call, counted from 1
  *     reason:<iteration>:<n>      its n-th failed attempt, after which it is retried; only reason.retrying has this name
  *     act:<iteration>             the tool calls of its answer, all together
+ *     progress:<iteration>:<claim>:<n>:<call id>  the n-th report of a run of a call; only tool.progress has this name
  *     act:<iteration>:<n>:<call id>  the n-th time that a call asks its user; only tool.call_requested has this name
  *     tool:<iteration>:<call id>  one of the calls, or the question of one; the id is the model's and may be anything,
  *                                 colons included
@@ -27,6 +28,10 @@ export const callStep = (iteration: number, callId: string): string => `tool:${i
 export const questionStep = (iteration: number, round: number, callId: string): string =>
   `${actStep(iteration)}:${round}:${callId}`
 
+/** Returns the name under which a report of a call's run is recorded once. `claim` counts the runs. */
+export const progressStep = (iteration: number, claim: number, report: number, callId: string): string =>
+  `progress:${iteration}:${claim}:${report}:${callId}`
+
 /** Prefix of the ids of questions, which no call of a model has. */
 const QUESTION_PREFIX = 'question_'
 export const newQuestionId = (): string => QUESTION_PREFIX + newUuid().replaceAll('-', '')
@@ -42,8 +47,15 @@ export function parseStep(step: string): Step | undefined {
   return (kind === 'reason' || kind === 'act') && callId === undefined ? { kind, iteration } : undefined
 }
 
-/** Returns the step that an event belongs to: the model call for the name of an attempt, else the name itself. */
-export const ownStep = (name: string): string => /^(reason:\d+):\d+$/.exec(name)?.[1] ?? name
+/**
+ * Returns the step that an event belongs to: the model call for the name of an attempt, the call for that of a report,
+ * else the name itself.
+ */
+export function ownStep(name: string): string {
+  const [, iteration, callId] = /^progress:(\d+):\d+:\d+:(.*)$/s.exec(name) ?? []
+  if (callId !== undefined) return callStep(Number(iteration), callId)
+  return /^(reason:\d+):\d+$/.exec(name)?.[1] ?? name
+}
 
 /** Returns a LIKE pattern for the steps of all calls of an iteration. */
 export const callSteps = (iteration: number): string => callStep(iteration, '%')

@@ -1,5 +1,7 @@
 import { cutAt } from '../../lib/truncate.ts'
+import { withDefaults } from '../capabilities/arguments/defaults.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
+import { escapeTags } from '../capabilities/prompt.ts'
 import type { Deps } from '../deps.ts'
 import type { McpEndpoint } from '../mcp/client.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
@@ -7,7 +9,7 @@ import { expireTools, isStale, refreshSoon } from './discover.ts'
 import { endpointOf } from './endpoint.ts'
 import type { UsedServer } from './read-for-use.ts'
 import { nameTools } from './tool-names.ts'
-import { acceptedOf, type LeftOut, type StoredTool, toolsOf } from './tools.ts'
+import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf } from './tools.ts'
 
 /** Longer than the client lets a call take that reports progress, so that the client's limit is what is reported. */
 const CALL_MS = 10 * 60_000 + 30_000
@@ -20,6 +22,7 @@ export function serverCapability(deps: Deps, row: UsedServer): Capability {
   const { named, leftOut } = nameTools(row.slug, found?.tools ?? [])
   const accepted = acceptedOf(row)
   const why = whyWithout(row)
+  const systemPrompt = why ?? instructionsOf(row, found)
   return {
     id: `mcp:${row.id}`,
     name: row.name,
@@ -29,7 +32,7 @@ export function serverCapability(deps: Deps, row: UsedServer): Capability {
     icon: 'plug',
     dependencies: [],
     features: [],
-    ...(why !== undefined && { systemPrompt: why }),
+    ...(systemPrompt !== undefined && { systemPrompt }),
     ...(isStale(row) && { freshen: (signal) => refreshSoon(deps, row, signal) }),
     areServerToolsKnown: why === undefined,
     tools: named.map(({ name, tool }) =>
@@ -51,6 +54,13 @@ function describe({ description, toolsChangedAt }: UsedServer, leftOut: LeftOut[
     parts.push(`Tools changed at ${at}; to accept these, PATCH the MCP server's accept_tools_changed_at to that time.`)
   }
   return parts.filter((part) => part !== '').join('\n\n')
+}
+
+/** Returns what a server says of itself. Where changes are to be accepted, nothing: its instructions never are. */
+function instructionsOf({ name, toolsPolicy }: UsedServer, found: StoredTools | undefined): string | undefined {
+  const { instructions } = found ?? {}
+  if (instructions === undefined || instructions === '' || toolsPolicy === 'ask') return undefined
+  return `Instructions of the MCP server ${quoted(name)} for its tools:\n${escapeTags(instructions)}`
 }
 
 /** Returns why a server has no tools. Undefined when they are known. */
@@ -81,14 +91,15 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     needsApproval: row.toolsPolicy === 'ask' && !isAccepted,
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,
-    run: async (args, { mcp, sessionId, idempotencyKey, answers, signal }) =>
+    run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
       mcp.call(connect(deps, row), {
         tool: tool.name,
-        arguments: args,
+        arguments: withDefaults(tool.inputSchema, args),
         inputSchema: tool.inputSchema,
         sessionId,
         idempotencyKey,
         answers,
+        onProgress: report,
         onToolsChanged: () => void expireTools(deps, row),
         signal,
       }),

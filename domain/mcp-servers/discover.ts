@@ -127,6 +127,7 @@ async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promi
   })
   return {
     tools: tools.map((tool) => ({ ...tool, fingerprint: fingerprintOf(tool) })),
+    ...(found.instructions !== undefined && { instructions: storableText(found.instructions) }),
     leftOut: leftOut.slice(0, MAX_LEFT_OUT).map(({ name, reason }) => ({ name, reason: cutAt(reason, MAX_SENTENCE) })),
   }
 }

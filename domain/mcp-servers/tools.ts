@@ -8,7 +8,7 @@ export type StoredTool = ListedTool & { fingerprint: string }
 export type LeftOut = { name: string; reason: string }
 
 /** Content of the column `tools`: what the last discovery has found. */
-export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[] }
+export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[]; instructions?: string | undefined }
 
 /**
  * Fingerprints of tools by their names. The column `accepted_tools` has pairs: an object would lose a tool that is named

@@ -1,8 +1,13 @@
-import { ProtocolError, SdkHttpError, UrlElicitationRequiredError } from '@modelcontextprotocol/client'
+import {
+  type Progress as McpProgress,
+  ProtocolError,
+  SdkHttpError,
+  UrlElicitationRequiredError,
+} from '@modelcontextprotocol/client'
 import { isRecord } from '../../lib/is-record.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { InputRequired, type Question } from '../capabilities/questions.ts'
-import type { ToolOutput } from '../capabilities/tool-output.ts'
+import type { Progress, ToolOutput } from '../capabilities/tool-output.ts'
 import type { McpCall, McpEndpoint } from './client.ts'
 import type { Connection } from './connection.ts'
 import type { HideCredentials } from './credentials.ts'
@@ -13,6 +18,7 @@ import { MAX_QUESTIONS, MAX_ROUNDS, type McpTimes } from './limits.ts'
 import { checkState, toQuestion, toQuestions } from './questions.ts'
 import { toOutput } from './results.ts'
 import { sendCall } from './send-call.ts'
+import { toLine } from './text.ts'
 
 /** Whether a server has not processed a call, because it does not know the session or the protocol any more. */
 export function wasForgotten(error: unknown, { hasSession, isStateless }: Connection): boolean {
@@ -71,13 +77,21 @@ async function request(connection: Connection, call: McpCall, signal: AbortSigna
     // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
     const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
     const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
-    const result = await sendCall(connection, { params, inputSchema: call.inputSchema }, { signal, headers }, times)
+    const onprogress = (given: McpProgress) => call.onProgress(readProgress(given, connection.hide))
+    const options = { signal, headers, onprogress }
+    const result = await sendCall(connection, { params, inputSchema: call.inputSchema }, options, times)
     if (!asksForNothing(result)) return result
     state = checkState(result.requestState, connection.hide)
     await sleep(times.again, signal)
   }
   throw new LimitError(`has put the call off ${MAX_ROUNDS} times.`)
 }
+
+const readProgress = ({ progress, total, message }: McpProgress, hide: HideCredentials): Progress => ({
+  progress,
+  ...(total !== undefined && { total }),
+  ...(message !== undefined && { message: toLine(hide(message)) }),
+})
 
 type PutOff = { resultType: 'input_required'; requestState?: unknown }
 

@@ -1,5 +1,5 @@
 import type { Answers } from '../capabilities/questions.ts'
-import type { ToolOutput } from '../capabilities/tool-output.ts'
+import type { Progress, ToolOutput } from '../capabilities/tool-output.ts'
 
 /** Server to connect to. `revision` changes with its address or credentials. */
 export type McpEndpoint = {
@@ -30,6 +30,8 @@ export type Discovered = {
   tools: ListedTool[]
   /** Tools that cannot be used, by name, and why. At most 100 of them. */
   leftOut: { name: string; reason: string }[]
+  /** What the server says to models of its tools together, at most 8 KiB. */
+  instructions?: string | undefined
   /** How long the list holds, as far as the server says so. */
   ttlMs: number | undefined
   /** JSON that spares the next connection the question of what the server speaks. */
@@ -46,6 +48,8 @@ export type McpCall = {
   idempotencyKey: string
   /** Answers to the questions of earlier runs. */
   answers: Answers[]
+  /** Called for each time that the server reports progress. */
+  onProgress: (progress: Progress) => void
   /** Called when the server says that its tools have changed; of a connection at most once a second. */
   onToolsChanged: () => void
   signal: AbortSignal

@@ -92,7 +92,7 @@ export function protocolOf({ client, isStateless, hide }: Connection): PriorDisc
   if (!isStateless) return { kind: 'legacy' }
   const discover = client.getDiscoverResult()
   if (discover === undefined) return undefined
-  // Instructions are long, and not used.
+  // Instructions are long, and kept with the tools.
   const { instructions: _, ...rest } = discover
   const prior: PriorDiscovery = { kind: 'modern', discover: hide(rest) }
   return isSmall(prior) ? prior : undefined

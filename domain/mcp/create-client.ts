@@ -1,4 +1,4 @@
-import type { GuardOptions } from '../../lib/outgoing/guarded-agent.ts'
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import { type McpClient, McpFailure } from './client.ts'
 import { discover } from './discover.ts'
@@ -24,10 +24,9 @@ export type McpClientOptions = GuardOptions & {
 /** Creates the client of all MCP servers that a process calls. See `McpClient`. */
 export function createMcpClient(options: McpClientOptions): McpClient {
   const times = { ...TIMES, ...options.times }
-  const { allowPrivateNetwork, resolve, maxConnections = MAX_CONNECTIONS } = options
+  const { times: _, maxConnections = MAX_CONNECTIONS, ...guard } = options
   const guarded = createGuardedFetch({
-    allowPrivateNetwork,
-    resolve,
+    ...guard,
     // Calls and connections have limits of their own.
     headersTimeoutMs: times.callWithProgress,
     idleTimeoutMs: times.callWithProgress,

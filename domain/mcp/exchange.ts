@@ -12,6 +12,8 @@ export type Exchange = {
   failure?: Error
   /** Whether the answer to the latest request is a stream, which is still being read when the request has returned. */
   isStream?: boolean
+  /** Whether the answer to the latest request is a page of HTML. */
+  isPage?: boolean
   /** Called with each piece of an answer. Throws when it is too much. */
   count?: (bytes: number) => void
   /** Answers a question of the server. */

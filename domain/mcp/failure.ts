@@ -15,10 +15,30 @@ export class LimitError extends Error {
 /** Describes an error of the library or of a request, in a sentence that names the server and quotes no secret. */
 export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
   const hide = createHiding(endpoint)
+  const cause = causeOf(error, exchange)
   // What the server says is cut, so nothing must be left of its own words to be hidden here.
-  const words = wordsOf(causeOf(error, exchange), hide)
+  const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, hide)
   return `The MCP server "${toLine(endpoint.name)}" ${hide(words)}`
 }
+
+/** Describes the answer of an address at which there is something else than the server. Undefined for any other error. */
+function addressWords(cause: unknown, exchange: Exchange | undefined): string | undefined {
+  const http = cause instanceof SdkHttpError ? cause.data : undefined
+  const status = http?.status
+  const isPage =
+    http === undefined
+      ? exchange?.isPage === true && !OF_SERVER.some((known) => cause instanceof known)
+      : /^\s*</.test(`${http.text}`)
+  if (!isPage && status !== 405) return undefined
+  const said =
+    status === undefined
+      ? 'does not answer in the protocol (MCP) but with a page of HTML'
+      : `answered with the status ${status}${isPage ? ' and a page of HTML' : ''}`
+  return `${said}; is this its MCP address?`
+}
+
+/** Errors that say more than a page does. */
+const OF_SERVER = [OutgoingError, StatusError, LimitError, ProtocolError]
 
 /** Finds the error that others follow from. */
 function causeOf(error: unknown, exchange: Exchange | undefined): unknown {
@@ -42,11 +62,15 @@ function knownIn(error: unknown, depth = 0): unknown {
   return knownIn(error.cause, depth + 1)
 }
 
-function wordsOf(error: unknown, hide: HideCredentials): string {
+function wordsOf(error: unknown, endpoint: McpEndpoint, hide: HideCredentials): string {
   if (error instanceof LimitError) return error.message
   if (error instanceof OutgoingError) return outgoingWords(error)
-  if (error instanceof StatusError) return statusWords(error)
-  if (error instanceof SdkHttpError) return httpWords(error, hide)
+  if (error instanceof StatusError) return withText(statusWords(error, endpoint), error.text, hide)
+  if (error instanceof SdkHttpError) {
+    const { text } = error.data
+    const words = statusWords({ status: error.status, retryAfterSecs: undefined }, endpoint)
+    return withText(words, typeof text === 'string' ? text : '', hide)
+  }
   if (error instanceof ProtocolError) return protocolWords(error, hide)
   if (error instanceof SdkError) return sdkWords(error, hide)
   return 'does not answer in the protocol (MCP); its URL may be wrong.'
@@ -63,9 +87,16 @@ function outgoingWords({ reason, message }: OutgoingError): string {
   return `cannot be reached: ${message}`
 }
 
-function statusWords({ status, retryAfterSecs }: Pick<StatusError, 'status' | 'retryAfterSecs'>): string {
+function statusWords(
+  { status, retryAfterSecs }: Pick<StatusError, 'status' | 'retryAfterSecs'>,
+  { apiKey, headers }: McpEndpoint,
+): string {
   if (status === 401) return 'refuses the call without valid credentials (401); an administrator has to set them.'
-  if (status === 403) return 'refuses access with its credentials (403); an administrator has to check them.'
+  if (status === 403) {
+    return apiKey === undefined && Object.keys(headers).length === 0
+      ? 'refuses access, and has no credentials (403); an administrator may have to set them.'
+      : 'refuses access with its credentials (403); an administrator has to check them.'
+  }
   if (status === 429) {
     const when = retryAfterSecs === undefined ? 'later' : `after ${retryAfterSecs} s`
     return `is called too often (429); try again ${when}.`
@@ -73,19 +104,21 @@ function statusWords({ status, retryAfterSecs }: Pick<StatusError, 'status' | 'r
   return `answered with the status ${status}.`
 }
 
-function httpWords({ status, data }: SdkHttpError, hide: HideCredentials): string {
-  const words = statusWords({ status: status ?? 0, retryAfterSecs: undefined })
-  const message = rpcMessage(typeof data.text === 'string' ? data.text : '', hide)
-  return message === '' ? words : `${words.slice(0, -1)}: ${message}`
+/** Adds what a refusal says, instead of the advice that would be a guess then. */
+function withText(words: string, text: string, hide: HideCredentials): string {
+  const said = messageIn(text, hide)
+  return said === '' ? words : `${words.replace(/(; an administrator .*)?\.$/, '')}: ${said}`
 }
 
-/** Reads the message of a JSON-RPC error. Anything else, such as a page of HTML, says nothing to a model. */
-function rpcMessage(text: string, hide: HideCredentials): string {
+const MAX_PLAIN_LENGTH = 500
+
+/** Reads the message of a JSON-RPC error, or a short plain text. Other JSON and HTML say nothing to a model. */
+function messageIn(text: string, hide: HideCredentials): string {
   try {
     const { message } = JSON.parse(text).error
     return typeof message === 'string' ? toLine(hide(message)) : ''
   } catch {
-    return ''
+    return text.length <= MAX_PLAIN_LENGTH && !/^\s*[[{<]/.test(text) ? toLine(hide(text)) : ''
   }
 }
 

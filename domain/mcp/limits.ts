@@ -61,6 +61,7 @@ export const MAX_PAGES = 64
 export const MAX_TOOLS = 512
 export const MAX_TOOLS_BYTES = 256 * KiB
 export const MAX_LEFT_OUT = 100
+export const MAX_INSTRUCTIONS_BYTES = 8 * KiB
 export const MAX_PROTOCOL_BYTES = 32 * KiB
 
 /** Limits of questions to the user. */

@@ -3,8 +3,9 @@ import { ANY_RESULT } from './any-result.ts'
 import type { Discovered } from './client.ts'
 import { type Connection, protocolOf } from './connection.ts'
 import { LimitError } from './failure.ts'
-import { MAX_PAGES, type McpTimes } from './limits.ts'
+import { MAX_INSTRUCTIONS_BYTES, MAX_PAGES, type McpTimes } from './limits.ts'
 import { createToolList } from './listed-tool.ts'
+import { cutToBytes } from './text.ts'
 
 /** Reads all pages of a server's tools. Throws what the library throws, or `LimitError`. */
 export async function readTools(
@@ -29,7 +30,19 @@ export async function readTools(
       cursor = page.nextCursor
     } while (cursor !== undefined)
   }
-  return { tools: list.tools(), leftOut: list.leftOut, ttlMs, protocol: protocolOf(connection) }
+  return {
+    tools: list.tools(),
+    leftOut: list.leftOut,
+    instructions: instructionsOf(connection),
+    ttlMs,
+    protocol: protocolOf(connection),
+  }
+}
+
+/** Hides before it cuts: a part of a secret would not be found. */
+function instructionsOf({ client, hide }: Connection): string | undefined {
+  const instructions: unknown = client.getInstructions()
+  return typeof instructions === 'string' ? cutToBytes(hide(instructions), MAX_INSTRUCTIONS_BYTES) : undefined
 }
 
 type Page = { tools: unknown[]; nextCursor: string | undefined; ttlMs: number | undefined }

@@ -6,7 +6,7 @@ import type { McpTimes } from './limits.ts'
 import { readTools } from './read-tools.ts'
 
 type Params = CallToolRequest['params']
-type Options = Pick<RequestOptions, 'signal' | 'headers'>
+type Options = Pick<RequestOptions, 'signal' | 'headers' | 'onprogress'>
 
 const HEADER_MISMATCH = -32_020
 
@@ -29,7 +29,6 @@ export async function sendCall(
     ...given,
     timeout: times.call,
     resetTimeoutOnProgress: true,
-    onprogress: () => {},
     allowInputRequired: true,
   }
   const send = (): Promise<unknown> => {

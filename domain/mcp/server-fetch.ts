@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createJsonScan } from '../../lib/json-scan.ts'
+import { sleep } from '../../lib/sleep.ts'
 import { createEventScan } from './event-scan.ts'
 import { type Exchange, exchanges } from './exchange.ts'
 import { LimitError } from './failure.ts'
@@ -17,10 +18,12 @@ export const createServerFetch =
     try {
       const answer = await guarded(url, init)
       if (hasEnded(answer.status)) {
-        await answer.body?.cancel()
-        throw new StatusError(answer)
+        throw new StatusError(answer, await readRefusal(answer))
       }
-      if (exchange !== undefined && init?.method === 'POST') exchange.isStream = isStream(answer)
+      if (exchange !== undefined && init?.method === 'POST') {
+        exchange.isStream = isStream(answer)
+        exchange.isPage = answer.status !== 202 && /^text\/html\b/i.test(typeOf(answer))
+      }
       return watch(answer, exchange)
     } catch (error) {
       note(exchange, error)
@@ -31,7 +34,37 @@ export const createServerFetch =
 /** Statuses after which no other form of the protocol need be tried. */
 const hasEnded = (status: number) => status === 401 || status === 403 || status === 429 || status >= 500
 
-const isStream = ({ headers }: Response) => /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
+const typeOf = ({ headers }: Response) => headers.get('content-type') ?? ''
+const isStream = (answer: Response) => /^text\/event-stream\b/i.test(typeOf(answer))
+
+const MAX_REFUSAL_BYTES = 2048
+const REFUSAL_MS = 1000
+
+/** Reads what a refusal says, if it is short and comes soon. Cancels the rest of it. */
+async function readRefusal(answer: Response): Promise<string> {
+  const reader = answer.body?.getReader()
+  if (reader === undefined) return ''
+  const read = async () => {
+    const chunks: Uint8Array[] = []
+    for (let length = 0; length <= MAX_REFUSAL_BYTES; ) {
+      const { done, value } = await reader.read()
+      if (done) return Buffer.concat(chunks).toString()
+      chunks.push(value)
+      length += value.length
+    }
+    return ''
+  }
+  const over = new AbortController()
+  try {
+    if (!/^(text\/plain|application\/json)\b/i.test(typeOf(answer))) return ''
+    return await Promise.race([read(), sleep(REFUSAL_MS, over.signal).then(() => '')])
+  } catch {
+    return ''
+  } finally {
+    over.abort()
+    reader.cancel().catch(() => {})
+  }
+}
 
 /** Size up to which a piece of a stream is passed on at once: a piece may have hundreds of events in it. */
 const PIECE_BYTES = 4 * 1024

@@ -1,6 +1,7 @@
 import { type Dispatcher, fetch, type Response } from 'undici'
 import { connectionError } from './connection-error.ts'
-import { createGuardedAgent, type GuardOptions } from './guarded-agent.ts'
+import { type GuardOptions, SERVICE_HEADER } from './guard.ts'
+import { createGuardedAgent } from './guarded-agent.ts'
 import { OutgoingError } from './outgoing-error.ts'
 import { checkAddress, parseUrl } from './outgoing-url.ts'
 
@@ -54,11 +55,12 @@ async function follow(
   { method: startMethod = 'GET', headers = {}, signal, maxBytes = 5 * MiB, maxRedirects = 5 }: OutgoingRequest,
   dispatcher: Dispatcher,
 ): Promise<OutgoingAnswer> {
+  const marked = options.serviceId === undefined ? headers : { ...headers, [SERVICE_HEADER]: options.serviceId }
   let url = start
   let method = startMethod
   for (let redirects = 0; ; redirects++) {
     checkAddress(options, url)
-    const answer = await send(url, { method, headers, signal, dispatcher, redirect: 'manual' })
+    const answer = await send(url, { method, headers: marked, signal, dispatcher, redirect: 'manual' })
     const location = answer.headers.get('location')
     if (location === null || !REDIRECTS.includes(answer.status)) return readAnswer(url, answer, maxBytes)
     await answer.body?.cancel()

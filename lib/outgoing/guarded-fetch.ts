@@ -1,6 +1,7 @@
 import type { Agent } from 'undici'
 import { exchange, type Head } from './exchange.ts'
-import { createGuardedAgent, type GuardOptions } from './guarded-agent.ts'
+import { type GuardOptions, SERVICE_HEADER } from './guard.ts'
+import { createGuardedAgent } from './guarded-agent.ts'
 import { OutgoingError } from './outgoing-error.ts'
 import { checkAddress, parseUrl } from './outgoing-url.ts'
 
@@ -36,7 +37,7 @@ const KEEP_ALIVE_MS = 30_000
 const MAX_KEEP_ALIVE_MS = 60_000
 
 /**
- * Creates a `fetch` for streams and for requests with secrets. Follows no redirect, reaches public addresses only, and
+ * Creates a `fetch` for streams and for requests with secrets. Follows no redirect, reaches allowed addresses only, and
  * throws `OutgoingError`, or the signal's reason. Connections are kept for later requests, but never shared with another
  * guarded fetch.
  */
@@ -62,7 +63,7 @@ async function request(options: GuardedFetchOptions, agent: Agent, input: Input,
   const url = parseUrl(addressIn(input))
   checkAddress(options, url)
   const body = checkBody(options, init.body)
-  const sent = { url, method: method.toUpperCase(), headers: headersOf(init), body: toBytes(body), signal }
+  const sent = { url, method: method.toUpperCase(), headers: headersOf(options, init), body: toBytes(body), signal }
   return exchange(agent, sent, { joinMs: 0, ...options }, (head) => problemOf(url, head))
 }
 
@@ -70,11 +71,12 @@ async function request(options: GuardedFetchOptions, agent: Agent, input: Input,
 const USUAL_HEADERS = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'undici' }
 
 /** Returns the headers to send. The error of a malformed header quotes it, so it is not kept. */
-function headersOf({ headers: given, body }: Init): Headers {
+function headersOf({ serviceId }: GuardOptions, { headers: given, body }: Init): Headers {
   try {
     const headers = new Headers(given)
     for (const [name, value] of Object.entries(USUAL_HEADERS)) if (!headers.has(name)) headers.set(name, value)
     if (body instanceof URLSearchParams && !headers.has('content-type')) headers.set('content-type', FORM)
+    if (serviceId !== undefined) headers.set(SERVICE_HEADER, serviceId)
     return headers
   } catch {
     throw new OutgoingError('invalid_request', 'The request has a method or a header that cannot be sent.')

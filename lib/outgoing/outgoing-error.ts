@@ -20,6 +20,3 @@ export class OutgoingError extends Error {
     this.reason = reason
   }
 }
-
-export const privateAddress = (host: string) =>
-  new OutgoingError('private_address', `${host} is not on the public internet, and other addresses are not called.`)

@@ -1,6 +1,6 @@
-import { addressOf, isPublicAddress } from './address.ts'
-import type { GuardOptions } from './guarded-agent.ts'
-import { OutgoingError, privateAddress } from './outgoing-error.ts'
+import { addressOf } from './address.ts'
+import { type GuardOptions, isMetadataName, metadataService, refusalOf } from './guard.ts'
+import { OutgoingError } from './outgoing-error.ts'
 
 /** Parses the address of an outgoing request. Throws `OutgoingError` unless it is http(s) without credentials. */
 export function parseUrl(text: string, base?: URL): URL {
@@ -15,9 +15,17 @@ export function parseUrl(text: string, base?: URL): URL {
 
 const invalidUrl = (problem: string) => new OutgoingError('invalid_url', `${problem}.`)
 
-/** Refuses a private IP address in a URL. A name is checked by the agent, when it is resolved. */
-export function checkAddress({ allowPrivateNetwork }: GuardOptions, url: URL): void {
+/** Returns the port of a URL, that of its protocol if it has none. */
+export const portOf = ({ protocol, port }: { protocol: string; port: string }): number =>
+  Number(port) || (protocol === 'https:' ? 443 : 80)
+
+/** Refuses an IP address in a URL that may not be called. A name is checked by the agent, when it is resolved. */
+export function checkAddress(guard: GuardOptions, url: URL): void {
   const address = addressOf(url)
-  if (allowPrivateNetwork || address === undefined || isPublicAddress(address)) return
-  throw privateAddress(url.hostname)
+  if (address === undefined && !isMetadataName(url.hostname)) return
+  const refusal =
+    address === undefined
+      ? metadataService(url.hostname)
+      : refusalOf(guard, { host: url.hostname, address, port: portOf(url) })
+  if (refusal !== undefined) throw refusal
 }

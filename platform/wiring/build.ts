@@ -26,6 +26,7 @@ import { raiseFence } from '../../domain/turns/run/attempt.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { createRunningAttempts } from '../../domain/turns/run/running-attempts.ts'
 import { createDocumentThreads } from '../../domain/yaml/threads.ts'
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
 import type { KeyRing } from '../encryption-key.ts'
@@ -77,9 +78,10 @@ export async function buildPlatform(
     maxProcesses: config.BASH_MAX_PROCESSES ?? fittingProcesses(),
     ownerOf: owners.ownerOf,
   })
-  const { models, close: closeModels } = createModels(config)
+  const outgoing = guardOf(config, keys.serviceId)
+  const { models, close: closeModels } = createModels(config, outgoing)
   const databaseKeeper = createKeeper()
-  const mcp = createMcpClient({ allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
+  const mcp = createMcpClient(outgoing)
   const mcpDiscoveries = createDiscoveries(owners.ownerOf)
   const deps: Deps = {
     log,
@@ -115,6 +117,7 @@ export async function buildPlatform(
     grepSlots: createGrepSlots(),
     archiveSlots: createArchiveSlots(),
     unavailability,
+    outgoing,
     ...settingsOf(config),
   }
   return {
@@ -155,17 +158,28 @@ function buildEvents(
   return { ids: createEventIds(idKey), broker, lines: createSessionLines(), groups, lastContext: {} }
 }
 
-type Keys = { secrets: KeyRing; tokens: Uint8Array; eventIds: Uint8Array }
+type Keys = { secrets: KeyRing; tokens: Uint8Array; eventIds: Uint8Array; serviceId: Uint8Array }
 
 /** Reads the keys of secrets first: when one is missing, the process ends, and has written nothing. */
 async function readKeys(config: Config, db: PrismaClient): Promise<Keys> {
   const secrets = await readKeyRing(config, db)
-  const [tokens, eventIds] = await Promise.all([sharedKey(db, 'tokens'), sharedKey(db, 'event_ids')])
-  return { secrets, tokens, eventIds }
+  const [tokens, eventIds, serviceId] = await Promise.all([
+    sharedKey(db, 'tokens'),
+    sharedKey(db, 'event_ids'),
+    sharedKey(db, 'service_id'),
+  ])
+  return { secrets, tokens, eventIds, serviceId }
 }
 
-const settingsOf = (config: Config): Pick<Deps, 'outgoing' | 'limits' | 'quotas' | 'retention'> => ({
-  outgoing: { allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK },
+const guardOf = (config: Config, serviceId: Uint8Array): GuardOptions => ({
+  allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK,
+  allowedHosts: config.ALLOWED_PRIVATE_HOSTS,
+  // The port of an API apart, if it is on this machine.
+  ownPorts: new Set([config.PORT]),
+  serviceId: Buffer.from(serviceId).toString('hex').slice(0, 32),
+})
+
+const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention'> => ({
   limits: {
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,

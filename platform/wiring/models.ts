@@ -1,6 +1,7 @@
 import type { Deps } from '../../domain/deps.ts'
 import { predefinedProviders } from '../../domain/llm/predefined.ts'
 import { boundLines } from '../../domain/llm/providers/bounded-fetch.ts'
+import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import type { Config } from '../config.ts'
 
@@ -12,7 +13,10 @@ const MARGIN_MS = 10_000
 const JOIN_MS = 30
 
 /** Builds the predefined providers, and the connections to all providers. */
-export function createModels(config: Config): { models: Deps['models']; close: () => Promise<void> } {
+export function createModels(
+  config: Config,
+  guard: GuardOptions,
+): { models: Deps['models']; close: () => Promise<void> } {
   const silenceMs = config.LLM_IDLE_TIMEOUT_SECS * 1000 + MARGIN_MS
   const limits = {
     headersTimeoutMs: silenceMs,
@@ -23,8 +27,8 @@ export function createModels(config: Config): { models: Deps['models']; close: (
     maxSocketsPerOrigin: config.MAX_MODEL_CALLS,
   }
   // Whoever starts the service may use a provider on a private network. Two agents share no connection.
-  const trusted = createGuardedFetch({ ...limits, allowPrivateNetwork: true })
-  const checked = createGuardedFetch({ ...limits, allowPrivateNetwork: config.ALLOW_PRIVATE_NETWORK })
+  const trusted = createGuardedFetch({ ...limits, ...guard, allowPrivateNetwork: true })
+  const checked = createGuardedFetch({ ...limits, ...guard })
   const ofEnvironment = boundLines(trusted.fetch)
   const ofOrganizations = boundLines(checked.fetch)
   return {

@@ -67,6 +67,24 @@ function watchStatements(before: (sql: string) => Promise<void>, after = (_sql: 
 }
 
 describe('retention of deltas', () => {
+  it('deletes the progress of calls, also in a turn that goes on', async () => {
+    const steps = [
+      { tool_calls: [{ id: 'one', name: 'report', arguments: { ms: 250, times: 100 } }] },
+      { tool_calls: [{ id: 'two', name: 'report', arguments: {} }] },
+      { tool_calls: callsOf('ask_user') },
+      { text: 'done' },
+    ]
+    const tools = [clientTool('ask_user')]
+    const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }], tools })
+    await postAndAsk(url, id)
+    const events = await listEvents(url, id)
+    const isProgress = ({ type }: Json): boolean => type === 'tool.progress'
+    expect(events.filter(isProgress).length).toBeGreaterThan(2)
+    await deleteNow()
+    expect(await listEvents(url, id)).toEqual(withoutDeltas(events).filter((event) => !isProgress(event)))
+    await cancel(url, id)
+  })
+
   it('deletes those of completed messages and changes nothing else that is visible', async () => {
     const { id, events } = await createAnswered(3)
     const before = await views(id)

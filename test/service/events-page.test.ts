@@ -21,7 +21,7 @@ let api: Organization
 let events: Json[]
 beforeAll(async () => {
   api = await newOrganization()
-  events = await playEveryEvent(api)
+  events = await playEveryEvent(api, 'lab')
 })
 
 describe('docs/events.md', () => {

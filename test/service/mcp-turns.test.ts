@@ -1,3 +1,4 @@
+import { startHostileServer } from '../support/hostile-mcp-server.ts'
 import { call, createScriptedSession, type Json, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -57,6 +58,39 @@ describe('a turn with a server that is there', () => {
     expect((await submit(service.url, id, answers)).status).toBe(200)
     await waitUntilIdle(service.url, id)
     expect((await resultsOf(id)).at(-1)).toMatchObject({ status: 'success', tool_name: `${prefix}ask` })
+  })
+
+  it('has its instructions in the prompt, and shows clients the progress of calls, however much comes', async () => {
+    const hostile = await startHostileServer()
+    hostile.answers.initialize = ({ params, reply }) =>
+      reply({
+        protocolVersion: params.protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'hostile', version: '1' },
+        instructions: 'Always echo twice.',
+      })
+    hostile.answers['tools/call'] = ({ id, params, stream }) => {
+      const send = stream()
+      const { progressToken } = params._meta as Json
+      for (let progress = 1; progress <= 1000; progress++) {
+        send({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress, total: 1000 } })
+      }
+      send({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'done' }] } })
+    }
+    const added = await call(service.url, 'POST', '/v1/mcp-servers', { name: 'Flood', url: hostile.url })
+    const path = `/v1/mcp-servers/${added.body.id}`
+    await waitFor(async () => (await call(service.url, 'GET', path)).body.tools_count !== null, 'its tools')
+    const agent = { capabilities: [{ ref: `mcp:${toUuid(added.body.id)}` }] }
+    const session = await createScriptedSession(service.url, stepsOf('mcp_flood__echo'), agent)
+    await post(service.url, session)
+    const events = await waitUntilIdle(service.url, session)
+    await hostile.stop()
+    const reports = events.filter(({ type }) => type === 'tool.progress').map(({ data }) => data)
+    expect(reports[0]).toMatchObject({ tool_call_id: 'one', progress: expect.any(Number), total: 1000 })
+    expect(reports.length).toBeLessThan(50)
+    expect(await resultsOf(session)).toMatchObject([{ status: 'success' }])
+    const preview = (await call(service.url, 'POST', '/v1/agents/preview', { system_prompt: 'Help.', ...agent })).body
+    expect(JSON.stringify(preview)).toContain('Always echo twice.')
   })
 
   it('goes on when the server has gone', async () => {

@@ -13,7 +13,7 @@ const LEFT_OUT: Record<string, string> = {
   Deployment: 'Docker',
 }
 /** Commands that have been carried out already. */
-const STARTS = /^(PORT=3001 npx mcp-server-everything|ALLOW_PRIVATE_NETWORK=true npm start)/
+const STARTS = /^(PORT=3001 npx mcp-server-everything|ALLOWED_PRIVATE_HOSTS=127.0.0.1:3001 npm start)/
 const LIMIT_MS = 90_000
 
 const sections = readSections(await readFile('README.md', 'utf8'))

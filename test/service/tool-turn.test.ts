@@ -114,6 +114,33 @@ describe('a turn whose model calls tools', () => {
   })
 })
 
+describe('a tool that reports progress', () => {
+  it('has the newest of its reports recorded about ten times a second, however many it makes', async () => {
+    const { events } = await runCalls([{ id: 'a', name: 'report', arguments: { ms: 1000, times: 1000 } }])
+    const [completed] = completedCalls(events)
+    expect(JSON.parse(completed.result[0].text)).toBeGreaterThan(900)
+    const reports = events.filter(({ type }) => type === 'tool.progress')
+    const [first, ...others] = reports.map(({ data }) => data)
+    const turn_id = events.find(({ type }) => type === 'turn.started').data.turn_id
+    expect(first).toEqual({ turn_id, tool_call_id: 'a', progress: 0, total: 1000, message: 'begun' })
+    expect(others.length).toBeGreaterThan(2)
+    expect(others.length).toBeLessThan(1000 / 100 + 5)
+    const counts = others.map(({ progress }) => progress)
+    expect(counts).toEqual(counts.toSorted((one: number, other: number) => one - other))
+    const places = (type: string) => events.filter((event) => event.type === type).map(({ sequence }) => sequence)
+    expect(Math.max(...places('tool.progress'))).toBeLessThan(places('tool.completed')[0])
+    const [{ context }] = events.filter(({ type }) => type === 'tool.started')
+    for (const report of reports) expect(report.context).toEqual(context)
+  })
+
+  it('is streamed as it goes, and can be left out', async () => {
+    const { id, events } = await runCalls([{ name: 'report', arguments: {} }])
+    const list = async (query: string) => (await call(api, 'GET', `/v1/sessions/${id}/events?${query}`)).body.data
+    expect(await list('types=tool.progress')).toEqual(events.filter(({ type }) => type === 'tool.progress'))
+    expect((await list('exclude=tool.progress')).length).toBe(events.length - 1)
+  })
+})
+
 describe('a tool with an image', () => {
   it('gives it back after its text, to the model as well', async () => {
     const { events } = await runCalls([{ id: 'draw', name: 'picture', arguments: {} }])

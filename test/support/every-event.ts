@@ -2,6 +2,7 @@ import { createScriptedSession, type Json, listEvents, type Target, waitFor, wai
 import { cancel, clientTool, post, postAndAsk, submit, turnIdOf } from './turns.ts'
 
 const WEATHER = { id: 'call_weather', name: 'get_weather', arguments: { location: 'Oslo' } }
+const REPORT = { id: 'call_report', name: 'report', arguments: {} }
 const ASK = { id: 'call_ask', name: 'ask_user', arguments: { question: 'Today?' } }
 
 /** Steps of four turns: an answer with thinking and tools, one after a retry, a failure, and one to be cancelled. */
@@ -13,10 +14,16 @@ const STEPS = [
   { text: 'This takes a while.', tokens_per_second: 0.5 },
 ]
 
-/** Runs a short conversation that has events of every type. Returns them. */
-export async function playEveryEvent(target: Target): Promise<Json[]> {
+/**
+ * Runs a short conversation that has events of every type. Returns them. Only a `reporter`, the capability of a tool
+ * named report, has progress.
+ */
+export async function playEveryEvent(target: Target, reporter?: string): Promise<Json[]> {
   const tools = [clientTool('ask_user', { question: { type: 'string' } })]
-  const id = await createScriptedSession(target, STEPS, { capabilities: [{ ref: 'test_weather' }], tools })
+  const [first, ...rest] = STEPS
+  const calls = [...(first?.tool_calls ?? []), ...(reporter === undefined ? [] : [REPORT])]
+  const capabilities = ['test_weather', ...(reporter === undefined ? [] : [reporter])].map((ref) => ({ ref }))
+  const id = await createScriptedSession(target, [{ ...first, tool_calls: calls }, ...rest], { capabilities, tools })
   await postAndAsk(target, id, 'Umbrella?')
   await submit(target, id, [{ tool_call_id: ASK.id, result: 'yes' }])
   await waitUntilIdle(target, id)

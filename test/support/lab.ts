@@ -94,6 +94,17 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
       const isHere = (run: LabRun) => run.tool === 'meet' && run.turnId === turnId
       while (runs.filter(isHere).length < Number(times)) await pause(10, signal)
     }),
+    // Reports at once, and then `times` times a second for `ms`.
+    tool('report', async ({ ms = 0, times = 1 }, { report, signal }) => {
+      report({ progress: 0, total: Number(ms), message: 'begun' })
+      const startedAt = performance.now()
+      let reports = 0
+      for (let over = 0; over < Number(ms); over = performance.now() - startedAt) {
+        while (reports < (over * Number(times)) / 1000) report({ progress: ++reports })
+        await pause(1, signal)
+      }
+      return reports
+    }),
     tool('fail', async ({ text }) => {
       throw new ToolError(`failed as asked: ${text}`)
     }),

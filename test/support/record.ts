@@ -1,7 +1,7 @@
 import type { Json } from './http.ts'
 
 /** Event types that a retried step may record again. All others occur once for each step or turn. */
-const REPEATABLE = ['output.message.started', 'output.message.delta', 'reason.thinking.delta']
+const REPEATABLE = ['output.message.started', 'output.message.delta', 'reason.thinking.delta', 'tool.progress']
 const TURN_END = ['turn.completed', 'turn.failed', 'turn.cancelled']
 
 export const typesOf = (events: Json[]): string[] => events.map((event) => event.type)

@@ -13,6 +13,7 @@ export type StatelessServer = {
   aborted: () => number
   /** Tells those who listen that the tools have changed. */
   changeTools(): void
+  closeConnections(): void
   stop(): Promise<void>
 }
 
@@ -20,7 +21,7 @@ const NAME = { type: 'object' as const, properties: { name: { type: 'string' as 
 const REGION = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } }
 
 /** Starts a server of the stateless protocol, by the official library. It refuses the sessions of before. */
-export async function startStatelessServer(): Promise<StatelessServer> {
+export async function startStatelessServer(host = '127.0.0.1'): Promise<StatelessServer> {
   const received: StatelessServer['received'] = []
   let aborted = 0
   const handler = createMcpHandler(() => withTools(() => aborted++), { legacy: 'reject' })
@@ -31,7 +32,7 @@ export async function startStatelessServer(): Promise<StatelessServer> {
     await answer(handler.fetch, request, body, response)
   })
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
+    server.listen(0, host, resolve)
   })
   const { port } = server.address() as AddressInfo
   return {
@@ -39,6 +40,7 @@ export async function startStatelessServer(): Promise<StatelessServer> {
     received,
     aborted: () => aborted,
     changeTools: () => handler.notify.toolsChanged(),
+    closeConnections: () => server.closeAllConnections(),
     stop: async () => {
       await handler.close()
       server.closeAllConnections()

@@ -52,12 +52,20 @@ export function notAStream(contentType: string, provider: Provider): ModelError 
   return new ModelError(message, { ownWords, retryable: false })
 }
 
+/** Number of wrong fields that are named. */
+const MAX_FIELDS = 5
+/** What FastAPI says of a field of the request. */
+const FieldProblem = z
+  .object({ loc: z.array(z.union([z.string(), z.number()])).catch([]), msg: z.string() })
+  .transform(({ loc, msg }) => (loc.length === 0 ? msg : `${loc.join('.')}: ${msg}`))
+
 const Reason = z
   .union([
     z.object({ error: z.object({ message: z.string() }) }).transform(({ error }) => error.message),
     z.object({ error: z.string() }).transform(({ error }) => error),
     z.object({ message: z.string() }).transform(({ message }) => message),
     z.object({ detail: z.string() }).transform(({ detail }) => detail),
+    z.object({ detail: z.array(FieldProblem) }).transform(({ detail }) => detail.slice(0, MAX_FIELDS).join('; ')),
   ])
   .catch('')
 

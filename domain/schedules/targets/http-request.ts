@@ -30,7 +30,7 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
     return failed(`A worker stopped during the ${input.method}, so it is not known whether the request arrived.`)
   }
   const guarded = createGuardedFetch({
-    allowPrivateNetwork: deps.outgoing.allowPrivateNetwork,
+    ...deps.outgoing,
     headersTimeoutMs: TIMEOUT_MS,
     idleTimeoutMs: TIMEOUT_MS,
     maxBytes: MAX_ANSWER_BYTES,

@@ -15,7 +15,7 @@ import { openSessionDatabases } from '../../databases/open-session-databases.ts'
 import type { Deps } from '../../deps.ts'
 import { DomainError } from '../../errors.ts'
 import { appendEvents, type NewEvent } from '../../events/append.ts'
-import { actStep, callStep, callSteps, reasonStep } from '../../events/steps.ts'
+import { actStep, callStep, callSteps, progressStep, reasonStep } from '../../events/steps.ts'
 import { openSessionFiles } from '../../files/open-session-files.ts'
 import { newUuid, toId } from '../../ids.ts'
 import { openSessionSchedules } from '../../schedules/of-session.ts'
@@ -26,6 +26,7 @@ import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { type Asking, askClient, type Round, readAsking, roundsSql } from '../questions.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { createProgressWriter } from './progress-writer.ts'
 import { boundImages } from './result-images.ts'
 import type { Attempt } from './running-attempts.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
@@ -66,7 +67,7 @@ export async function runTool(
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
     const ran = hasTooManyClaims(claims)
       ? UNRUNNABLE
-      : await resultOf(deps, turn, { ...call, hidden }, claims, iteration, live)
+      : await resultOf(deps, turn, { ...call, hidden, execId }, claims, iteration, live)
     const ask = (asked: InputRequired) => (mayAsk ? askClient(iteration, execId, call, claims, asked) : MAY_NOT_ASK)
     const result = ran instanceof InputRequired ? ask(ran) : ran
     if ('type' in result) {
@@ -139,11 +140,12 @@ const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
 async function resultOf(
   deps: Deps,
   turn: TurnPlace,
-  call: LoadedCall & { hidden: Hidden | undefined },
+  call: LoadedCall & { hidden: Hidden | undefined; execId: string },
   claims: number,
   iteration: number,
-  { fence, signal }: Attempt,
+  attempt: Attempt,
 ): Promise<CallResult | InputRequired> {
+  const { fence, signal } = attempt
   const { tool, config, hidden, asking } = call
   if (asking.failure !== undefined) return asking.failure
   // The attempt that has asked ended there.
@@ -162,6 +164,13 @@ async function resultOf(
   const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }
   const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun }
   const writer = { turnId: turn.turnId, step, fence }
+  let reports = 0
+  const progress = createProgressWriter(async ({ message, ...counts }) => {
+    const name = progressStep(iteration, claims, ++reports, call.id)
+    const said = message === undefined ? {} : { message: storableText(hideIn(message, hidden)) }
+    const data = { turn_id: toId('turn', turn.turnId), tool_call_id: call.id, ...counts, ...said }
+    await appendAs(deps, turn, step, attempt, [{ type: 'tool.progress', step: name, execId: call.execId, data }])
+  })
   return withTimeLimit(tool, signal, async (limited) => {
     const scope = { ...turn, writer, signal: limited }
     const data = {
@@ -172,7 +181,10 @@ async function resultOf(
       schedules: openSessionSchedules(deps, scope),
     }
     try {
-      return toResult(tool, await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, signal: limited }))
+      return toResult(
+        tool,
+        await tool.run({ ...call.arguments, ...hidden }, { ...run, ...data, report: progress.report, signal: limited }),
+      )
     } catch (error) {
       limited.throwIfAborted()
       if (error instanceof InputRequired) return error
@@ -185,7 +197,7 @@ async function resultOf(
       deps.log.error({ err, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
       return { status: 'error', error: 'The tool failed because of an error in the service.' }
     }
-  })
+  }).finally(progress.finish)
 }
 
 /**

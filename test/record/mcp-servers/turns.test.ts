@@ -269,6 +269,28 @@ describe('a call', () => {
     expect(mcp.calls).toHaveLength(1)
   })
 
+  it('has the defaults of what its tool requires, and nothing else that the model has left out', async () => {
+    const inputSchema = {
+      type: 'object',
+      properties: {
+        scale: { type: 'string', enum: ['css', 'device'], default: 'css' },
+        size: { type: 'integer', default: 1 },
+        type: { type: 'string', default: null },
+        text: { type: 'string' },
+      },
+      required: ['scale', 'size'],
+    }
+    const columns = { ...toolColumns([listedTool('shoot', { inputSchema })]), toolsExpireAt: FRESH }
+    const server = await addServer(columns)
+    const { id, turn } = await createTurn([server], callOf(server.tool('shoot'), { size: 2 }))
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', runs: [{}] })
+    expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
+    expect(await resultsOf(id)).toMatchObject([{ status: 'success' }])
+    expect(mcp.calls.map(({ call }) => call.arguments)).toEqual([{ size: 2, scale: 'css' }])
+    const wrong = await createTurn([server], callOf(server.tool('shoot'), { scale: 'huge' }))
+    expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+  })
+
   it('in which the server says that its tools have changed has the next prompt with the new ones', async () => {
     const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: FRESH })
     const { id, turn } = await createTurn([server], callOf(server.tool('old')))

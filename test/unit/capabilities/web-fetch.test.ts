@@ -132,7 +132,7 @@ describe('web_fetch', () => {
 
   it.each([
     ['a private address', 'http://127.0.0.1:1/', 'not on the public internet'],
-    ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data', 'not on the public internet'],
+    ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data', 'metadata service'],
     ['another protocol', 'file:///etc/passwd', 'Only http and https'],
     ['no address', 'the news', 'no URL'],
   ])('reports to the model that it does not fetch %s', async (_, url, sentence) => {

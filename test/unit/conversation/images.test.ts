@@ -180,8 +180,14 @@ describe('an image that cannot be had', () => {
   })
 
   it.each([
-    ['http://127.0.0.1:PORT/a.png', '127.0.0.1 is not on the public internet, and other addresses are not called.'],
-    ['http://localhost:PORT/a.png', 'localhost is not on the public internet, and other addresses are not called.'],
+    [
+      'http://127.0.0.1:PORT/a.png',
+      '127.0.0.1 is not on the public internet; other addresses are called only if ALLOWED_PRIVATE_HOSTS lists them or ALLOW_PRIVATE_NETWORK is true.',
+    ],
+    [
+      'http://localhost:PORT/a.png',
+      'localhost is not on the public internet; other addresses are called only if ALLOWED_PRIVATE_HOSTS lists them or ALLOW_PRIVATE_NETWORK is true.',
+    ],
     ['file:///etc/passwd', 'Only http and https addresses are called.'],
     ['a.png', 'The address is no URL.'],
   ])('because the service may not call %s becomes a text', async (url, reason) => {

@@ -52,6 +52,7 @@ const expected: Record<EventType, Case[]> = {
   'act.started': [[{ tool_calls: [call] }, {}]],
   'act.completed': [[{ success_count: 1 }, {}]],
   'tool.started': [[{ tool_call: call }, { answersCall: true }]],
+  'tool.progress': [[{ progress: 1 }, {}]],
   'tool.completed': [[{ success: false, error: 'It broke.' }, { answersCall: true }]],
   'tool.call_requested': [[{ tool_calls: [call] }, waits]],
   'llm.generation': [[{ metadata: { usage: tokens } }, {}]],

@@ -61,9 +61,21 @@ describe('a status other than 200', () => {
     ['error.message', { error: { message: 'slow down' } }],
     ['message', { message: 'slow down' }],
     ['detail', { detail: 'slow down' }],
+    ['a list of details', { detail: [{ msg: 'slow down' }] }],
   ])('gives the reason that its body has in %s', async (_field, body) => {
     const { failure } = await askFor({ status: 429, body: JSON.stringify(body) })
     expect(failure).toMatchObject({ retryable: true, message: 'OpenAI answered 429: slow down' })
+  })
+
+  it('gives the fields that are wrong in the words of FastAPI', async () => {
+    const detail = [
+      { type: 'missing', loc: ['body', 'messages', 0, 'role'], msg: 'Field required', input: {} },
+      { type: 'int_parsing', loc: ['body', 'seed'], msg: 'Input should be a valid integer' },
+    ]
+    const { failure } = await askFor({ status: 422, body: JSON.stringify({ detail }) })
+    expect(failure.message).toBe(
+      'OpenAI answered 422: body.messages.0.role: Field required; body.seed: Input should be a valid integer',
+    )
   })
 
   it('keeps words that contain a short key', async () => {

@@ -131,6 +131,27 @@ describe('a call', () => {
   })
 })
 
+it('a call reports the progress of its server, in one line without credentials', async () => {
+  const apiKey = 'sk-very-secret-key'
+  const server = await newServer({
+    'tools/call': ({ id, params, stream }) => {
+      const send = stream()
+      const { progressToken } = params._meta as { progressToken: unknown }
+      for (const progress of [
+        { progress: 1, total: 3, message: `Reading\u202e\n ${apiKey} ${'x'.repeat(5_000)}` },
+        { progress: 2.5 },
+      ]) {
+        send({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, ...progress } })
+      }
+      send({ jsonrpc: '2.0', id, result: DONE })
+    },
+  })
+  const reports: object[] = []
+  await newClient().call(endpointOf(server, { apiKey }), callOf({ onProgress: (progress) => reports.push(progress) }))
+  const message = expect.stringMatching(/^Reading \[hidden\] x{900,1000}…$/)
+  expect(reports).toEqual([{ progress: 1, total: 3, message }, { progress: 2.5 }])
+})
+
 describe('a cancelled call', () => {
   it('ends with the reason of its signal, and the server is told', async () => {
     const server = await newServer({ 'tools/call': () => {} })

@@ -1,3 +1,4 @@
+import type { Received } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, failureOf, never, newClient, newServer } from './support.ts'
 
 closeAll()
@@ -15,6 +16,26 @@ async function discoverTools(tools: unknown[]) {
 }
 
 const nested = (depth: number): unknown => (depth === 0 ? {} : { properties: { a: nested(depth - 1) } })
+
+describe('the instructions of a server', () => {
+  const initialize = (instructions: unknown) => ({
+    initialize: ({ params, reply }: Received) =>
+      reply({
+        protocolVersion: params.protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'hostile', version: '1' },
+        instructions,
+      }),
+  })
+  it('are kept with its tools, without credentials and up to 8 KiB', async () => {
+    const apiKey = 'sk-very-secret-key'
+    const server = await newServer(initialize(`Use ${apiKey}. ${'é'.repeat(5_000)}`))
+    const { instructions = '' } = await newClient().discover(endpointOf(server, { apiKey }), never())
+    expect(instructions).toMatch(/^Use \[hidden\]\. é+$/)
+    expect(Buffer.byteLength(instructions)).toBeGreaterThan(8 * 1024 - 2)
+    expect(Buffer.byteLength(instructions)).toBeLessThanOrEqual(8 * 1024)
+  })
+})
 
 describe('a list of tools', () => {
   it('has names as the server has them, titles, descriptions and hints', async () => {

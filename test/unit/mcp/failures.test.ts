@@ -21,15 +21,48 @@ const FAILURES: [string, Answer, RegExp, Partial<McpTimes>?][] = [
     ({ status }) => status(429, '', { 'retry-after': '7' }),
     /called too often \(429\); try again after 7 s\./,
   ],
+  [
+    'without rights, and says why',
+    ({ status }) => status(403, `Access is only\u0000\n allowed\u202e at ${KEY}`, { 'content-type': 'text/plain' }),
+    /refuses access with its credentials \(403\): Access is only allowed at \[hidden\]$/,
+  ],
+  [
+    'without rights, and says it in JSON-RPC',
+    ({ status }) => status(403, '{"error":{"message":"Invalid Host"}}', { 'content-type': 'application/json' }),
+    /\(403\): Invalid Host$/,
+  ],
+  [
+    'without rights, and says much',
+    ({ status }) => status(403, 'x'.repeat(3_000), { 'content-type': 'text/plain' }),
+    /refuses access with its credentials \(403\); an administrator has to check them\.$/,
+  ],
+  [
+    'without rights, and never ends',
+    ({ response }) => void response.writeHead(403, { 'content-type': 'text/plain' }).write('x'),
+    /refuses access with its credentials \(403\); an administrator has to check them\.$/,
+  ],
   ['too often, until a date', ({ status }) => status(429, '', { 'retry-after': 'Mon' }), /try again later\./],
   ['with an error', ({ status }) => status(500, '<h1>Stack</h1>'), /answered with the status 500\.$/],
-  ['not there', ({ status }) => status(404, '<h1>Not found</h1>'), /answered with the status 404\.$/],
+  [
+    'not there',
+    ({ status }) => status(404, '<h1>Not found</h1>'),
+    /answered with the status 404 and a page of HTML; is this its MCP address\?$/,
+  ],
+  [
+    'to another method only',
+    ({ status }) => status(405, '', { 'content-type': 'text/plain' }),
+    /answered with the status 405; is this its MCP address\?$/,
+  ],
   [
     'elsewhere',
     ({ status }) => status(307, '', { location: 'http://169.254.169.254/latest?key=1' }),
     /redirects, and redirects are not followed; an administrator has to set its final URL\.$/,
   ],
-  ['with HTML', ({ status }) => status(200, '<p>Welcome</p>'), /does not answer in the protocol \(MCP\)/],
+  [
+    'with HTML',
+    ({ status }) => status(200, '<p>Welcome</p>'),
+    /protocol \(MCP\) but with a page of HTML; is this its MCP address\?$/,
+  ],
   [
     'with malformed JSON',
     ({ status }) => status(200, '{"jsonrpc": "2.0", ', { 'content-type': 'application/json' }),
@@ -100,6 +133,12 @@ describe.each(FAILURES)('a server that answers %s', (_, answer, expected, times)
       expect(failure.message).not.toContain(KEY)
     }
   })
+})
+
+it('a refusal without credentials does not speak of any', async () => {
+  const server = await newServer({ initialize: ({ status }) => status(403) })
+  const { message } = await failureOf(newClient().discover(endpointOf(server), never()))
+  expect(message).toMatch(/ refuses access, and has no credentials \(403\); an administrator may have to set them\.$/)
 })
 
 describe('an answer that costs much to parse', () => {
@@ -180,7 +219,7 @@ describe('an address', () => {
       const failures = [client.call(endpoint, callOf()), client.discover(endpoint, never())].map(failureOf)
       for (const { message } of await Promise.all(failures)) {
         expect(message).toMatch(
-          /^The MCP server "Acme" cannot (be called|be reached): .* is not on the public internet/,
+          /^The MCP server "Acme" cannot (be called|be reached): .* is (not on the public internet|.* metadata service)/,
         )
         expect(message).not.toContain(KEY)
       }

@@ -45,6 +45,7 @@ export const callOf = (more: Partial<McpCall> = {}): McpCall => ({
   sessionId: 'session',
   idempotencyKey: 'key',
   answers: [],
+  onProgress: () => {},
   onToolsChanged: () => {},
   signal: new AbortController().signal,
   ...more,

@@ -1,5 +1,7 @@
 import type { LookupAddress } from 'node:dns'
+import { parseAllowedHost } from '../../../../lib/outgoing/allowed-host.ts'
 import { checkUrl } from '../../../../lib/outgoing/check-url.ts'
+import type { GuardOptions } from '../../../../lib/outgoing/guard.ts'
 import { createGuardedFetch } from '../../../../lib/outgoing/guarded-fetch.ts'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import { startWebServer } from './web-server.ts'
@@ -12,8 +14,8 @@ const NAMES: Record<string, LookupAddress[]> = {
 }
 const resolve = async (host: string) => NAMES[host] ?? Promise.reject(new Error('There is no such name.'))
 
-const check = (url: string, allowPrivateNetwork: boolean): Promise<string> =>
-  checkUrl({ allowPrivateNetwork, resolve }, url).then(
+const check = (url: string, guard: Partial<GuardOptions>): Promise<string> =>
+  checkUrl({ allowPrivateNetwork: false, resolve, ...guard }, url).then(
     () => 'accepted',
     (error) => (error instanceof OutgoingError ? error.reason : String(error)),
   )
@@ -39,8 +41,22 @@ it.each([
   ['ftp://outside.example/', 'invalid_url'],
   ['https://me:secret@outside.example/', 'invalid_url'],
 ])('%s is %s', async (url, expected) => {
-  expect(await check(url, false)).toBe(expected)
-  expect(await check(url, true)).toBe(expected === 'invalid_url' ? expected : 'accepted')
+  expect(await check(url, {})).toBe(expected)
+  expect(await check(url, { allowPrivateNetwork: true })).toBe(expected === 'invalid_url' ? expected : 'accepted')
+})
+
+it.each([
+  ['http://localhost:8080/', 'accepted'],
+  ['http://127.0.0.1:8080/', 'accepted'],
+  ['http://127.0.0.1:8081/', 'private_address'],
+  ['http://inside.example/', 'accepted'],
+  ['http://169.254.169.254/', 'private_address'],
+  ['http://metadata.google.internal/', 'private_address'],
+  ['http://localhost:9300/', 'private_address'],
+])('where some private hosts are allowed, %s is %s', async (url, expected) => {
+  const list = ['127.0.0.1:8080', '127.0.0.1:9300', '192.168.0.0/24', '169.254.169.254', 'metadata.google.internal']
+  const allowedHosts = list.flatMap((item) => parseAllowedHost(item) ?? [])
+  expect(await check(url, { allowedHosts, ownPorts: new Set([9300]) })).toBe(expected)
 })
 
 it('accepts a name that does not resolve in time', async () => {
