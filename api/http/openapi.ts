@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { ErrorResponse } from '../../contract/common.ts'
 import {
   declaredErrors,
   type Endpoint,
@@ -7,6 +6,7 @@ import {
   type MultipartBody,
   type ResponseBody,
 } from '../../contract/endpoint.ts'
+import { ErrorResponse } from '../../contract/errors.ts'
 import { examples } from '../../contract/examples.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
