@@ -110,7 +110,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(ignoreApiPrefix(options.apiPrefix))
   app.use(refuseShadowed(literalPaths(router)))
   app.use(router.routes())
-  app.use(unknownRoute(router))
+  app.use(unknownRoute(router, options.apiPrefix))
   // Koa itself only reports clients that disconnect in the middle of an answer.
   app.on('error', (error: Error) => deps.log.debug({ err: error.message }, 'answer broken off'))
   return app
@@ -163,9 +163,8 @@ const ignoreApiPrefix =
 const EXPOSED_HEADERS = [
   'X-Request-Id',
   'Retry-After',
-  'RateLimit-Limit',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
+  'RateLimit-Policy',
+  'RateLimit',
   'Content-Disposition',
   'ETag',
   'Content-Range',
@@ -242,10 +241,14 @@ const refuseShadowed =
  * else with 405; other paths answer 404.
  */
 const unknownRoute =
-  (router: Router): Middleware =>
+  (router: Router, apiPrefix: string): Middleware =>
   (ctx) => {
     const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods))
-    if (methods.size === 0) throw new RequestError(404, `There is no route ${ctx.method} ${ctx.path.slice(0, 200)}`)
+    if (methods.size === 0) {
+      const base = `${apiPrefix}/v1`
+      const hint = ctx.path.startsWith(`${base}/`) ? '' : `; the routes begin with ${base}`
+      throw new RequestError(404, `There is no route ${ctx.method} ${ctx.path.slice(0, 200)}${hint}`)
+    }
     answerOtherMethod(ctx, methods)
   }
 

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { describeError } from '../contract/errors.ts'
 import { prepareAdministrator } from '../domain/auth/administrator.ts'
 import { findEnded } from '../domain/auth/caller.ts'
 import { preparePasswords } from '../domain/auth/passwords.ts'
@@ -129,7 +130,7 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void
 }
 
 const refuseExpectation = (res: ServerResponse): void => {
-  const body = JSON.stringify({ error: 'Only 100-continue may be expected' })
+  const body = JSON.stringify(describeError(417, 'Only 100-continue may be expected'))
   res
     .writeHead(417, {
       Connection: 'close',
@@ -141,7 +142,7 @@ const refuseExpectation = (res: ServerResponse): void => {
 
 /** Answers without the app, and closes the connection. */
 function answerRaw(socket: Duplex, status: string, sentence: string): void {
-  const body = JSON.stringify({ error: sentence })
+  const body = JSON.stringify(describeError(Number.parseInt(status, 10), sentence))
   const head = ['Connection: close', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body.length}`]
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${body}`)
   // Node has taken its own listener off the socket of a CONNECT, and an error without one ends the process.

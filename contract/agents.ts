@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, listOf, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, ModelId, wireId } from './ids.ts'
+import { AgentId, ModelRef, wireId } from './ids.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024
@@ -33,6 +33,13 @@ export const MAX_NAME_BYTES = 2 * KiB
 const name = textUpTo(MAX_NAME_BYTES).refine((text) => text.trim() !== '', { error: 'must not be empty' })
 const description = textUpTo(10 * KiB)
 const systemPrompt = textUpTo(MiB)
+/** Names that other services have for the fields of an agent. */
+const namesElsewhere = {
+  model: unsupported('give default_model_id'),
+  model_id: unsupported('give default_model_id'),
+  instructions: unsupported('give system_prompt'),
+  prompt: unsupported('give system_prompt'),
+}
 
 export const CreateAgentRequest = z
   .object({
@@ -40,10 +47,11 @@ export const CreateAgentRequest = z
     name,
     description: description.nullish(),
     system_prompt: systemPrompt,
-    default_model_id: ModelId.nullish(),
+    default_model_id: ModelRef.nullish(),
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
+    ...namesElsewhere,
   })
   .meta({ id: 'CreateAgentRequest' })
 export type CreateAgentRequest = z.infer<typeof CreateAgentRequest>
@@ -54,10 +62,11 @@ export const UpdateAgentRequest = z
     name: name.nullish(),
     description: description.nullish(),
     system_prompt: systemPrompt.nullish(),
-    default_model_id: ModelId.nullish(),
+    default_model_id: ModelRef.nullish(),
     tags: tagList.nullish(),
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
+    ...namesElsewhere,
     status: AgentStatus.nullish(),
   })
   .meta({ id: 'UpdateAgentRequest' })
@@ -68,6 +77,7 @@ export const PreviewAgentRequest = z
     system_prompt: systemPrompt,
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
+    ...namesElsewhere,
   })
   .meta({ id: 'PreviewAgentRequest' })
 export type PreviewAgentRequest = z.infer<typeof PreviewAgentRequest>

@@ -27,7 +27,7 @@ const MIN_PASSWORD_CHARACTERS = 8
 /** Maximum length of a password; longer ones would only keep the server busy. */
 const MAX_PASSWORD_BYTES = 1024
 const MAX_NAME_BYTES = 2048
-const MAX_API_KEY_NAME_CHARACTERS = 255
+const MAX_API_KEY_NAME_BYTES = 255
 const MAX_REFRESH_TOKEN_BYTES = 4096
 const MAX_SCOPES = 50
 const MAX_API_KEY_DAYS = 3650
@@ -89,7 +89,7 @@ export type CurrentUser = z.infer<typeof CurrentUser>
 
 const CreateApiKeyRequest = z
   .object({
-    name: nameUpTo(MAX_API_KEY_NAME_CHARACTERS),
+    name: nameUpTo(MAX_API_KEY_NAME_BYTES),
     scopes: z
       .array(textUpTo(100))
       .max(MAX_SCOPES, { error: `must be at most ${MAX_SCOPES}` })

@@ -1,7 +1,5 @@
 import { z } from 'zod'
 
-export const ErrorResponse = z.object({ error: z.string() }).meta({ id: 'ErrorResponse' })
-
 /** Duration, which JSON has in milliseconds. */
 export const milliseconds = z.int().min(0).meta({ format: 'int64' })
 /** Size of a content. */
@@ -33,25 +31,36 @@ export const DateTime = z.iso.datetime()
 export const listOf = <T extends z.ZodType>(item: T) =>
   z.object({ data: z.array(item) }).meta({ id: `ListResponse_${item.meta()?.id}` })
 
-/** Returns the schema of a display name of 1 to `maxCharacters` characters. */
-export const nameUpTo = (maxCharacters: number) =>
-  z
-    .string()
-    .trim()
-    .min(1, { error: 'must not be empty' })
-    .max(maxCharacters, { error: `must have at most ${maxCharacters} characters` })
-
 /** Encoder for lengths in UTF-8: limits are about what is stored and sent, not about characters. */
 const bytes = new TextEncoder()
 const isUpTo = (text: string, maxBytes: number): boolean =>
   text.length * 3 <= maxBytes || bytes.encode(text).length <= maxBytes
 
+const upTo = (maxBytes: number) =>
+  z.refine<string>((text) => isUpTo(text, maxBytes), { error: `must be at most ${maxBytes} bytes of UTF-8` })
+
 /** Returns the schema of a text of at most `maxBytes` of UTF-8, which the document shows as that many characters. */
-export const textUpTo = (maxBytes: number) =>
+export const textUpTo = (maxBytes: number) => z.string().check(upTo(maxBytes)).meta({ maxLength: maxBytes })
+
+/** Returns the schema of a display name of 1 to `maxBytes` bytes of UTF-8. */
+export const nameUpTo = (maxBytes: number) =>
+  z.string().trim().min(1, { error: 'must not be empty' }).check(upTo(maxBytes)).meta({ maxLength: maxBytes })
+
+/**
+ * Returns the schema of a field that other services have and this one does not. Ignored, it would do harm unseen. The
+ * document does not show it.
+ */
+export const unsupported = (way: string) =>
   z
-    .string()
-    .refine((text) => isUpTo(text, maxBytes), { error: `must be at most ${maxBytes} bytes of UTF-8` })
-    .meta({ maxLength: maxBytes })
+    .codec(z.null({ error: `is not supported; ${way}` }), z.undefined(), {
+      decode: () => undefined,
+      encode: () => null,
+    })
+    .optional()
+    .meta({ unsupported: true })
+
+export const isUnsupported = (schema: unknown): boolean =>
+  schema instanceof z.ZodType && schema.meta()?.unsupported === true
 
 // A string that is too long is refused before it is written as JSON, which takes far longer.
 const isJsonUpTo = (value: unknown, maxBytes: number): boolean =>

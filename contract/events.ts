@@ -196,7 +196,11 @@ const MAX_TYPES = 25
 const eventType = z.string().transform((type, context): EventType => {
   const known = eventTypes.find((candidate) => candidate === type)
   if (known !== undefined) return known
-  context.issues.push({ code: 'custom', input: type, message: `unknown event type "${type.slice(0, 64)}"` })
+  context.issues.push({
+    code: 'custom',
+    input: type,
+    message: `unknown event type "${type.slice(0, 64)}"${type.includes(',') ? '; repeat the key for several' : ''}`,
+  })
   return z.NEVER
 })
 

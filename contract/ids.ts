@@ -55,6 +55,24 @@ export const TurnId = idOf('turn')
 export type TurnId = Uuid<'turn'>
 export const ModelId = idOf('model')
 export type ModelId = Uuid<'model'>
+
+/** Name of a model in a request, which the domain looks up. */
+export type ModelName = { name: string }
+/** Model in a request: its id, or its name. */
+export const ModelRef = z.codec(
+  z
+    .string()
+    .regex(/^(?:model_[0-9a-f]{32}|(?!model_)[\s\S]{1,255})$/, {
+      error: 'must be model_ followed by 32 lower-case hex digits, or the name of a model',
+    })
+    .meta({ description: 'The id of a model, or its name where only one has it.' }),
+  z.custom<ModelId | ModelName>(),
+  {
+    decode: (text) => (text.startsWith('model_') ? toUuid<'model'>(text) : { name: text }),
+    encode: (model) => (typeof model === 'string' ? toId('model', model) : model.name),
+  },
+)
+export type ModelRef = ModelId | ModelName
 export const ProviderId = idOf('provider')
 export type ProviderId = Uuid<'provider'>
 export const McpServerId = idOf('mcp')

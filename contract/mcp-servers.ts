@@ -20,6 +20,7 @@ export type McpToolsPolicy = z.infer<typeof McpToolsPolicy>
 export const McpServer = z
   .object({
     id: wireId('mcp'),
+    ref: z.string().meta({ description: 'Its capability, as agents and sessions name it.' }),
     name: z.string(),
     description: z.string().nullish(),
     url: z.string(),

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DateTime, listOf, type TokenUsage, textUpTo } from './common.ts'
+import { DateTime, listOf, type TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
-import { ImageId, ModelId, SessionId, wireId } from './ids.ts'
-import { offset, wholeNumber } from './query.ts'
+import { ImageId, ModelId, ModelRef, SessionId, wireId } from './ids.ts'
+import { clamped, offset } from './query.ts'
 import { tagList } from './tools.ts'
 import { Turn } from './turns.ts'
 
@@ -67,8 +67,13 @@ export const Controls = z
   .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
-/** Controls in a request. They are stored as sent, and parsed again when their turn reads them. */
-export const InputControls = Controls.extend({ model_id: ModelId.nullish() }).meta({ id: 'Controls' })
+/** Controls as their turn reads them. */
+export const StoredControls = Controls.extend({ model_id: ModelId.nullish() })
+/** Controls in a request. */
+export const InputControls = Controls.extend({
+  model_id: ModelRef.nullish(),
+  model: unsupported('give model_id'),
+}).meta({ id: 'InputControls' })
 export type InputControls = z.infer<typeof InputControls>
 
 const MessageRole = z.enum(['system', 'user', 'agent', 'tool_result'])
@@ -98,20 +103,38 @@ const ONLY_USER = 'must be "user" or be left out'
 
 export const MAX_MESSAGE_TEXT_BYTES = MiB
 
+/** Parts of a message. A string is a text. */
+const InputContent = z.codec(
+  z.union([
+    z.string().meta({ id: 'MessageText' }),
+    z
+      .array(InputContentPart)
+      .min(1, { error: 'must have at least one part' })
+      .max(100, { error: 'must have at most 100 parts' })
+      .meta({ id: 'InputContentParts' }),
+  ]),
+  z.custom<InputContentPart[]>(),
+  {
+    decode: (content) => (typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content),
+    encode: (content) => content,
+  },
+)
+
 /** User message. Its text is limited over all parts; base64 images are limited by the body's size only. */
-export const UserMessage = z.object({
-  role: z
-    .enum(MessageRole.options, { error: ONLY_USER })
-    .refine((role) => role === 'user', { error: ONLY_USER })
-    .optional(),
-  content: z
-    .array(InputContentPart)
-    .min(1, { error: 'must have at least one part' })
-    .max(100, { error: 'must have at most 100 parts' })
-    .refine((content) => textUpTo(MAX_MESSAGE_TEXT_BYTES).safeParse(textOf(content)).success, {
+export const UserMessage = z.object(
+  {
+    role: z
+      .enum(MessageRole.options, { error: ONLY_USER })
+      .refine((role) => role === 'user', { error: ONLY_USER })
+      .optional(),
+    content: InputContent.refine((content) => textUpTo(MAX_MESSAGE_TEXT_BYTES).safeParse(textOf(content)).success, {
       error: 'must have at most 1 MiB (1048576 bytes of UTF-8) of text',
     }),
-})
+  },
+  { error: 'must be an object such as {"content": "Hello"}' },
+)
+
+const STREAM = 'send Accept: text/event-stream for a stream'
 
 export const CreateMessageRequest = z
   .object({
@@ -119,6 +142,11 @@ export const CreateMessageRequest = z
     controls: InputControls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
     tags: tagList.nullish(),
+    content: unsupported('give message, {"content": "Hello"}'),
+    messages: unsupported('give message, {"content": "Hello"}; the session keeps those before'),
+    model: unsupported('give controls.model_id'),
+    model_id: unsupported('give controls.model_id'),
+    stream: z.literal(false, { error: `is not supported; ${STREAM}` }).nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
       description:
         'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all that queue.',
@@ -143,10 +171,11 @@ export const messageEndpoints = group(
       params,
       query: z.object({
         order: z.enum(['asc', 'desc']).default('asc'),
-        limit: wholeNumber
-          .transform((limit) => Math.min(limit, 1000))
-          .optional()
-          .meta({ type: 'integer', description: 'At most 1000; without it, all messages.' }),
+        limit: clamped(1000).meta({
+          type: 'integer',
+          minimum: 1,
+          description: 'At most 1000; without it, all messages.',
+        }),
         offset,
       }),
       responses: { 200: listOf(Message) },
@@ -160,6 +189,7 @@ export const messageEndpoints = group(
         "With Accept: text/event-stream it streams the events of this message's turn. A client that goes away changes nothing for the turn.",
       params,
       query: z.object({
+        stream: unsupported(STREAM),
         wait: z
           .string()
           .regex(/^\d{1,15}$/, { error: 'must be a whole number of seconds' })

@@ -3,14 +3,14 @@ import { DateTime, listOf, nameUpTo } from './common.ts'
 import { group } from './endpoint.ts'
 import { OrganizationId, wireId } from './ids.ts'
 
-const MAX_NAME_CHARACTERS = 255
+const MAX_NAME_BYTES = 255
 
 export const Organization = z
   .object({ id: wireId('org'), name: z.string(), created_at: DateTime, updated_at: DateTime })
   .meta({ id: 'OrganizationResponse' })
 export type Organization = z.infer<typeof Organization>
 
-const Name = nameUpTo(MAX_NAME_CHARACTERS)
+const Name = nameUpTo(MAX_NAME_BYTES)
 
 const CreateOrganizationRequest = z.object({ name: Name }).meta({ id: 'CreateOrganizationRequest' })
 export type CreateOrganizationRequest = z.infer<typeof CreateOrganizationRequest>

@@ -9,15 +9,21 @@ export const wholeNumber = z
   .regex(/^\d+$/, { error: 'must be a whole number, zero or more' })
   .transform((digits) => Math.min(Number(digits), MOST))
 
-/** Returns the schema of a page's size. A limit that is too large is clamped, never refused. */
-export const limitUpTo = (most: number, fallback: number) =>
-  wholeNumber
-    .transform((limit) => Math.min(limit, most))
+/** Returns the schema of a page's size of at least 1. One that is too large is clamped, never refused. */
+export const clamped = (most: number) =>
+  z
+    .string()
+    .regex(/^0*[1-9]\d*$/, { error: 'must be a whole number, 1 or more' })
+    .transform((digits) => Math.min(Number(digits), most))
     .optional()
+
+/** Returns the schema of a page's size that has a default. */
+export const limitUpTo = (most: number, fallback: number) =>
+  clamped(most)
     .transform((limit) => limit ?? fallback)
     .meta({
       type: 'integer',
-      minimum: 0,
+      minimum: 1,
       default: fallback,
       description: `At most ${most}; a larger one is taken as ${most}.`,
     })

@@ -121,7 +121,7 @@ const description = textUpTo(MAX_DESCRIPTION_BYTES)
 
 const CreateScheduleRequest = z
   .object({
-    name: nameUpTo(MAX_NAME_BYTES).pipe(textUpTo(MAX_NAME_BYTES)),
+    name: nameUpTo(MAX_NAME_BYTES),
     description: description.nullish(),
     cron_expression: cronExpression,
     timezone: timezone.optional().meta({ default: 'UTC' }),

@@ -2,23 +2,109 @@ import type { z } from 'zod'
 
 const MAX_ISSUES = 5
 
-/** Describes what is wrong with a value: names the invalid fields, or `where` for the value as a whole. */
-export const describeIssues = ({ issues }: Pick<z.ZodError, 'issues'>, where: string): string =>
-  issues
-    .slice(0, MAX_ISSUES)
-    .map((issue) => sentence(issue, where))
-    .join('; ')
-
-function sentence(issue: z.core.$ZodIssue, where: string): string {
-  const nested = reasonOf(issue)
-  const path = [...issue.path, ...(nested?.path ?? [])].join('.')
-  return `${path === '' ? where : path}: ${lowerFirst(nested?.message ?? issue.message)}`
+/**
+ * Parses a value with a schema. For one that is not valid, `problem` says what is wrong with which fields, or with
+ * `where` for the value as a whole. `prefix` stands before the paths of the fields.
+ */
+export function check<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  where: string,
+  prefix = '',
+): { data: z.output<S>; problem?: never } | { problem: string } {
+  const parsed = schema.safeParse(value, { error: inWords, reportInput: true })
+  if (parsed.success) return { data: parsed.data }
+  const sentences = parsed.error.issues.slice(0, MAX_ISSUES).map((issue) => {
+    const [path, words] = describe(issue)
+    return `${path === '' ? where : prefix + path}: ${words}`
+  })
+  return { problem: sentences.join('; ') }
 }
 
-/** Returns the issue that says more than "invalid": of a union's first member, or of a record's key. */
+function describe(issue: z.core.$ZodIssue): [path: string, words: string] {
+  const nested = reasonOf(issue)
+  return [[...issue.path, ...(nested?.path ?? [])].join('.'), wordsOf(nested ?? issue)]
+}
+
+/** Returns the issue that says more: that of a record's key, or of the member of a union whose type the value has. */
 function reasonOf(issue: z.core.$ZodIssue): z.core.$ZodIssue | undefined {
-  if (issue.code === 'invalid_union') return issue.errors.flat().at(0)
-  return issue.code === 'invalid_key' ? issue.issues.at(0) : undefined
+  if (issue.code === 'invalid_key') return issue.issues.at(0)
+  if (issue.code !== 'invalid_union') return undefined
+  return issue.errors.map(([first]) => first).find((first) => first !== undefined && !isOtherType(first))
+}
+
+const isOtherType = ({ code, path }: z.core.$ZodIssue): boolean => code === 'invalid_type' && path.length === 0
+
+/** Says first of all that a field is missing, also where its schema has words of its own. */
+function wordsOf(issue: z.core.$ZodIssue): string {
+  if (issue.input !== undefined || issue.code === 'custom') return lowerFirst(issue.message)
+  return issue.message.startsWith('is required') ? issue.message : 'is required'
 }
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
+
+/** Returns the words for an issue whose schema has none of its own. */
+function inWords(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${withArticle(`${issue.expected}`)}${butNot(issue.input)}`
+    case 'invalid_value':
+      return `must be ${oneOf(issue.values)}`
+    case 'invalid_union':
+      return ofUnion(issue)
+    case 'too_small':
+      return `must ${isSized(issue) ? 'have' : 'be'} at least ${issue.minimum}${unitOf(issue)}`
+    case 'too_big':
+      return `must ${isSized(issue) ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue)}`
+    case 'invalid_format':
+      return `must be ${FORMATS[issue.format] ?? 'in another form'}`
+    case 'unrecognized_keys':
+      return `must not have the key ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}`
+    default:
+      return 'must be another value'
+  }
+}
+
+const FORMATS: Partial<Record<string, string>> = {
+  datetime: 'a time such as 2030-01-31T09:00:00Z',
+  email: 'an e-mail address',
+  url: 'a URL',
+  uuid: 'a UUID',
+}
+
+function ofUnion(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
+  const { discriminator, errors, input, options } = issue as typeof issue & { options?: unknown[] }
+  if (options !== undefined) {
+    const isMissing = (input as Record<string, unknown> | undefined)?.[`${discriminator}`] === undefined
+    return `${isMissing ? 'is required:' : 'must be'} ${oneOf(options)}`
+  }
+  const types = errors.flatMap(([first]) => (first?.code === 'invalid_type' ? [withArticle(first.expected)] : []))
+  return `must be ${listed([...new Set(types)])}${butNot(input)}`
+}
+
+const oneOf = (values: readonly unknown[]): string => {
+  const shown = values.map((value) => (typeof value === 'bigint' ? `${value}` : JSON.stringify(value)))
+  return shown.length > 3 ? `one of ${shown.join(', ')}` : listed(shown)
+}
+
+const listed = (words: string[]): string =>
+  words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+
+const ARTICLES: Partial<Record<string, string>> = {
+  int: 'a whole number',
+  null: 'null',
+  record: 'an object',
+  undefined: 'left out',
+}
+
+const withArticle = (type: string): string => ARTICLES[type] ?? (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
+
+const butNot = (input: unknown): string => {
+  const type = input === null ? 'null' : Array.isArray(input) ? 'array' : typeof input
+  return `, not ${withArticle(type)}`
+}
+
+type Sized = { origin?: string }
+const isSized = ({ origin }: Sized): boolean => origin === 'string' || origin === 'array'
+const unitOf = ({ origin }: Sized): string =>
+  origin === 'string' ? ' characters' : origin === 'array' ? ' entries' : ''

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, HarnessId, ModelId, SessionId, wireId } from './ids.ts'
+import { AgentId, HarnessId, ModelRef, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
 
@@ -39,20 +39,15 @@ export const Session = z
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>
 
-/** Field by which a client may expect to name something; ignored, it would create a session without that. */
-const unsupported = (instead: string) =>
-  z
-    .null({ error: `is not supported; give ${instead}` })
-    .optional()
-    .meta({ description: `Not supported; give ${instead}.` })
-
 export const CreateSessionRequest = z
   .object({
     agent_id: AgentId.nullish(),
-    agent_name: unsupported('agent_id'),
+    agent: unsupported('give agent_id'),
+    agent_name: unsupported('give agent_id'),
     harness_id: HarnessId.nullish(),
-    harness_name: unsupported('harness_id'),
-    model_id: ModelId.nullish(),
+    harness_name: unsupported('give harness_id'),
+    model_id: ModelRef.nullish(),
+    model: unsupported('give model_id'),
     title: textUpTo(2048).nullish(),
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),

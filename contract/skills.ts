@@ -12,6 +12,7 @@ const SkillSourceType = z.enum(['markdown', 'archive']).meta({ id: 'SkillSourceT
 export const Skill = z
   .object({
     id: wireId('skill'),
+    ref: z.string().meta({ description: 'Its capability, as agents and sessions name it.' }),
     name: z.string(),
     description: z.string(),
     source_type: SkillSourceType,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { jsonUpTo, textUpTo } from './common.ts'
+import { jsonUpTo, textUpTo, unsupported } from './common.ts'
+import { fromId } from './ids.ts'
 
 const KiB = 1024
 
@@ -16,39 +17,68 @@ const tool = {
 export const ToolPolicy = z.enum(['auto', 'requires_approval', 'client_side']).meta({ id: 'ToolPolicy' })
 export type ToolPolicy = z.infer<typeof ToolPolicy>
 
-/**
- * Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it or how it is
- * described. Its `parameters` only count with the policy client_side.
- */
+const BuiltinTool = z.object({ type: z.literal('builtin'), ...tool, policy: ToolPolicy.optional() })
+const ClientSideTool = z.object({
+  type: z.literal('client_side'),
+  ...tool,
+  replaces: z
+    .boolean()
+    .optional()
+    .meta({ description: 'True where it takes the place of a builtin tool of its name.' }),
+})
+
+/** Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it. */
 export const ToolDefinition = z
-  .discriminatedUnion('type', [
-    z
-      .object({
-        type: z.literal('builtin'),
-        ...tool,
-        policy: ToolPolicy.optional(),
-      })
-      .meta({ id: 'BuiltinTool' }),
-    z.object({ type: z.literal('client_side'), ...tool }).meta({ id: 'ClientSideTool' }),
-  ])
+  .discriminatedUnion('type', [BuiltinTool.meta({ id: 'BuiltinTool' }), ClientSideTool.meta({ id: 'ClientSideTool' })])
   .meta({ id: 'ToolDefinition' })
 export type ToolDefinition = z.infer<typeof ToolDefinition>
 
+const ITS_OWN = { description: "Ignored: those of the capability's tool count." }
+const InputToolDefinition = z
+  .discriminatedUnion('type', [
+    BuiltinTool.extend({
+      description: tool.description.default('').meta(ITS_OWN),
+      parameters: parameters.default({}).meta(ITS_OWN),
+    }).meta({ id: 'InputBuiltinTool' }),
+    ClientSideTool.extend({
+      policy: unsupported('a client tool is run by the client, which may ask before'),
+    }).meta({ id: 'InputClientSideTool' }),
+  ])
+  .meta({ id: 'InputToolDefinition' })
+
+const ref = textUpTo(255).min(1, { error: 'must not be empty' })
 export const AgentCapabilityConfig = z
-  .object({ ref: textUpTo(255).min(1, { error: 'must not be empty' }), config: z.unknown().optional() })
+  .object({ ref, config: z.unknown().optional() })
   .meta({ id: 'AgentCapabilityConfig' })
 export type AgentCapabilityConfig = z.infer<typeof AgentCapabilityConfig>
+
+/** Returns the ref of a capability that may be given by the id of its MCP server or skill: `mcp_…`, or `mcp:mcp_…`. */
+export function canonicalRef(given: string): string {
+  const [, kind, id] = /^(?:(?:mcp|skill):)?((?:mcp|skill))_([0-9a-f]{32})$/.exec(given) ?? []
+  return kind === undefined || id === undefined ? given : `${kind}:${fromId(`${kind}_${id}`)}`
+}
+
+/** Capability in a request, which may be its ref alone. */
+const InputCapability = z.codec(
+  z.union([ref.meta({ id: 'CapabilityRef' }), AgentCapabilityConfig]),
+  z.custom<AgentCapabilityConfig>(),
+  {
+    decode: (given) =>
+      typeof given === 'string' ? { ref: canonicalRef(given) } : { ...given, ref: canonicalRef(given.ref) },
+    encode: (capability) => capability,
+  },
+)
 
 export const MAX_CAPABILITIES = 250
 export const MAX_TOOLS = 50
 export const toolList = z
-  .array(ToolDefinition)
+  .array(InputToolDefinition)
   .max(MAX_TOOLS, { error: `must be at most ${MAX_TOOLS} tools` })
   .refine((tools) => new Set(tools.map((tool) => tool.name)).size === tools.length, {
     error: 'must not have two tools of one name',
   })
 export const capabilityList = jsonUpTo(
-  z.array(AgentCapabilityConfig).max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` }),
+  z.array(InputCapability).max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` }),
   256 * KiB,
 )
 export const tagList = z.array(textUpTo(256)).max(100, { error: 'must be at most 100 tags' })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo } from './common.ts'
+import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
 import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
@@ -70,8 +70,10 @@ const ClientToolResult = z
     tool_call_id: z.string(),
     result: jsonUpTo(z.unknown(), RESULT_BYTES).optional(),
     error: textUpTo(RESULT_BYTES).nullish(),
+    output: unsupported('give result'),
+    content: unsupported('give result'),
   })
-  .meta({ id: 'ClientToolResult', description: 'With both error and result, error wins.' })
+  .meta({ id: 'ClientToolResult', description: 'One of result and error is required. With both, error wins.' })
 
 export const SubmitToolResultsRequest = z
   .object({
@@ -79,6 +81,7 @@ export const SubmitToolResultsRequest = z
       .array(ClientToolResult)
       .min(1, { error: 'must have at least one result' })
       .max(MAX_RESULTS, { error: `must have at most ${MAX_RESULTS} results` }),
+    tool_outputs: unsupported('give tool_results'),
   })
   .meta({ id: 'SubmitToolResultsRequest' })
 export type SubmitToolResultsRequest = z.infer<typeof SubmitToolResultsRequest>

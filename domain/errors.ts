@@ -1,3 +1,5 @@
+import type { ErrorCode } from '../contract/errors.ts'
+
 export type ErrorKind =
   | 'invalid'
   | 'unauthenticated'
@@ -13,11 +15,14 @@ export type ErrorKind =
 export class DomainError extends Error {
   override name = 'DomainError'
   readonly kind: ErrorKind
+  /** Code that says more than the kind. */
+  readonly code: ErrorCode
   readonly retryAfterSeconds: number | undefined
 
-  constructor(kind: ErrorKind, message: string, options: { retryAfterSeconds?: number } = {}) {
+  constructor(kind: ErrorKind, message: string, options: { code?: ErrorCode; retryAfterSeconds?: number } = {}) {
     super(message)
     this.kind = kind
+    this.code = options.code ?? kind
     this.retryAfterSeconds = options.retryAfterSeconds
   }
 }
@@ -29,6 +34,7 @@ export const unauthenticated = (message: string) => new DomainError('unauthentic
 export const forbidden = (message: string) => new DomainError('forbidden', message)
 /** Reports the failure of another service that this one called. */
 export const badGateway = (message: string) => new DomainError('bad_gateway', message)
-export const conflict = (message: string) => new DomainError('conflict', message)
+export const conflict = (message: string, code?: ErrorCode) => new DomainError('conflict', message, code && { code })
+export const quotaExceeded = (message: string) => conflict(message, 'quota_exceeded')
 export const tooMany = (message: string, retryAfterSeconds: number) =>
   new DomainError('too_many', message, { retryAfterSeconds })

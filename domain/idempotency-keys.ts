@@ -32,7 +32,10 @@ export async function runOnce<T>(
   const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest()
   const reserved = await reserve(deps, actor, key, fingerprint)
   if (!fingerprint.equals(reserved.fingerprint)) {
-    throw conflict('Idempotency-Key: it came with another request already; use a new one for each')
+    throw conflict(
+      'Idempotency-Key: it came with another request already; use a new one for each',
+      'idempotency_key_reused',
+    )
   }
   // Written by keepAnswer for an equal request.
   if (reserved.answer !== null) return JSON.parse(reserved.answer) as T

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isUnsupported } from '../contract/common.ts'
 import { type Endpoint, isSchema, type ResponseBody } from '../contract/endpoint.ts'
 
 /** Writes the module of the typed client that has all operations, grouped by their tags: their types, and a table. */
@@ -36,11 +37,11 @@ export function verbOf({ operationId, tag }: Pick<Endpoint, 'operationId' | 'tag
   return [plural, plural.replace(/ies$/, 'y'), plural.replace(/s$/, '')].includes(noun ?? '') ? verb : operationId
 }
 
+const shownOf = ({ shape }: z.ZodObject): string[] => Object.keys(shape).filter((name) => !isUnsupported(shape[name]))
+
 /** Returns the names of all that an operation is given. They share one object. */
 const argumentsOf = ({ params, query, body, multipart }: Endpoint): string[] =>
-  [params, query, body, multipart?.fields].flatMap((schema) =>
-    schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
-  )
+  [params, query, body, multipart?.fields].flatMap((schema) => (schema instanceof z.ZodObject ? shownOf(schema) : []))
 
 const textOf = ({ summary, description }: Endpoint): string =>
   (description === undefined ? summary : `${summary}. ${description}`).replaceAll('*/', '* /')
@@ -71,6 +72,6 @@ const isStream = ({ streams, responses }: Endpoint): boolean =>
 function rowOf(endpoint: Endpoint): string[] {
   const { method, path, query, multipart, textTypes: [textType] = [] } = endpoint
   const type = isStream(endpoint) ? 'events' : multipart ? 'multipart/form-data' : textType
-  const names = Object.keys(query?.shape ?? {}).join(' ')
+  const names = query === undefined ? '' : shownOf(query).join(' ')
   return [method, path, ...(names !== '' || type !== undefined ? [names] : []), ...(type === undefined ? [] : [type])]
 }

@@ -19,18 +19,21 @@ type LimitDeps = Pick<Deps, 'redis' | 'log'>
  * process counts for itself.
  */
 export function createLimit(deps: LimitDeps, name: string, points: number): Limit {
-  const ofAddress = createCounter(deps, name, points)
-  const ofNetwork = createCounter(deps, `${name}:network`, points * NETWORK_FACTOR)
+  const ofAddress = createCounter(deps, name, 'address', points)
+  const ofNetwork = createCounter(deps, `${name}:network`, 'network', points * NETWORK_FACTOR)
   const warnOfProxy = createProxyWarning(deps.log)
   return async (ctx) => {
     warnOfProxy(ctx)
     const { address, network } = placeOf(ctx)
-    await ofAddress(address)
-    await ofNetwork(network)
+    await ofAddress(ctx, address)
+    await ofNetwork(ctx, network)
   }
 }
 
-function createCounter({ redis }: LimitDeps, name: string, points: number): (key: string) => Promise<void> {
+/** Counts a request, and tells its answer the limit and what is left of it, in the terms of the IETF's draft. */
+type Counter = (ctx: Context, key: string) => Promise<void>
+
+function createCounter({ redis }: LimitDeps, name: string, policy: string, points: number): Counter {
   const limiter = new RateLimiterRedis({
     storeClient: redis.client,
     keyPrefix: `${redis.prefix}:limit:${name}`,
@@ -39,19 +42,18 @@ function createCounter({ redis }: LimitDeps, name: string, points: number): (key
     insuranceLimiter: new RateLimiterMemory({ points, duration: DURATION_SECONDS }),
     rejectIfRedisNotReady: true,
   })
-  return async (key) => {
-    try {
-      await limiter.consume(key)
-    } catch (error) {
-      if (!(error instanceof RateLimiterRes)) throw error
-      const seconds = `${Math.max(1, Math.ceil(error.msBeforeNext / 1000))}`
-      throw new RequestError(429, `Too many attempts from this address; try again in ${seconds} s`, {
-        'Retry-After': seconds,
-        'RateLimit-Limit': `${points}`,
-        'RateLimit-Remaining': '0',
-        'RateLimit-Reset': seconds,
-      })
-    }
+  return async (ctx, key) => {
+    const counted = await limiter.consume(key).catch((refused: unknown) => {
+      if (refused instanceof RateLimiterRes) return refused
+      throw refused
+    })
+    const seconds = Math.max(1, Math.ceil(counted.msBeforeNext / 1000))
+    ctx.append('RateLimit-Policy', `"${policy}";q=${points};w=${DURATION_SECONDS}`)
+    ctx.append('RateLimit', `"${policy}";r=${Math.max(0, counted.remainingPoints)};t=${seconds}`)
+    if (counted.consumedPoints <= points) return
+    throw new RequestError(429, `Too many attempts from this address; try again in ${seconds} s`, {
+      'Retry-After': `${seconds}`,
+    })
   }
 }
 

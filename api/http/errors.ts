@@ -1,4 +1,5 @@
 import type { Middleware } from 'koa'
+import { describeError, type ErrorCode } from '../../contract/errors.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { DomainError, type ErrorKind } from '../../domain/errors.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
@@ -56,7 +57,7 @@ export const answerErrors =
       } else if (known.status === 503) {
         warnRarely(log, { err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
       }
-      const { status, message, headers } = known ?? { status: 500, message: 'Internal server error', headers: {} }
+      const { status, message, code, headers }: Described = known ?? INTERNAL
       if (ctx.res.headersSent) {
         ctx.res.destroy()
         return
@@ -64,7 +65,7 @@ export const answerErrors =
       for (const header of OF_ANOTHER_BODY) ctx.remove(header)
       ctx.status = status
       ctx.set(headers)
-      ctx.body = { error: message }
+      ctx.body = describeError(status, message, code)
     }
   }
 
@@ -79,7 +80,9 @@ const OF_ANOTHER_BODY = [
   'Cache-Control',
 ]
 
-type Described = { status: number; message: string; headers: Record<string, string> }
+type Described = { status: number; message: string; code?: ErrorCode; headers: Record<string, string> }
+
+const INTERNAL: Described = { status: 500, message: 'Internal server error', headers: {} }
 
 function describe(error: unknown, unavailability: ReturnType<Deps['unavailability']>): Described | undefined {
   if (error instanceof RequestError) return error
@@ -87,10 +90,13 @@ function describe(error: unknown, unavailability: ReturnType<Deps['unavailabilit
   if (error instanceof DomainError) {
     const retryAfter = error.retryAfterSeconds
     const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
-    return { status: STATUS_OF_KIND[error.kind], message: error.message, headers }
+    return { status: STATUS_OF_KIND[error.kind], message: error.message, code: error.code, headers }
   }
   if (unavailability === undefined) return undefined
-  return { status: 503, message: unavailability === 'overloaded' ? OVERLOADED : AWAY, headers: { 'Retry-After': '2' } }
+  const headers = { 'Retry-After': '2' }
+  return unavailability === 'overloaded'
+    ? { status: 503, message: OVERLOADED, code: 'overloaded', headers }
+    : { status: 503, message: AWAY, headers }
 }
 
 const OVERLOADED = 'The service is too busy; nothing was done, try again'

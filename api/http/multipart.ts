@@ -151,7 +151,7 @@ function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortCo
   parser.on('partsLimit', () => refuse(bad('The multipart body has too many parts')))
   parser.on('error', (error) => refuse(bad(`The multipart body is malformed: ${String((error as Error).message)}`)))
   parser.on('finish', () => {
-    if (file === undefined) refuse(bad(`${declared.file.field}: is missing`))
+    if (file === undefined) refuse(bad(`${declared.file.field}: is required`))
     finished.resolve()
   })
   return { fields, opened: opened.promise, finished: finished.promise }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ErrorResponse } from '../../contract/common.ts'
+import { isUnsupported } from '../../contract/common.ts'
 import {
   declaredErrors,
   type Endpoint,
@@ -8,6 +8,7 @@ import {
   type MultipartBody,
   type ResponseBody,
 } from '../../contract/endpoint.ts'
+import { ErrorResponse } from '../../contract/errors.ts'
 import { examples } from '../../contract/examples.ts'
 import { OrganizationId } from '../../contract/ids.ts'
 
@@ -101,7 +102,8 @@ function operation(endpoint: Endpoint, schemas: Schemas, { isOpen }: DocumentOpt
 }
 
 function parameters(schema: z.ZodObject | undefined, where: 'path' | 'query', schemas: Schemas) {
-  return Object.entries(schema?.shape ?? {}).map(([name, field]) => ({
+  const shown = Object.entries(schema?.shape ?? {}).filter(([, field]) => !isUnsupported(field))
+  return shown.map(([name, field]) => ({
     name,
     in: where,
     required: where === 'path',
@@ -226,6 +228,7 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas)
     override: ({ zodSchema, jsonSchema }) => {
       keepToMeta(zodSchema, jsonSchema)
       leaveOutNoise(jsonSchema)
+      leaveOutUnsupported(zodSchema, jsonSchema)
       allowMoreFields(jsonSchema)
       tellMembersApart(zodSchema, jsonSchema)
       formatNumbers(jsonSchema)
@@ -247,6 +250,12 @@ function leaveOutNoise(schema: z.core.JSONSchema.BaseSchema): void {
   if (schema.format === 'date-time') delete schema.pattern
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+}
+
+/** Leaves out the fields that are only there to be refused. */
+function leaveOutUnsupported(zodSchema: z.core.$ZodType, { properties = {} }: z.core.JSONSchema.BaseSchema): void {
+  if (!(zodSchema instanceof z.ZodObject)) return
+  for (const [name, field] of Object.entries(zodSchema.shape)) if (isUnsupported(field)) delete properties[name]
 }
 
 /** Allows additional fields: answers may get new ones, and clients must ignore those they do not know. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { describeIssues } from '../../contract/sentences.ts'
+import { check } from '../../contract/sentences.ts'
 import { RequestError } from './errors.ts'
 
 /**
@@ -7,7 +7,7 @@ import { RequestError } from './errors.ts'
  * whole.
  */
 export function parse<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  throw new RequestError(400, describeIssues(parsed.error, where || 'The request body'))
+  const checked = check(schema, value, where || 'The request body')
+  if (checked.problem !== undefined) throw new RequestError(400, checked.problem)
+  return checked.data
 }

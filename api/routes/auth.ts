@@ -59,7 +59,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
       const cookie = body.refresh_token == null ? readCookie(ctx, auth, REFRESH_TOKEN) : undefined
       if (cookie !== undefined) requireKnownOrigin(ctx, auth)
       const token = body.refresh_token ?? cookie
-      if (token === undefined) throw unauthenticated('refresh_token: is needed, in the body or as a cookie')
+      if (token === undefined) throw unauthenticated('refresh_token: is required, in the body or as a cookie')
       const tokens = await refresh(deps, token)
       setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
       return reply(200, tokens, NOT_STORED)

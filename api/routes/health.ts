@@ -1,3 +1,4 @@
+import { describeError } from '../../contract/errors.ts'
 import { healthEndpoints } from '../../contract/health.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { type Handle, reply } from '../http/handle.ts'
@@ -11,7 +12,7 @@ export function healthRoutes(handle: Handle, { auth }: Deps, { version, readines
     const away = Object.entries(parts).filter(([, state]) => state !== 'ok')
     if (away.length === 0) return reply(200, { status: 'ready' as const, parts })
     ctx.status = 503
-    ctx.body = { error: `Not ready: ${away.map(([part, state]) => `${part} (${state})`).join(', ')}` }
+    ctx.body = describeError(503, `Not ready: ${away.map(([part, state]) => `${part} (${state})`).join(', ')}`)
     return undefined
   })
 }

@@ -1,50 +1,100 @@
-import type { AgentId, ModelId } from '../../contract/ids.ts'
+import type { AgentId, ModelId, ModelRef } from '../../contract/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
-import type { Agent } from '../../prisma/generated/client.ts'
+import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
-import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Capability } from '../capabilities/capability.ts'
 import { toolChoiceOf } from '../capabilities/server-config.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
-import { toId } from '../ids.ts'
-import { readModel } from '../llm/read-models.ts'
+import { asUuid, toId } from '../ids.ts'
+import { readModel, readModelsNamed } from '../llm/read-models.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
+import { checkTools } from './check-tools.ts'
 import { findAgent } from './read.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
-  default_model_id?: ModelId | null | undefined
+  default_model_id?: ModelRef | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
 }
 
-/** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
-export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Promise<void> {
-  await checkModel(deps, actor, input.default_model_id, 'default_model_id')
-  await checkCapabilities(deps, actor, input.capabilities)
+/**
+ * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Fields that are absent are not
+ * checked, but tools are those of `before`, the stored agent, and go with its capabilities. Returns the input with the
+ * id of its model.
+ */
+export async function checkAgent<T extends Checked>(
+  deps: Deps,
+  actor: Actor,
+  input: T,
+  before?: StoredAgent | null,
+): Promise<T & { default_model_id?: ModelId | null | undefined }> {
+  const default_model_id = await requireModel(deps, actor, input.default_model_id, 'default_model_id')
+  const known = await checkCapabilities(deps, actor, input.capabilities)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
-  await checkTools(deps, actor, input.tools)
+  await checkAgentTools(deps, actor, { ...input, known }, before)
+  return { ...input, default_model_id }
 }
 
-/** Throws `invalid` for a model id that does not exist, and for a model that is disabled. */
-export async function checkModel(
+/** What an agent has stored. Both columns were validated by the contract when they were written. */
+type StoredAgent = Pick<AgentRow, 'capabilities' | 'tools'>
+
+async function checkAgentTools(
+  deps: Deps,
+  actor: Actor,
+  input: Checked & { known: Capability[] },
+  before: StoredAgent | null | undefined,
+): Promise<void> {
+  if (input.tools == null && input.capabilities == null) return
+  const had = await readStoredTools(deps, actor, before ?? { capabilities: [], tools: [] })
+  const has = input.capabilities == null ? had : { refs: input.capabilities, known: input.known }
+  await checkTools(deps, actor, input.tools ?? had.tools, { what: 'agent', ...has }, before ? had : undefined)
+}
+
+/** Throws `invalid` for a tool of a stored agent that no agent may be given any more. */
+export async function checkStoredTools(deps: Deps, actor: Actor, row: StoredAgent): Promise<void> {
+  const { tools, ...owner } = await readStoredTools(deps, actor, row)
+  await checkTools(deps, actor, tools, { what: 'agent', ...owner })
+}
+
+async function readStoredTools(deps: Deps, { organizationId }: Actor, row: StoredAgent) {
+  const refs = row.capabilities as AgentCapabilityConfig[]
+  return { tools: row.tools as ToolDefinition[], refs, known: await readCapabilities(deps, organizationId, refs) }
+}
+
+/**
+ * Returns the id of a model, which may be given by a name that no other has. Throws `invalid` for a model that does not
+ * exist, and for one that is disabled.
+ */
+export async function requireModel(
   deps: Deps,
   { organizationId }: Pick<Actor, 'organizationId'>,
-  modelId: ModelId | null | undefined,
+  ref: ModelRef | null | undefined,
   field: string,
-): Promise<void> {
-  if (!modelId) return
-  const model = await readModel(deps, organizationId, modelId)
-  const id = toId('model', modelId)
-  if (model === undefined) throw invalid(`${field}: there is no model ${id}; GET /v1/llm-models lists them`)
-  if (!model.isActive) throw invalid(`${field}: ${id} or its provider is disabled; PATCH its status to "active" first`)
+): Promise<ModelId | null | undefined> {
+  if (ref == null) return ref
+  const isId = typeof ref === 'string'
+  const found = isId
+    ? [await readModel(deps, organizationId, ref)].filter((model) => model !== undefined)
+    : await readModelsNamed(deps, organizationId, ref.name)
+  const shown = isId ? toId('model', ref) : JSON.stringify(ref.name)
+  if (found.length === 0) throw invalid(`${field}: there is no model ${shown}; GET /v1/llm-models lists them`)
+  const [model, ...others] = found.filter(({ isActive }) => isActive)
+  if (model === undefined) {
+    throw invalid(`${field}: ${shown} or its provider is disabled; PATCH its status to "active" first`)
+  }
+  if (others.length > 0) {
+    const all = [model, ...others].map(({ id, provider }) => `${toId('model', id)} of ${provider.name}`)
+    throw invalid(`${field}: ${all.length} models are named ${shown}: ${all.join(', ')}; give the id of one`)
+  }
+  return asUuid(model.id)
 }
 
 /** Returns an agent that takes new sessions. Throws `invalid` for one that does not exist, and for an archived one. */
-export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: AgentId, field: string): Promise<Agent> {
+export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: AgentId, field: string): Promise<AgentRow> {
   const agent = await findAgent(deps, actor, agentId)
   const id = toId('agent', agentId)
   if (agent === null) throw invalid(`${field}: there is no agent ${id}`)
@@ -72,7 +122,8 @@ export async function checkCapabilities(
     const status = known.find(({ id }) => id === ref)?.status
     const shown = `"${ref.slice(0, 100)}"`
     if (status === undefined) {
-      throw invalid(`capabilities: there is no capability ${shown}; GET /v1/capabilities lists them`)
+      const hint = (await hintOfName(deps, organizationId, ref)) ?? 'GET /v1/capabilities lists them'
+      throw invalid(`capabilities: there is no capability ${shown}; ${hint}`)
     }
     if (status === 'disabled') {
       throw invalid(`capabilities: ${shown} is disabled; an administrator can PATCH its status to "active"`)
@@ -81,17 +132,11 @@ export async function checkCapabilities(
   return known
 }
 
-/** Throws `invalid` for a tool whose parameters are not the JSON Schema of an object. */
-export async function checkTools(
-  deps: Deps,
-  { organizationId }: Actor,
-  tools: ToolDefinition[] | null | undefined,
-): Promise<void> {
-  const problems = await checkSchemas(
-    deps.threads.schemas,
-    (tools ?? []).map(({ parameters }) => parameters),
-    await deps.owners.ownerOf(organizationId),
-  )
-  const wrong = problems.findIndex((problem) => problem !== undefined)
-  if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
+/** Returns the right ref where one has the name of an MCP server or a skill in the place of its UUID. */
+async function hintOfName(deps: Deps, organizationId: string, ref: string): Promise<string | undefined> {
+  const [, kind, name] = /^(mcp|skill):(.+)$/s.exec(ref) ?? []
+  if (name === undefined) return undefined
+  const wanted = { where: { organizationId, name }, select: { id: true } }
+  const row = kind === 'mcp' ? await deps.db.mcpServer.findFirst(wanted) : await deps.db.skill.findFirst(wanted)
+  return row === null ? undefined : `the ref of that ${kind === 'mcp' ? 'MCP server' : 'skill'} is ${kind}:${row.id}`
 }

@@ -1,5 +1,5 @@
 import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES } from '../../contract/agents.ts'
-import type { AgentId } from '../../contract/ids.ts'
+import type { AgentId, ModelId } from '../../contract/ids.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { createOnce, findOrInsert } from '../create-once.ts'
@@ -7,7 +7,7 @@ import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { toId } from '../ids.ts'
-import { checkAgent } from './check.ts'
+import { checkAgent, checkStoredTools } from './check.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
 import { updateAgent } from './update.ts'
@@ -26,8 +26,7 @@ export async function createAgent(
 ): Promise<WrittenAgent> {
   if (input.id) return putAgent(deps, actor, input.id, input, attempt)
   const agent = await createNew(deps, actor, attempt, async () => {
-    await checkAgent(deps, actor, input)
-    return writableFields(input)
+    return writableFields(await checkAgent(deps, actor, input))
   })
   return { created: true, agent }
 }
@@ -43,7 +42,9 @@ export async function putAgent(
   input: CreateAgentRequest,
   attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
-  const { capabilities, ...fields } = writableFields(input)
+  const { capabilities, ...others } = input
+  const given = capabilities?.length ? input : others
+  let fields: Fields | undefined
   // Inserts first, so that of two concurrent requests with one new id one creates and the other replaces.
   const written = await findOrInsert<WrittenAgent>(attempt, {
     find: async (requestId) => {
@@ -51,15 +52,15 @@ export async function putAgent(
       return row && { created: false, agent: presentAgent(row) }
     },
     insert: async () => {
-      await checkAgent(deps, actor, input)
-      const row = await insertAgent(deps, actor, id, { ...fields, capabilities }, attempt)
+      fields = writableFields(await checkAgent(deps, actor, given, await findAgent(deps, actor, id)))
+      const row = await insertAgent(deps, actor, id, fields, attempt)
       return row && { created: true, agent: presentAgent(row) }
     },
   })
   if (written !== undefined) return written
   const agent = await updateAgent(deps, actor, id, {
     ...fields,
-    ...(input.capabilities?.length ? { capabilities } : {}),
+    ...(given === input ? {} : { capabilities: undefined }),
     requestId: attempt.uuid ?? null,
   })
   return { created: false, agent }
@@ -77,18 +78,18 @@ export async function importAgent(
   const row = await findOrInsert(attempt, {
     find: (requestId) => findWritten(deps, actor, id, requestId),
     insert: async () => {
-      await checkAgent(deps, actor, input)
-      return insertAgent(deps, actor, id, writableFields(input), attempt)
+      return insertAgent(deps, actor, id, writableFields(await checkAgent(deps, actor, input)), attempt)
     },
   })
   if (!row) throw conflict(`id: there is an agent ${toId('agent', id)} already; leave the id out to get a new one`)
   return presentAgent(row)
 }
 
-/** Creates a copy of an agent. Throws `not_found`. */
+/** Creates a copy of an agent. Throws `not_found`, and `invalid` for a tool that is not the agent's. */
 export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: CreationAttempt): Promise<Agent> {
   return createNew(deps, actor, attempt, async () => {
     const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
+    await checkStoredTools(deps, actor, row)
     // Valid, because another agent has them already.
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
@@ -106,8 +107,9 @@ function nameOfCopy(name: string): string {
 }
 
 type Fields = Omit<ReturnType<typeof writableFields>, 'defaultModelId'> & { defaultModelId: string | null }
+type Checked = Omit<CreateAgentRequest, 'default_model_id'> & { default_model_id?: ModelId | null | undefined }
 
-const writableFields = (input: CreateAgentRequest) => ({
+const writableFields = (input: Checked) => ({
   name: input.name,
   description: input.description ?? null,
   systemPrompt: input.system_prompt,

@@ -1,12 +1,14 @@
 import type { AgentPreviewResponse, PreviewAgentRequest } from '../../contract/agents.ts'
 import type { ToolDefinition } from '../../contract/tools.ts'
 import type { Actor } from '../actor.ts'
+import { guardRenamed } from '../capabilities/guard.ts'
 import { composePrompt } from '../capabilities/prompt.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { withinToolLimit } from '../capabilities/tool-limit.ts'
 import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
 import type { Deps } from '../deps.ts'
-import { checkCapabilities, checkTools } from './check.ts'
+import { checkCapabilities } from './check.ts'
+import { checkTools } from './check-tools.ts'
 
 /**
  * Returns the prompt and the tools that a model would be given. Throws `invalid` for a capability or a tool that cannot
@@ -18,9 +20,9 @@ export async function previewAgent(
   input: PreviewAgentRequest,
 ): Promise<AgentPreviewResponse> {
   const known = await checkCapabilities(deps, actor, input.capabilities)
-  await checkTools(deps, actor, input.tools)
-  const tools = input.tools ?? []
-  const capabilities = withinToolLimit(resolveCapabilities(input.capabilities ?? [], known), tools)
+  const { tools = [], capabilities: refs = [] } = input
+  await checkTools(deps, actor, tools, { what: 'agent', refs, known })
+  const capabilities = withinToolLimit(guardRenamed(resolveCapabilities(refs, known), tools), tools)
   const toolset = buildToolset(capabilities, tools, [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
 }

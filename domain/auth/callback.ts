@@ -19,9 +19,9 @@ export function checkCallback(query: string): string {
   }
   const error = parameters.get('error')
   if (error) throw unauthenticated(`The identity provider has not signed you in${describe(error)}`)
-  if (!parameters.get('code')) throw invalid('code: is needed')
+  if (!parameters.get('code')) throw invalid('code: is required')
   const state = parameters.get('state')
-  if (!state) throw invalid('state: is needed')
+  if (!state) throw invalid('state: is required')
   return state
 }
 

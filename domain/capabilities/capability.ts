@@ -109,6 +109,8 @@ export type Capability = {
   tools: Tool[]
   /** Present for an MCP server, of whose tools a configuration may choose some: false while its list is not known. */
   areServerToolsKnown?: boolean
+  /** Beginning of the names of an MCP server's tools. */
+  toolPrefix?: string
   /**
    * Present when the capability may be out of date: brings its record up to date, for a short time, before a model is
    * asked. Resolves with true when the record has changed. Rejects only with the signal's reason.

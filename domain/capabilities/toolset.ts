@@ -34,7 +34,8 @@ export function buildToolset(
   }
   const definitions = new Map([...agentTools, ...sessionTools].map((definition) => [definition.name, definition]))
   for (const [name, definition] of definitions) {
-    const offered = isClientRun(definition) ? offerClientTool(definition) : adapt(toolset.get(name), definition)
+    const builtin = toolset.get(name)
+    const offered = isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
     if (offered !== undefined) toolset.set(name, offered)
   }
   return toolset
@@ -55,12 +56,19 @@ const policyOf = (tool: Tool | undefined, policy: ToolPolicy): ToolPolicy =>
 const isClientRun = (definition: ToolDefinition): boolean =>
   definition.type === 'client_side' || definition.policy === 'client_side'
 
-const offerClientTool = ({ name, description, parameters, display_name }: ToolDefinition): OfferedTool => ({
-  // Providers require both, which a JSON Schema may omit.
-  spec: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
-  displayName: display_name || name,
-  policy: 'client_side',
-})
+/** Offers a tool that the client runs. The texts of a `builtin` one are those of the capability's tool. */
+const offerClientTool = (definition: ToolDefinition, builtin: OfferedTool | undefined): OfferedTool => {
+  const { type, name, description, parameters, display_name } = definition
+  if (type === 'builtin' && builtin !== undefined) {
+    return { spec: builtin.spec, displayName: display_name || builtin.displayName, policy: 'client_side' }
+  }
+  return {
+    // Providers require both, which a JSON Schema may omit.
+    spec: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
+    displayName: display_name || name,
+    policy: 'client_side',
+  }
+}
 
 /**
  * Applies a definition to a capability's tool. Undefined when no capability provides it or the definition is not of
@@ -70,7 +78,6 @@ function adapt(offered: OfferedTool | undefined, definition: ToolDefinition): Of
   if (offered === undefined || definition.type !== 'builtin') return undefined
   return {
     ...offered,
-    spec: { ...offered.spec, description: definition.description || offered.spec.description },
     displayName: definition.display_name || offered.displayName,
     policy: policyOf(offered.tool, definition.policy ?? 'auto'),
   }

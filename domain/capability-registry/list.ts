@@ -1,4 +1,5 @@
 import type { CapabilityInfo } from '../../contract/capabilities.ts'
+import { canonicalRef } from '../../contract/tools.ts'
 import type { McpServer, Skill } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { presentCapability } from '../capabilities/present.ts'
@@ -38,7 +39,8 @@ export async function* listCapabilities(deps: Deps, { organizationId }: Actor): 
 }
 
 /** Returns a capability by its id. Throws `not_found` for one that is disabled, too. */
-export async function getCapability(deps: Deps, { organizationId }: Actor, id: string): Promise<CapabilityInfo> {
+export async function getCapability(deps: Deps, { organizationId }: Actor, given: string): Promise<CapabilityInfo> {
+  const id = canonicalRef(given)
   const known = await readCapabilities(deps, organizationId, [{ ref: id }])
   const capability = known.find((candidate) => candidate.id === id)
   if (capability === undefined || capability.status === 'disabled') throw notFound('Capability')

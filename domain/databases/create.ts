@@ -13,7 +13,9 @@ type Answer = { outcome: 'created' | 'exists' | 'too_many' | 'session_gone' }
 
 /** Error of a database that would be one too many. */
 export const tooManyDatabases = (): DomainError =>
-  new DomainError('unprocessable', `A session has at most ${MAX_DATABASES} databases; delete one first`)
+  new DomainError('unprocessable', `A session has at most ${MAX_DATABASES} databases; delete one first`, {
+    code: 'quota_exceeded',
+  })
 
 /**
  * Creates an empty database, or returns the one that an earlier run created. Throws `not_found`, `conflict` when the

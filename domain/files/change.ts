@@ -87,7 +87,7 @@ export class FileChanged extends DomainError {
   }
 }
 
-const unprocessable = (message: string) => new DomainError('unprocessable', message)
+const overQuota = (message: string) => new DomainError('unprocessable', message, { code: 'quota_exceeded' })
 
 /** Errors for the problems of change_session_files. */
 const PROBLEMS = {
@@ -104,9 +104,7 @@ const PROBLEMS = {
   too_long: (path: string) =>
     invalid(`Paths inside ${path} would have more than 1,024 bytes or 64 segments; move it to a shorter path`),
   too_many: (_path: string, { quotas }: Deps) =>
-    unprocessable(`A session has at most ${quotas.files.maxCount} files and directories; delete some first`),
+    overQuota(`A session has at most ${quotas.files.maxCount} files and directories; delete some first`),
   too_large: (_path: string, { quotas }: Deps) =>
-    unprocessable(
-      `The files of a session have at most ${quotas.files.maxTotalBytes} bytes together; delete some first`,
-    ),
+    overQuota(`The files of a session have at most ${quotas.files.maxTotalBytes} bytes together; delete some first`),
 }

@@ -1,6 +1,6 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { conflict } from '../errors.ts'
+import { quotaExceeded } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 
 /** Runs the work in a transaction, in which no other of its kind counts or adds images of the organization. */
@@ -27,9 +27,9 @@ export async function checkQuota(
     _sum: { sizeBytes: true },
   })
   if (count >= images.maxCount) {
-    throw conflict(`The organization has ${images.maxCount} images, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${images.maxCount} images, as many as it can; delete one first`)
   }
   if ((sum.sizeBytes ?? 0) + sizeBytes > images.maxTotalBytes) {
-    throw conflict(`The organization's images can take ${images.maxTotalBytes} bytes together; delete some first`)
+    throw quotaExceeded(`The organization's images can take ${images.maxTotalBytes} bytes together; delete some first`)
   }
 }

@@ -7,7 +7,7 @@ import { hashToken } from '../auth/derived-token.ts'
 import { requireOpenLogin } from '../auth/log-in.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, forbidden } from '../errors.ts'
+import { forbidden, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import { lockMembers } from '../members/lock.ts'
@@ -74,7 +74,9 @@ async function insertPending(
   const { organizationId } = data
   await tx.$executeRaw`DELETE FROM invitations WHERE organization_id = ${organizationId}::uuid AND expires_at <= now()`
   if ((await tx.invitation.count({ where: { organizationId } })) >= MAX_PENDING) {
-    throw conflict(`The organization has ${MAX_PENDING} pending invitations, as many as it can; withdraw one first`)
+    throw quotaExceeded(
+      `The organization has ${MAX_PENDING} pending invitations, as many as it can; withdraw one first`,
+    )
   }
   const [row] = await tx.invitation.createManyAndReturn({ data: [data], skipDuplicates: true })
   return row

@@ -3,7 +3,7 @@ import type { Invitation as InvitationRow, Prisma } from '../../prisma/generated
 import type { Actor } from '../actor.ts'
 import { hashToken } from '../auth/derived-token.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, notFound } from '../errors.ts'
+import { conflict, notFound, quotaExceeded } from '../errors.ts'
 import { lockMembers } from '../members/lock.ts'
 import { presentOrganization } from '../organizations.ts'
 import { INVITATION_TOKEN } from './token.ts'
@@ -30,7 +30,9 @@ export async function joinOrganization(
     const { count } = await tx.member.createMany({ data: [{ userId, organizationId, role }], skipDuplicates: true })
     if (count === 0) throw conflict('You are a member of this organization already')
     if ((await tx.member.count({ where: { userId } })) > MAX_MEMBERSHIPS) {
-      throw conflict(`You are a member of ${MAX_MEMBERSHIPS} organizations, as many as one can be; leave one first`)
+      throw quotaExceeded(
+        `You are a member of ${MAX_MEMBERSHIPS} organizations, as many as one can be; leave one first`,
+      )
     }
     const organization = await tx.organization.findUniqueOrThrow({ where: { id: organizationId } })
     return { ...presentOrganization(organization), role }

@@ -4,7 +4,7 @@ import type { LlmModel as ModelRow, Prisma } from '../../prisma/generated/client
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict } from '../errors.ts'
+import { conflict, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid, toId } from '../ids.ts'
 import { type FoundProvider, lockProvider, requireProvider } from '../llm-providers/read.ts'
@@ -47,7 +47,7 @@ async function insertModel(
   await lockProvider(tx, actor, found)
   await requireNewName(tx, actor, found, input.model_id)
   if ((await tx.llmModel.count({ where: { organizationId, providerId: provider.id } })) >= quotas.llmModels) {
-    throw conflict(`The provider has ${quotas.llmModels} models, as many as it can; delete one first`)
+    throw quotaExceeded(`The provider has ${quotas.llmModels} models, as many as it can; delete one first`)
   }
   const { id, model_id: name, display_name: displayName, capabilities = [], is_favorite: isFavorite = false } = input
   const data = { id, organizationId, providerId: provider.id, name, displayName, capabilities, isFavorite }

@@ -3,7 +3,7 @@ import type { Prisma, LlmProvider as ProviderRow } from '../../prisma/generated/
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid } from '../errors.ts'
+import { invalid, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
@@ -49,7 +49,9 @@ async function insertWithin(
   await lockOrganization(tx, organizationId)
   const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
   if ((await tx.llmProvider.count({ where: isOwn })) >= quotas.llmProviders) {
-    throw conflict(`The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`)
+    throw quotaExceeded(
+      `The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`,
+    )
   }
   const [row] = await tx.llmProvider.createManyAndReturn({ data: [data], skipDuplicates: true })
   return row

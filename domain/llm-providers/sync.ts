@@ -4,7 +4,7 @@ import { type Claim, createSlots } from '../../lib/threads/slots.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { badGateway, conflict, tooMany } from '../errors.ts'
+import { badGateway, conflict, quotaExceeded, tooMany } from '../errors.ts'
 import { newUuid } from '../ids.ts'
 import { ModelError } from '../llm/model.ts'
 import { listModels } from '../llm/providers/list-models.ts'
@@ -155,5 +155,5 @@ async function keepWithinQuota(
       ORDER BY updated_at, id LIMIT ${excess}
     )`
   if (deleted === excess) return
-  throw conflict(`A provider has at most ${quotas.llmModels} models; delete some of this one's first`)
+  throw quotaExceeded(`A provider has at most ${quotas.llmModels} models; delete some of this one's first`)
 }

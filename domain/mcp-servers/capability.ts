@@ -8,7 +8,7 @@ import { damagedCredentials, isDamaged } from './credentials.ts'
 import { expireTools, isStale, refreshSoon } from './discover.ts'
 import { endpointOf } from './endpoint.ts'
 import type { UsedServer } from './read-for-use.ts'
-import { nameTools } from './tool-names.ts'
+import { nameTools, toolNameOf } from './tool-names.ts'
 import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf } from './tools.ts'
 
 /** Longer than the client lets a call take that reports progress, so that the client's limit is what is reported. */
@@ -35,6 +35,7 @@ export function serverCapability(deps: Deps, row: UsedServer): Capability {
     ...(systemPrompt !== undefined && { systemPrompt }),
     ...(isStale(row) && { freshen: (signal) => refreshSoon(deps, row, signal) }),
     areServerToolsKnown: why === undefined,
+    toolPrefix: toolNameOf(row.slug, ''),
     tools: named.map(({ name, tool }) =>
       toTool(deps, row, { name, tool, isAccepted: accepted?.get(tool.name) === tool.fingerprint }),
     ),

@@ -4,7 +4,7 @@ import type { Actor } from '../actor.ts'
 import { checkCalledUrl } from '../called-url.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid } from '../errors.ts'
+import { invalid, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
@@ -62,7 +62,7 @@ async function insertWithin(
   const { organizationId } = data
   await lockOrganization(tx, organizationId)
   if ((await tx.mcpServer.count({ where: { organizationId } })) >= quotas.mcpServers) {
-    throw conflict(`The organization has ${quotas.mcpServers} MCP servers, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, as many as it can; delete one first`)
   }
   await requireFreeSlug(tx, data)
   const [row] = await tx.mcpServer.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -19,6 +19,7 @@ export type ServerSummary = Omit<
 
 export const presentServer = (row: ServerSummary): McpServer => ({
   id: toId('mcp', row.id),
+  ref: `mcp:${row.id}`,
   name: row.name,
   description: row.description,
   url: row.url,

@@ -7,7 +7,7 @@ export function checkParts(content: InputContentPart[], field: string): void {
     if (part.type !== 'image') return
     const at = `${field}.${index}`
     if (!part.url && !part.base64) throw invalid(`${at}: an image needs url, or base64 with media_type`)
-    if (part.base64 && !part.media_type) throw invalid(`${at}.media_type: is needed with base64`)
+    if (part.base64 && !part.media_type) throw invalid(`${at}.media_type: is required with base64`)
     if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${at}.base64: is not base64`)
   })
 }

@@ -1,9 +1,9 @@
 import type { WireEvent } from '../../contract/events.ts'
-import type { SessionId, TurnId } from '../../contract/ids.ts'
+import type { ModelId, SessionId, TurnId } from '../../contract/ids.ts'
 import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
 import type { TurnStatus } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
-import { checkModel } from '../agents/check.ts'
+import { requireModel } from '../agents/check.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import { conflict, notFound, tooMany } from '../errors.ts'
@@ -40,14 +40,15 @@ export async function createMessage(
   const place = { organizationId: actor.organizationId, sessionId }
   return createOnce(attempt, {
     find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }),
-    insert: (turnId) => acceptMessage(deps, newMessage({ ...place, turnId: asUuid(turnId) }, input), input),
+    insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, input),
   })
 }
 
 /** Checks and stores a message. The turn's id lets only one run of a request succeed; any other one throws. */
-async function acceptMessage(deps: Deps, message: NewMessage, input: CreateMessageRequest): Promise<AcceptedMessage> {
+async function acceptMessage(deps: Deps, place: MessagePlace, input: CreateMessageRequest): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
-  await checkModel(deps, message, input.controls?.model_id, 'controls.model_id')
+  const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
+  const message = newMessage(place, input, modelId)
   const policy = input.on_busy ?? 'enqueue'
   const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
   return inserted ?? insertBusy(deps, message, policy)
@@ -100,6 +101,7 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
     if (policy === 'reject' && head) {
       throw conflict(
         `${toId('turn', head.id)} is not finished; wait for its end, or post with on_busy "enqueue" or "interrupt"`,
+        'session_busy',
       )
     }
     if (policy === 'enqueue' && unfinished.length >= MAX_QUEUED_TURNS) {
@@ -136,9 +138,9 @@ async function cancelForBusyPolicy(
   return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
-function newMessage(place: MessagePlace, input: CreateMessageRequest): NewMessage {
+function newMessage(place: MessagePlace, input: CreateMessageRequest, modelId: ModelId | null | undefined): NewMessage {
   const { content } = input.message
-  const controls = input.controls ? presentControls(input.controls) : undefined
+  const controls = input.controls ? presentControls(input.controls, modelId) : undefined
   const message = {
     id: toId('message', place.turnId),
     role: 'user',
@@ -151,9 +153,9 @@ function newMessage(place: MessagePlace, input: CreateMessageRequest): NewMessag
   return { ...place, content, controls: stored, data: { message } }
 }
 
-const presentControls = (controls: InputControls): Controls => ({
+const presentControls = ({ model: _, ...controls }: InputControls, modelId: ModelId | null | undefined): Controls => ({
   ...controls,
-  model_id: controls.model_id && toId('model', controls.model_id),
+  model_id: modelId && toId('model', modelId),
 })
 
 const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =>

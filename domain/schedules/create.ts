@@ -3,7 +3,7 @@ import { Prisma, type Schedule as ScheduleRow } from '../../prisma/generated/cli
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict } from '../errors.ts'
+import { conflict, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { asUuid } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
@@ -81,7 +81,7 @@ export async function insertSchedule(
   await lockOrganization(tx, organizationId)
   const { maxCount } = quotas.schedules
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null } })) >= maxCount) {
-    throw conflict(`The organization has ${maxCount} schedules, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${maxCount} schedules, as many as it can; delete one first`)
   }
   if ((await tx.schedule.count({ where: { organizationId, name, deletedAt: null } })) > 0) {
     throw conflict('name: the organization has a schedule of that name already; choose another name')

@@ -1,6 +1,6 @@
 import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid } from '../errors.ts'
+import { conflict, invalid, quotaExceeded } from '../errors.ts'
 import { newUuid, toId } from '../ids.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { type CallScope, WriterLost } from '../session-scope.ts'
@@ -123,10 +123,12 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
   if ((await tx.schedule.count({ where: { ...made, toolName } })) > 0)
     throw conflict(`The session has a schedule "${toolName}" already; delete it first, or take another name`)
   if ((await tx.schedule.count({ where: { ...made, toolName: { not: null } } })) >= MAX_OF_SESSION)
-    throw conflict(`A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`)
+    throw quotaExceeded(`A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`)
   const most = Math.ceil(deps.quotas.schedules.maxCount / 2)
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null, toolName: { not: null } } })) >= most)
-    throw conflict(`The agents of the organization have made ${most} schedules, as many as they can; delete one first`)
+    throw quotaExceeded(
+      `The agents of the organization have made ${most} schedules, as many as they can; delete one first`,
+    )
   const target = { targetType: 'workflow', targetName: 'session_message' }
   await insertSchedule(tx, deps, { ...row, ...target, catchUpMissed: true, maxCatchUp: 1 })
 }

@@ -3,8 +3,10 @@ import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
-import { checkCapabilities, checkModel, checkTools, requireActiveAgent } from '../agents/check.ts'
+import { checkCapabilities, requireActiveAgent, requireModel } from '../agents/check.ts'
+import { checkTools } from '../agents/check-tools.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
+import { readCapabilities } from '../capability-registry/read.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
 import type { MountedFile } from '../files/file-change.ts'
@@ -30,24 +32,26 @@ export async function createSession(
 }
 
 async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
-  await checkModel(deps, actor, input.model_id, 'model_id')
+  const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
-  await checkTools(deps, actor, input.tools)
   const ofAgent = input.agent_id ? await checkAgentOfSession(deps, actor, input.agent_id) : []
+  const refs = [...ofAgent, ...named]
+  const known = await readCapabilities(deps, actor.organizationId, refs)
+  await checkTools(deps, actor, input.tools ?? [], { what: 'session', refs, known })
   const row = {
     id,
     organizationId: actor.organizationId,
     agentId: input.agent_id ?? null,
     harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
-    modelId: input.model_id ?? null,
+    modelId: modelId ?? null,
     title: input.title ?? null,
     tags: input.tags ?? [],
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
     tools: (input.tools ?? []) as Prisma.InputJsonValue,
   }
-  await insertWithFiles(deps, row, filesOf(deps, [...ofAgent, ...named]))
+  await insertWithFiles(deps, row, filesOf(deps, refs))
   return getSession(deps, actor, asUuid(id))
 }
 

@@ -26,7 +26,7 @@ export async function openCursor(
   if (sinceId === undefined) return { sessionId: session.id, after: 0 }
   const after = deps.events.ids.decode(session.id, sinceId)
   // The id is genuine but its event does not exist: the record was reset to an earlier state.
-  if (after > session.lastSequence) throw invalid('since_id is ahead of the record; start without it')
+  if (after > session.lastSequence) throw invalid('since_id: is ahead of the record; start without it')
   return { sessionId: session.id, after }
 }
 

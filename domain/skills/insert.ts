@@ -1,7 +1,7 @@
 import type { Prisma, Skill as SkillRow, SkillSource } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { conflict } from '../errors.ts'
+import { conflict, quotaExceeded } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { insertFiles, type NewFile } from './files.ts'
 import type { SkillFields } from './skill-fields.ts'
@@ -27,7 +27,7 @@ export const insertSkill = (
     async (tx) => {
       await lockOrganization(tx, organizationId)
       if ((await tx.skill.count({ where: { organizationId } })) >= deps.quotas.skills) {
-        throw conflict(`The organization has ${deps.quotas.skills} skills, as many as it can; delete one first`)
+        throw quotaExceeded(`The organization has ${deps.quotas.skills} skills, as many as it can; delete one first`)
       }
       await checkNameFree(tx, organizationId, fields.name, id)
       const data = { id, organizationId, source, ...columnsOf(fields) }

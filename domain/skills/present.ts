@@ -4,6 +4,7 @@ import { toId } from '../ids.ts'
 
 export const presentSkill = (row: SkillRow): Skill => ({
   id: toId('skill', row.id),
+  ref: `skill:${row.id}`,
   name: row.name,
   description: row.description,
   source_type: row.source,

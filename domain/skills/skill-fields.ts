@@ -70,7 +70,7 @@ function textOf(front: Record<string, unknown>, field: string, problems: Problem
 const isMissing = (front: Record<string, unknown>, field: string): boolean => (front[field] ?? undefined) === undefined
 
 function checkName(name: string | undefined, front: Record<string, unknown>, problems: Problems): void {
-  if (isMissing(front, 'name')) problems.add('name', 'is missing')
+  if (isMissing(front, 'name')) problems.add('name', 'is required')
   if (name === undefined) return
   if (name === '') {
     problems.add('name', 'must not be empty')
@@ -83,7 +83,7 @@ function checkName(name: string | undefined, front: Record<string, unknown>, pro
 }
 
 function checkDescription(description: string | undefined, front: Record<string, unknown>, problems: Problems): void {
-  if (isMissing(front, 'description')) problems.add('description', 'is missing')
+  if (isMissing(front, 'description')) problems.add('description', 'is required')
   if (description?.trim() === '') problems.add('description', 'must not be empty')
   checkLength('description', description, MAX_DESCRIPTION, problems)
 }

@@ -53,7 +53,7 @@ async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<
     case 'repeated':
       return answer.effect
     case 'refused':
-      throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind))
+      throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind), { code: 'quota_exceeded' })
     default:
       throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
   }

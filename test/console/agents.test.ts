@@ -121,7 +121,12 @@ describePages('agents', () => {
   it('are searched, copied, exported, imported, archived and restored', async () => {
     const api = await newOrganization()
     for (const name of ['Painter', 'Plumber']) {
-      await call(api, 'POST', '/v1/agents', { name, system_prompt: `You are a ${name}.`, tools: [GUARDED] })
+      await call(api, 'POST', '/v1/agents', {
+        name,
+        system_prompt: `You are a ${name}.`,
+        capabilities: ['test_math'],
+        tools: [GUARDED],
+      })
     }
     const opened = await openConsole(api.url, { organization: api.id, at: '#/agents' })
     const { page } = opened

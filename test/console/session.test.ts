@@ -175,7 +175,7 @@ describePages('a conversation', () => {
   })
 
   it('answers the questions of a tool by a form of their schema', async () => {
-    const calls = [{ id: 'a', name: 'ask', arguments: { times: 2 } }]
+    const calls = [{ id: 'a', name: 'elicit', arguments: { times: 2 } }]
     const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Done.' }], {
       capabilities: [{ ref: 'lab' }],
     })

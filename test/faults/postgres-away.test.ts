@@ -102,7 +102,7 @@ describe('a turn continues after Postgres was unreachable', () => {
       const { status, body } = await answer(started.id)
       expect({ status, body }).toEqual({
         status: 503,
-        body: { error: expect.stringContaining('does not answer') },
+        body: { error: expect.stringContaining('does not answer'), code: 'unavailable' },
       })
       return true
     })

@@ -118,7 +118,7 @@ describe('an API key', () => {
   it.each<[object, RegExp]>([
     [{}, /^name: /],
     [{ name: '' }, /^name: must not be empty/],
-    [{ name: 'x'.repeat(256) }, /^name: must have at most 255/],
+    [{ name: 'x'.repeat(256) }, /^name: must be at most 255 bytes/],
     [{ name: 'X', scopes: 'read' }, /^scopes: /],
     [{ name: 'X', scopes: ['read', 'root'] }, /^scopes: there is no "root"; there are read, write, agents:read/],
     [{ name: 'X', scopes: Array(51).fill('read') }, /^scopes: must be at most 50/],

@@ -1,5 +1,8 @@
-import { createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
+import { newUuid, toId } from '../../domain/ids.ts'
+import { call, createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import type { LabRun } from '../support/lab.ts'
+import { giveTools } from '../support/mcp-tools.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { cancel, clientTool, getTurn, guardedTool, post, postAndAsk, statusOf, submit } from '../support/turns.ts'
@@ -32,6 +35,8 @@ const acting = (events: Json[]): Json[] => events.filter((event) => /^(act|tool)
 const typesOf = (events: Json[]): string[] => acting(events).map((event) => event.type)
 const resultOf = (events: Json[], callId: string): Json =>
   events.find((event) => event.type === 'tool.completed' && event.data.tool_call_id === callId).data
+
+const guard = (name: string) => ({ type: 'builtin', name, policy: 'requires_approval' })
 
 const YES = { result: { approved: true } }
 const NO = { result: { approved: false } }
@@ -179,5 +184,81 @@ describe('a call that waits for approval', () => {
     const events = await finish(id)
     expect(typesOf(events)).toEqual(['act.started', 'tool.started', 'tool.completed', 'act.completed'])
     expect(resultOf(events, callId).error).toContain('text')
+  })
+})
+
+describe('an approval of a tool that the agent has not', () => {
+  const BASE = { name: 'A', system_prompt: 'Help.', capabilities: ['session_file_system'] }
+  const GOOD = { ...BASE, tools: [guard('delete_file')] }
+  const BAD = { ...BASE, tools: [guard('delete_files')] }
+  const refusal = /^tools\.0\.name: the \w+ has no tool "delete_files"; its tools are: read_file, .*delete_file/
+  const create = async (): Promise<string> => (await call(api, 'POST', '/v1/agents', GOOD)).body.id
+
+  it('is refused wherever tools are written, with the tools that there are', async () => {
+    const id = await create()
+    const document = `---\n${JSON.stringify(BAD)}\n---\n`
+    const session = { capabilities: BASE.capabilities, tools: BAD.tools }
+    for (const answer of [
+      await call(api, 'POST', '/v1/agents', BAD),
+      await call(api, 'PUT', `/v1/agents/${id}`, BAD),
+      await call(api, 'PUT', `/v1/agents/${toId('agent', newUuid())}`, BAD),
+      await call(api, 'PATCH', `/v1/agents/${id}`, { tools: BAD.tools }),
+      await call(api, 'POST', '/v1/agents/import', document, { 'Content-Type': 'text/markdown' }),
+      await call(api, 'POST', '/v1/agents/preview', BAD),
+      await call(api, 'POST', '/v1/sessions', session),
+      await call(api, 'POST', '/v1/sessions', { agent_id: id, tools: BAD.tools }),
+    ]) {
+      expectError(answer, 400, refusal)
+      expect(answer.body.field).toBe('tools.0.name')
+    }
+    expect((await call(api, 'POST', '/v1/sessions', { agent_id: id, tools: GOOD.tools })).status).toBe(201)
+  })
+
+  it('is refused when the capability goes', async () => {
+    const id = await create()
+    const lost = /^tools\.0\.name: the agent has no tool "delete_file"/
+    expectError(await call(api, 'PATCH', `/v1/agents/${id}`, { capabilities: ['noop'] }), 400, lost)
+    expectError(await call(api, 'PUT', `/v1/agents/${id}`, { ...GOOD, capabilities: ['noop'] }), 400, lost)
+    expect((await call(api, 'PATCH', `/v1/agents/${id}`, { capabilities: ['noop'], tools: [] })).status).toBe(200)
+  })
+
+  it('stays with an agent of an earlier release, and is not copied', async () => {
+    const id = await create()
+    const old = { ...guard('delete_files'), description: 'd', parameters: { type: 'object' } }
+    const set = 'UPDATE agents SET tools = $2 WHERE id = $1'
+    await api.query(set, [toUuid(id), JSON.stringify([old, clientTool('read_file')])])
+    const { body } = await call(api, 'GET', `/v1/agents/${id}`)
+    expect(body.tools).toEqual([old, clientTool('read_file')])
+    for (const [method, changes] of [
+      ['PATCH', { name: 'B' }],
+      ['PATCH', { tools: body.tools }],
+      ['PUT', body],
+    ] as const)
+      expect((await call(api, method, `/v1/agents/${id}`, changes)).status).toBe(200)
+    expectError(await call(api, 'PATCH', `/v1/agents/${id}`, { tools: [guard('rm')] }), 400, /no tool "rm"/)
+    expectError(await call(api, 'POST', `/v1/agents/${id}/copy`), 400, refusal)
+  })
+
+  it('is taken where an MCP server may have it: its list is not known, or it is gone', async () => {
+    const made = await call(api, 'POST', '/v1/mcp-servers', { name: 'Later', url: 'https://mcp.example/mcp' })
+    const { id, ref } = made.body
+    const agent = (name: string) => ({ ...BASE, capabilities: [ref], tools: [guard(name)] })
+    const unknown = await call(api, 'POST', '/v1/agents', agent('mcp_later__anything'))
+    expect(unknown.status).toBe(201)
+    expectError(
+      await call(api, 'POST', '/v1/agents', agent('mcp_latre__anything')),
+      400,
+      /no tool "mcp_latre__anything"/,
+    )
+    await giveTools(api, toUuid(id))
+    const { body } = await call(api, 'POST', '/v1/agents/preview', agent('mcp_later__search'))
+    expect(body.tools).toMatchObject([{ name: 'mcp_later__search', policy: 'requires_approval' }])
+    expectError(
+      await call(api, 'POST', '/v1/agents', agent('mcp_later__anything')),
+      400,
+      /its tools are: mcp_later__search$/,
+    )
+    await call(api, 'DELETE', `/v1/mcp-servers/${id}`)
+    expect((await call(api, 'POST', `/v1/agents/${unknown.body.id}/copy`)).status).toBe(201)
   })
 })

@@ -180,12 +180,12 @@ describe('refresh', () => {
   })
 
   it.each(['', 'x', 'ask_00', 'a.b.c', 'x'.repeat(4096)])('refuses %.20j', async (token) => {
-    expectError(await refresh(token), 401, /sign in again|is needed/)
+    expectError(await refresh(token), 401, /sign in again|is required/)
   })
 
   it('refuses a missing token, and a malformed one', async () => {
-    expectError(await post('/v1/auth/refresh', undefined), 401, /^refresh_token: is needed/)
-    expectError(await post('/v1/auth/refresh', {}), 401, /^refresh_token: is needed/)
+    expectError(await post('/v1/auth/refresh', undefined), 401, /^refresh_token: is required/)
+    expectError(await post('/v1/auth/refresh', {}), 401, /^refresh_token: is required/)
     expectError(await post('/v1/auth/refresh', { refresh_token: 1 }), 400, /^refresh_token: /)
     expectError(await post('/v1/auth/refresh', { refresh_token: 'x'.repeat(4097) }), 400, /^refresh_token: /)
   })

@@ -37,7 +37,7 @@ describe('a body', () => {
 
   it.each(['null', '"text"', '1', 'true', '[]'])('that is not an object is refused: %s', async (body) => {
     for (const path of ['/v1/agents', '/v1/sessions', messages]) {
-      expectError(await post(path, body), 400, /^The request body: .*expected object/)
+      expectError(await post(path, body), 400, /^The request body: must be an object, not /)
     }
   })
 
@@ -253,7 +253,7 @@ describe('unusual values in a body', () => {
       body: { metadata: { constructor: 1, hasOwnProperty: { $type: 'Raw' } } },
     })
     const parameters = '{"$type":"Json","value":"1","toJSON":null,"prisma__type":"x","n":null}'
-    const tool = `"tools":[{"type":"builtin","name":"t","description":"","parameters":${parameters}}]`
+    const tool = `"tools":[{"type":"client_side","name":"t","description":"","parameters":${parameters}}]`
     const agent = await post('/v1/agents', agentOf(tool))
     expect(agent).toMatchObject({ status: 201, body: { tools: [{ parameters: JSON.parse(parameters) }] } })
     expect((await call(api, 'GET', `/v1/agents/${agent.body.id}`)).body).toEqual(agent.body)

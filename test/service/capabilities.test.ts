@@ -61,7 +61,7 @@ describe('capabilities', () => {
         additionalProperties: false,
       },
     })
-    const agent = { name: 'A', system_prompt: 'Help.', tools: body.tool_definitions }
+    const agent = { name: 'A', system_prompt: 'Help.', capabilities: ['test_math'], tools: body.tool_definitions }
     expect((await call(api, 'POST', '/v1/agents', agent)).body.tools).toEqual(body.tool_definitions)
   })
 

@@ -47,12 +47,12 @@ describe('a client that does not answer in time', () => {
   })
 
   it.concurrent('has a tool fail that asks its user', async () => {
-    const steps = [{ tool_calls: callsOf('ask') }, { text: 'done' }]
+    const steps = [{ tool_calls: callsOf('elicit') }, { text: 'done' }]
     const id = await createScriptedSession(url, steps, { capabilities: [{ ref: 'lab' }] })
     const { pending_tool_calls } = await postAndAsk(url, id)
     expect(completed(await finish(id))).toEqual([
       expect.objectContaining({ tool_call_id: pending_tool_calls[0].id, ...TIMED_OUT }),
-      expect.objectContaining({ tool_call_id: 'ask', ...TIMED_OUT }),
+      expect.objectContaining({ tool_call_id: 'elicit', ...TIMED_OUT }),
     ])
   })
 

@@ -228,7 +228,6 @@ describe('results of several calls', () => {
 describe('a result', () => {
   const values: [string, object, Json][] = [
     ['null', { result: null }, null],
-    ['absent', {}, null],
     ['false', { result: false }, false],
     ['0', { result: 0 }, 0],
     ['an empty text', { result: '' }, ''],
@@ -286,7 +285,10 @@ describe('the tools of the client', () => {
     )
     const { pending_tool_calls } = await postAndAsk(api, id)
     expect(pending_tool_calls.map((pending: Json) => pending.id)).toEqual(['one', 'other'])
-    await submit(api, id, [{ tool_call_id: 'one' }, { tool_call_id: 'other' }])
+    await submit(api, id, [
+      { tool_call_id: 'one', result: 1 },
+      { tool_call_id: 'other', result: 2 },
+    ])
     const events = await finish(id)
     const [generation] = events.filter((event) => event.type === 'llm.generation')
     const offered = generation.data.tools.filter(({ name }: Json) => name === 'ask')
@@ -294,7 +296,8 @@ describe('the tools of the client', () => {
   })
 
   it('may be one of the same name as a tool of a capability, which then does not run', async () => {
-    const id = await createClientSession([{ id: 'taken-over', name: 'echo', arguments: {} }], ['echo'])
+    const tools = [clientTool('echo', {}, { replaces: true })]
+    const id = await createClientSession([{ id: 'taken-over', name: 'echo', arguments: {} }], [], { tools })
     await postAndAsk(api, id)
     await submit(api, id, [{ tool_call_id: 'taken-over', result: 'by the client' }])
     expect(resultsForModel(await finish(id))).toMatchObject({ 'taken-over': { result: 'by the client' } })

@@ -56,7 +56,14 @@ describe('CORS', () => {
         expect(headers.get('access-control-allow-origin')).toBe(APP)
         expect(headers.get('vary')).toMatch(/origin/i)
         expect(headers.get('access-control-expose-headers')?.split(',')).toEqual(
-          expect.arrayContaining(['X-Request-Id', 'Retry-After', 'RateLimit-Reset', 'Content-Disposition', 'ETag']),
+          expect.arrayContaining([
+            'X-Request-Id',
+            'Retry-After',
+            'RateLimit-Policy',
+            'RateLimit',
+            'Content-Disposition',
+            'ETag',
+          ]),
         )
       }
       const { status, headers } = await call(url, 'OPTIONS', '/v1/agents', undefined, preflight)

@@ -120,21 +120,21 @@ describe('the list of events', () => {
     ['limit=0', /^limit: .*1 to 1000/],
     ['limit=-1', /^limit: /],
     ['limit=many', /^limit: /],
-    ['since_id=event_1', /^since_id must be event_ followed by 32/],
-    ['since_id=', /^since_id must be event_/],
-    [`since_id=${unknownId('event')}`, /^since_id is not the id of an event of this session/],
-    [`since_id=${unknownId('message')}`, /^since_id must be event_/],
+    ['since_id=event_1', /^since_id: must be event_ followed by 32/],
+    ['since_id=', /^since_id: must be event_/],
+    [`since_id=${unknownId('event')}`, /^since_id: is not the id of an event of this session/],
+    [`since_id=${unknownId('message')}`, /^since_id: must be event_/],
     ['since_id=a&since_id=b', /^since_id: /],
   ])('is refused for ?%s', async (query, sentence) => {
     expectError(await get(id, `?${query}`), 400, sentence)
   })
 
   it('is refused for an event id in upper case and one of another session', async () => {
-    expectError(await get(id, `?since_id=event_${all[0].id.slice(6).toUpperCase()}`), 400, /^since_id must be/)
+    expectError(await get(id, `?since_id=event_${all[0].id.slice(6).toUpperCase()}`), 400, /^since_id: must be/)
     const other = await createSession(api)
     await post(other, 'x')
     const [first] = await listEvents(api, other)
-    expectError(await get(id, `?since_id=${first.id}`), 400, /^since_id is not the id of an event of this session/)
+    expectError(await get(id, `?since_id=${first.id}`), 400, /^since_id: is not the id of an event of this session/)
   })
 
   it('is not found for a session that is not there', async () => {

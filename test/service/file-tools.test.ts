@@ -73,7 +73,7 @@ describe('the tools of session_file_system', () => {
       { path: '/', entries: [{ path: '/notes', type: 'directory' }], next_offset: null },
     ])
     expect((await file('/notes/plan.md')).content).toBe('\ufeff# Plan\r\n\r\n- coffee ☕\r\n')
-    expect(await file('/old')).toEqual({ error: 'File not found' })
+    expect(await file('/old')).toEqual({ error: 'File not found', code: 'not_found' })
   })
 
   it('work on what its user has written, and give way to it', async () => {

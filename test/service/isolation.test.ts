@@ -171,7 +171,7 @@ describe('another organization as that of the request', () => {
       expect({ operation, status, body }).toEqual({
         operation,
         status: 404,
-        body: '{"error":"Organization not found"}',
+        body: '{"error":"Organization not found","code":"not_found"}',
       })
       refused++
     }

@@ -56,7 +56,7 @@ describe('MCP servers', () => {
 
   it.each<[what: string, body: object, sentence: RegExp]>([
     ['an empty name', { name: ' ' }, /^name: must not be empty/],
-    ['a long name', { name: 'n'.repeat(256) }, /^name: must have at most 255/],
+    ['a long name', { name: 'é'.repeat(128) }, /^name: must be at most 255 bytes of UTF-8/],
     ['no address', { url: null }, /^url: /],
     ['an address that is none', { url: 'not a url' }, /^url: The address is no URL/],
     ['another protocol', { url: 'ws://mcp.example' }, /^url: Only http and https/],

@@ -44,6 +44,21 @@ describe('a turn with a server that is there', () => {
     expect(JSON.stringify(await listEvents(service.url, id))).not.toContain(KEY)
   })
 
+  it('waits for approval while the agent guards a tool that the server does not list any more', async () => {
+    const { prefix, agent } = await addServer()
+    const guard = { type: 'builtin', name: `${prefix}echo`, policy: 'requires_approval' }
+    const id = await createScriptedSession(service.url, stepsOf(`${prefix}echo`), { ...agent, tools: [guard] })
+    const { agent_id } = (await call(service.url, 'GET', `/v1/sessions/${id}`)).body
+    // As if the tool had had another name when the guard was written.
+    const renamed = [{ ...guard, name: `${prefix}say`, description: '', parameters: {} }]
+    await service.platform.deps.db.agent.updateMany({ where: { id: toUuid(agent_id) }, data: { tools: renamed } })
+    const { pending_tool_calls } = await postAndAsk(service.url, id)
+    expect(pending_tool_calls).toMatchObject([{ name: `${prefix}echo`, kind: 'approval' }])
+    expect((await submit(service.url, id, [{ tool_call_id: 'one', result: { approved: true } }])).status).toBe(200)
+    await waitUntilIdle(service.url, id)
+    expect(await resultsOf(id)).toMatchObject([{ status: 'success' }])
+  })
+
   it('asks the client what the tool asks, and goes on with the answer', async () => {
     const { prefix, agent } = await addServer()
     const id = await createScriptedSession(service.url, stepsOf(`${prefix}ask`), agent)

@@ -28,7 +28,7 @@ const FOR_EVERYBODY = [
 const OUTSIDE_THE_DOCUMENT = ['/console', '/docs', '/join', '/openapi.json']
 const guarded = operations.filter((operation) => !FOR_EVERYBODY.includes(operation))
 
-const REFUSAL = '{"error":"Authentication required"}'
+const REFUSAL = '{"error":"Authentication required","code":"unauthenticated"}'
 
 type Headers = Record<string, string>
 type Credential = [what: string, headers: Headers]

@@ -67,7 +67,7 @@ describe('an organization', () => {
     }
   })
 
-  it.each([{}, { name: '' }, { name: '  ' }, { name: 'x'.repeat(256) }, { name: 1 }, { name: null }, [], 'x'])(
+  it.each([{}, { name: '' }, { name: '  ' }, { name: 'ж'.repeat(128) }, { name: 1 }, { name: null }, [], 'x'])(
     'is not made of %j',
     async (body) => {
       expect((await post('/v1/orgs', body, user.headers)).status).toBe(400)
@@ -78,9 +78,9 @@ describe('an organization', () => {
     expectError(await get(`/v1/orgs/${id}`, user.headers), 400, /^org: must be org_/)
   })
 
-  it('takes names of one character and of 255', async () => {
+  it('takes names of one byte and of 255', async () => {
     const owner = await registerUser(service.url)
-    for (const name of ['x', 'ж'.repeat(255)]) {
+    for (const name of ['x', `x${'ж'.repeat(127)}`]) {
       expect((await post('/v1/orgs', { name }, owner.headers)).body.name).toBe(name)
     }
   })

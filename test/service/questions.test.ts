@@ -17,7 +17,7 @@ beforeAll(async () => {
   api = await newOrganization()
 })
 
-const asking = (times: number) => ({ id: 'a', name: 'ask', arguments: { times } })
+const asking = (times: number) => ({ id: 'a', name: 'elicit', arguments: { times } })
 const accept = (tool_call_id: string, name: string) => ({
   tool_call_id,
   result: { action: 'accept', content: { name } },
@@ -38,7 +38,7 @@ const nextPending = (id: string, turn: Json, before: Json[]): Promise<Json[]> =>
     return isNew && pending
   }, `new questions of ${turn.id}`)
 
-const resultsOf = (events: Json[], name = 'ask') =>
+const resultsOf = (events: Json[], name = 'elicit') =>
   events.filter(({ type, data }) => type === 'tool.completed' && data.tool_name === name).map(({ data }) => data)
 const answersOf = ({ result }: Json): Json => JSON.parse(result[0].text)
 
@@ -51,7 +51,7 @@ describe('a tool that asks its user', () => {
         id: expect.stringMatching(/^question_[0-9a-f]{32}$/),
         name: QUESTION_TOOL,
         arguments: {
-          tool: 'ask',
+          tool: 'elicit',
           tool_call_id: 'a',
           message: 'Who are you?',
           requested_schema: { type: 'object', properties: { name: { type: 'string' } } },
@@ -166,7 +166,7 @@ describe('a tool that asks its user', () => {
   })
 
   it.each(['nothing', 'key', 'state'])('fails when it asks with a wrong %s', async (text) => {
-    const steps = [{ tool_calls: [{ id: 'a', name: 'ask', arguments: { text } }] }, { text: 'done' }]
+    const steps = [{ tool_calls: [{ id: 'a', name: 'elicit', arguments: { text } }] }, { text: 'done' }]
     const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }] })
     await post(api, id)
     const events = await waitUntilIdle(api, id)

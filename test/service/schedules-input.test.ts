@@ -24,7 +24,7 @@ describe('schedules', () => {
   it.each<[what: string, body: object, sentence: RegExp]>([
     ['no name', { name: undefined }, /^name: /],
     ['an empty name', { name: ' ' }, /^name: must not be empty/],
-    ['a long name', { name: bytes(2049) }, /^name: must have at most 2048/],
+    ['a long name', { name: bytes(2049) }, /^name: must be at most 2048 bytes/],
     ['a long name of other letters', { name: 'ü'.repeat(1025) }, /^name: must be at most 2048 bytes/],
     ['a long description', { description: bytes(10_241) }, /^description: must be at most 10240 bytes/],
     ['no expression', { cron_expression: undefined }, /^cron_expression: /],

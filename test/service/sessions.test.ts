@@ -67,7 +67,7 @@ describe('creating a session', () => {
       title: 'Title',
       tags: ['one', 'two'],
       capabilities: [{ ref: 'current_time', config: { zone: 'UTC' } }, { ref: 'session_storage' }],
-      tools: [{ type: 'builtin', name: 'b', description: '', parameters: {}, policy: 'requires_approval' }],
+      tools: [{ type: 'builtin', name: 'kv_store', description: '', parameters: {}, policy: 'requires_approval' }],
     }
     const { status, body } = await create(given)
     expect(status).toBe(201)
@@ -193,6 +193,7 @@ describe('listing sessions', () => {
 
   it.each([
     'limit=-1',
+    'limit=0',
     'limit=ten',
     'limit=1.5',
     'limit=',

@@ -41,10 +41,16 @@ describe('one address', () => {
       const seconds = Number(answer.headers.get('retry-after'))
       expect(seconds).toBeGreaterThan(0)
       expect(seconds).toBeLessThanOrEqual(60)
-      expect(answer.headers.get('ratelimit-limit')).toBe(`${limit}`)
-      expect(answer.headers.get('ratelimit-remaining')).toBe('0')
-      expect(answer.headers.get('ratelimit-reset')).toBe(`${seconds}`)
+      expect(answer.headers.get('ratelimit-policy')).toBe(`"address";q=${limit};w=60`)
+      expect(answer.headers.get('ratelimit')).toBe(`"address";r=0;t=${seconds}`)
     }
+    const left = answers.filter(({ status }) => status !== 429).map(({ headers }) => headers)
+    for (const counted of left) {
+      expect(counted.get('ratelimit-policy')).toBe(`"address";q=${limit};w=60, "network";q=${limit * 10};w=60`)
+      expect(counted.get('ratelimit')).toMatch(/^"address";r=\d+;t=\d+, "network";r=\d+;t=\d+$/)
+    }
+    const remaining = left.map((counted) => Number(/^"address";r=(\d+)/.exec(counted.get('ratelimit') ?? '')?.[1]))
+    expect(remaining.sort((a, b) => a - b)).toEqual(Array.from({ length: limit }, (_, index) => index))
     expect((await attempt(service.url, what, fromSomewhere())).status).not.toBe(429)
   })
 

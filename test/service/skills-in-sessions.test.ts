@@ -183,12 +183,12 @@ describe('the files of a skill', () => {
     await addSkillFile(api, skill, '/SKILL.md', 'two')
     expect((await read()).content).toBe('two')
     await set('disabled')
-    expect(await read()).toEqual({ error: 'File not found' })
+    expect(await read()).toEqual({ error: 'File not found', code: 'not_found' })
     expect(await pathsOf(id, '/skills')).toEqual(['/skills/pdf'])
     await set('active')
     expect((await read()).content).toBe('two')
     await api.query('DELETE FROM skills WHERE id = $1', [skill])
-    expect(await read()).toEqual({ error: 'File not found' })
+    expect(await read()).toEqual({ error: 'File not found', code: 'not_found' })
   })
 
   it('hide those that the session has in their place, and lose none of them', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { newUuid } from '../../domain/ids.ts'
 import { type Answer, call, expectError, type Json, unknownId } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { formOf } from '../support/pictures.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { skillMd, type ZipEntry, zipOf } from '../support/zip.ts'
@@ -34,6 +35,7 @@ metadata: {author: Ada, version: "2.0"}\r\nallowed-tools: [read_file, bash]\r\n-
       status: 201,
       body: {
         id: expect.stringMatching(/^skill_[0-9a-f]{32}$/),
+        ref: `skill:${toUuid(body.id)}`,
         name,
         description: 'Fills in forms',
         source_type: 'markdown',
@@ -86,7 +88,7 @@ metadata: {author: Ada, version: "2.0"}\r\nallowed-tools: [read_file, bash]\r\n-
   it('is refused with all problems of its text', async () => {
     const text = '---\nname: Not A Name\nlicense: [MIT]\n---\nDo it.'
     const sentence =
-      'license: must be a text; name: must be of a-z, 0-9 and single hyphens, which are not at its beginning or end; description: is missing'
+      'license: must be a text; name: must be of a-z, 0-9 and single hyphens, which are not at its beginning or end; description: is required'
     expectError(await create(text), 422, sentence)
     expectError(await upload([{ name: 'SKILL.md', data: text }]), 422, sentence)
   })
@@ -265,7 +267,7 @@ describe('validating', () => {
         valid: false,
         name: 'A',
         description: null,
-        errors: [expect.stringMatching(/^name: /), 'description: is missing'],
+        errors: [expect.stringMatching(/^name: /), 'description: is required'],
         warnings: ['body: is empty'],
       },
     })

@@ -78,7 +78,7 @@ describe('an invalid cursor', () => {
         expect({ form, status, error: body.error }).toEqual({
           form,
           status: 400,
-          error: expect.stringMatching(/^since_id (must be event_|is not the id of an event of this session)/),
+          error: expect.stringMatching(/^since_id: (must be event_|is not the id of an event of this session)/),
         })
       }
     }
@@ -89,7 +89,7 @@ describe('an invalid cursor', () => {
 
   it('is refused in Last-Event-ID too', async () => {
     for (const since of ['garbage', 'event_1', '\x80\xff', 'x'.repeat(5000), flipped(lastId(), 20), '{"id":1}']) {
-      expectError(await get('', { 'Last-Event-ID': since }), 400, /^since_id /)
+      expectError(await get('', { 'Last-Event-ID': since }), 400, /^since_id: /)
     }
     await untilNoStreams()
   })
@@ -97,15 +97,19 @@ describe('an invalid cursor', () => {
   it('is refused if it belongs to another session of the organization', async () => {
     const other = await createOpenTurn(service.platform.deps)
     const [event] = await listEvents(service.url, other.id)
-    expectError(await get(`?since_id=${event.id}`), 400, 'since_id is not the id of an event of this session')
-    expectError(await get('', { 'Last-Event-ID': event.id }), 400, 'since_id is not the id of an event of this session')
+    expectError(await get(`?since_id=${event.id}`), 400, 'since_id: is not the id of an event of this session')
+    expectError(
+      await get('', { 'Last-Event-ID': event.id }),
+      400,
+      'since_id: is not the id of an event of this session',
+    )
   })
 
   it('is refused when it is ahead of the record', async () => {
     const { db } = service.platform.deps
     const { value } = await db.serviceKey.findUniqueOrThrow({ where: { name: 'event_ids' } })
     const ahead = createEventIds(value).encode(toUuid(turn.id), record.length + 1, Date.now())
-    expectError(await get(`?since_id=${ahead}`), 400, 'since_id is ahead of the record')
+    expectError(await get(`?since_id=${ahead}`), 400, 'since_id: is ahead of the record')
     expect(createEventIds(value).encode(toUuid(turn.id), record.length, Date.parse(record.at(-1)?.ts))).toBe(lastId())
   })
 })

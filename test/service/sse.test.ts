@@ -164,8 +164,8 @@ describe('a stream', () => {
 
   it.each([
     ['types=nonsense', {}, /^types.*: unknown event type "nonsense"/],
-    ['since_id=event_1', {}, /^since_id must be event_/],
-    [`since_id=${unknownId('event')}`, {}, /^since_id is not the id of an event of this session/],
+    ['since_id=event_1', {}, /^since_id: must be event_/],
+    [`since_id=${unknownId('event')}`, {}, /^since_id: is not the id of an event of this session/],
     ['', { 'Last-Event-ID': 'event_1' }, /must be event_/],
   ])('is refused as JSON for an invalid request: ?%s', async (query, headers, sentence) => {
     const answer = await call(service.url, 'GET', `/v1/sessions/${id}/sse?${query}`, undefined, headers)

@@ -72,7 +72,7 @@ describe('turns', () => {
   it('are not listed for a wrong query or id', async () => {
     const id = await createSession(api)
     expectError(await turns(id, '?status=done'), 400, /^status: .*completed/)
-    expectError(await turns(id, '?limit=-1'), 400, /^limit: /)
+    for (const limit of [-1, 0]) expectError(await turns(id, `?limit=${limit}`), 400, /^limit: /)
     expectError(await turns('session_1'), 400, /^session_id: /)
     expectError(await call(api, 'GET', `/v1/sessions/${id}/turns/${unknownId('message')}`), 400, /^turn_id: /)
   })
@@ -113,7 +113,7 @@ describe('a turn that asks its client', () => {
     const other = await createScriptedSession(api, steps, { tools })
     const waiting = await postAndAsk(api, other)
     expect(idsOf(waiting)).toEqual(['a', 'b'])
-    await submit(api, other, [{ tool_call_id: 'a' }])
+    await submit(api, other, [{ tool_call_id: 'a', result: 1 }])
     const { body } = await turns(other, '?status=waiting')
     expect(body.data.map(idsOf)).toEqual([['b']])
     expect(body.data[0]).toMatchObject({ id: waiting.id, finished_at: null, error: null })
@@ -130,7 +130,10 @@ describe('a turn that asks its client', () => {
   it('is active again when it has its results, and sums up its steps in the end', async () => {
     const id = await createScriptedSession(api, [steps[0] ?? {}, { text: 'slow', delay_ms: 3000 }], { tools })
     const { id: turnId } = await postAndAsk(api, id)
-    await submit(api, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+    await submit(api, id, [
+      { tool_call_id: 'a', result: 1 },
+      { tool_call_id: 'b', result: 2 },
+    ])
     expect(await getTurn(api, id, turnId)).toMatchObject({ status: 'active', pending_tool_calls: [] })
     const events = await waitUntilIdle(api, id)
     const turn = await getTurn(api, id, turnId)
@@ -165,7 +168,11 @@ describe('a turn that asks its client', () => {
       await post(id)
       const { id: turnId } = await waiting
       expect(statuses((await turns(id)).body)).toEqual(['queued', 'waiting'])
-      if (how === 'answer') await submit(api, id, [{ tool_call_id: 'a' }, { tool_call_id: 'b' }])
+      if (how === 'answer')
+        await submit(api, id, [
+          { tool_call_id: 'a', result: 1 },
+          { tool_call_id: 'b', result: 2 },
+        ])
       if (how === 'cancel') await cancel(api, id, { turn_id: turnId })
       if (how === 'message') await post(id)
       const events = await waitUntilIdle(api, id)

@@ -138,8 +138,13 @@ export async function waitUntilIdle(target: Target, sessionId: string): Promise<
 /** Returns a well-formed id that nothing has. */
 export const unknownId = (prefix: string): string => `${prefix}_0193aaaabbbb7ccc8ddd${'0123456789ab'}`
 
-/** Expects an error: the status, and a body with nothing but an error sentence. */
+const fieldOf = ({ body }: Answer) => (typeof body.field === 'string' ? { field: body.field } : {})
+
+/** Expects an error: the status, and a body with nothing but a sentence, a code, and the field that is at fault. */
 export function expectError(answer: Answer, status: number, sentence: RegExp | string = /./): void {
-  expect({ status: answer.status, body: answer.body }).toEqual({ status, body: { error: expect.any(String) } })
+  expect({ status: answer.status, body: answer.body }).toEqual({
+    status,
+    body: { error: expect.any(String), code: expect.any(String), ...fieldOf(answer) },
+  })
   expect(answer.body.error).toMatch(sentence)
 }

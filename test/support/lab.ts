@@ -115,7 +115,7 @@ export function createLab(): { capability: Capability; runs: LabRun[] } {
     tool('deaf', () => new Promise(() => {}), { timeoutMs: 700 }),
     tool('flood', async () => 'x'.repeat(2 * 1024 * 1024)),
     tool('nul', async () => ({ text: 'a\0b\ud800c', '\0key': 1 })),
-    tool('ask', async (args, { answers }) => ask(args, answers), { mayRunAgain: false }),
+    tool('elicit', async (args, { answers }) => ask(args, answers), { mayRunAgain: false }),
     tool('once', async (args, run) => wait(args, run), { mayRunAgain: false }),
   ]
   const capability: Capability = {

@@ -1,4 +1,4 @@
-import type { AgentPreviewResponse, CapabilityInfo, CreateAgentRequest, LlmModel } from 'agent-session-client'
+import type { Agent, AgentPreviewResponse, CapabilityInfo, CreateAgentRequest, LlmModel } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
 import { type Field, Form, type Values } from '../../parts/form.ts'
 import { Problem, Quiet } from '../../parts/page.ts'
@@ -10,7 +10,7 @@ import { Preview } from './preview.ts'
 import { type Draft, draftsOf, Tools, toolsOf } from './tools.ts'
 
 type Props = {
-  agent: CreateAgentRequest
+  agent: Pick<Agent, 'name' | 'system_prompt'> & Partial<Agent>
   action: string
   done?: string
   onSubmit(agent: CreateAgentRequest): Promise<unknown>

@@ -133,7 +133,7 @@ function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: Ser
   return html`<fieldset class="field raised"><legend>Tool that needs approval</legend>
     <label>Tool <select onChange=${choose}><option selected>${name}</option>
       ${others.map((tool) => html`<option key=${tool.name}>${tool.name}</option>`)}</select></label>
-    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name, so this has no effect, unless a session adds one.</p>`}
+    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name. It is refused, unless an MCP server may have it.</p>`}
     <label>Calls <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>
       <option value="approval" selected=${runner === 'approval'}>need approval</option>
       <option value="service" selected=${runner === 'service'}>run at once</option></select></label>

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { describeIssues } from '../../../contract/sentences.ts'
+import { check } from '../../../contract/sentences.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
@@ -21,8 +21,7 @@ export type CheckInput = (deps: Deps, actor: Actor, input: unknown) => Promise<C
 
 /** Parses an input. Throws `invalid` that names the fields, as in `target.input.url`. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
-  const parsed = schema.safeParse(input)
-  if (parsed.success) return parsed.data
-  const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['target', 'input', ...issue.path] }))
-  throw invalid(describeIssues({ issues }, 'target.input'))
+  const checked = check(schema, input, 'target.input', 'target.input.')
+  if (checked.problem !== undefined) throw invalid(checked.problem)
+  return checked.data
 }

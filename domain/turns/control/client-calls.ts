@@ -96,11 +96,11 @@ export async function submitToolResults(
     const turn = await runningTurn(db, sessionId)
     const act = turn && (await readAct(db, turn.id))
     const pending = act ? pendingCalls(act).length : 0
-    if (!turn || !act || pending === 0) throw conflict('The session is not waiting for tool results')
+    if (!turn || !act || pending === 0) throw notWaiting()
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     const appended = await append(turn.id, events)
-    if (appended.outcome !== 'appended') throw conflict('The session is not waiting for tool results any more')
+    if (appended.outcome !== 'appended') throw notWaiting(' any more')
     // The record knows which calls have been requested by now.
     const { status } = await db.turn.findUniqueOrThrow({ where: { id: turn.id }, select: { status: true } })
     return { turn, isWaiting: status === 'waiting', at: appended.at }
@@ -112,6 +112,8 @@ export async function submitToolResults(
   }
   return { accepted: results.length, status: isWaiting ? 'waitingfortoolresults' : 'active' }
 }
+
+const notWaiting = (since = '') => conflict(`The session is not waiting for tool results${since}`, 'not_waiting')
 
 const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
   db.turn.findFirst({
@@ -135,6 +137,9 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   // An approval is recorded as `tool.started`.
   if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
   if (act.questions.includes(call) && error === undefined) checkAnswer(result.result, field)
+  if (!isApproval && error === undefined && result.result === undefined) {
+    throw invalid(`${field}.result: is required, or error; null is a result, too`)
+  }
   return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
 }
 

@@ -1,9 +1,10 @@
 import type { TokenUsage } from '../../../contract/common.ts'
-import { InputControls, type Message, textOf } from '../../../contract/messages.ts'
+import { type Message, StoredControls, textOf } from '../../../contract/messages.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { MessageSecrets } from '../../call-secrets/places.ts'
+import { guardRenamed } from '../../capabilities/guard.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { withinToolLimit } from '../../capabilities/tool-limit.ts'
 import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
@@ -109,8 +110,11 @@ export async function configure(
 ): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
   const agentTools = row.agentTools ?? []
+  const definitions = [...agentTools, ...row.sessionTools]
   const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs, { toolName }))
-  const capabilities = withinToolLimit(resolved, [...agentTools, ...row.sessionTools])
+  // A call that is run has been planned with all servers in sight.
+  const guarded = toolName === undefined ? guardRenamed(resolved, definitions) : resolved
+  const capabilities = withinToolLimit(guarded, definitions)
   return { capabilities, toolset: buildToolset(capabilities, agentTools, row.sessionTools) }
 }
 
@@ -138,7 +142,7 @@ async function load(
   }
   const { messages, providerData, secrets } =
     reading && row.conversation ? await reading.complete(row.conversation) : NO_CONVERSATION
-  const controls = InputControls.safeParse(row.controls).data
+  const controls = StoredControls.safeParse(row.controls).data
   return {
     ...turn,
     status: row.status,

@@ -65,11 +65,11 @@ describe('the tools that a model is offered', () => {
 })
 
 describe('a builtin definition', () => {
-  it('changes policy and texts of the tool that it names, but not its parameters', () => {
+  it('changes the policy and the display name of the tool that it names, whose texts are its own', () => {
     const parameters = { type: 'object', properties: { other: {} } }
     const more = { policy: 'requires_approval', description: 'Sums.', display_name: 'Sum', parameters }
     expect(buildToolset([math], [builtin('add', more)], []).get('add')).toEqual({
-      spec: { name: 'add', description: 'Sums.', parameters: add.parameters },
+      spec: { name: 'add', description: add.description, parameters: add.parameters },
       displayName: 'Sum',
       policy: 'requires_approval',
       tool: add,
@@ -102,13 +102,19 @@ describe('a builtin definition', () => {
   })
 })
 
-it.each([
-  ['client_side', client('add')],
-  ['builtin with the policy client_side', builtin('add', { ...client('add'), type: 'builtin', policy: 'client_side' })],
-])("a %s definition wins over a capability's tool of its name", (_, definition) => {
-  expect(buildToolset([math], [definition], []).get('add')).toEqual({
-    spec: { name: 'add', description: 'The client does it.', parameters: definition.parameters },
+it("a client's tool wins over a capability's tool of its name", () => {
+  expect(buildToolset([math], [client('add')], []).get('add')).toEqual({
+    spec: { name: 'add', description: 'The client does it.', parameters: client('add').parameters },
     displayName: 'add',
+    policy: 'client_side',
+  })
+})
+
+it("a builtin tool that the client runs keeps the texts of the capability's", () => {
+  const definition = builtin('add', { ...client('add'), type: 'builtin', policy: 'client_side' })
+  expect(buildToolset([math], [definition], []).get('add')).toEqual({
+    spec: { name: 'add', description: add.description, parameters: add.parameters },
+    displayName: 'Add',
     policy: 'client_side',
   })
 })

@@ -107,7 +107,7 @@ describe('a body that does not arrive in time', () => {
     await waitFor(async () => client.answer() !== '', 'the answer')
     expect(Date.now() - client.openedAt).toBeGreaterThan(ARRIVAL.requestMs * 0.9)
     expect(client.answer()).toMatch(/^HTTP\/1\.1 408 /)
-    expect(client.answer()).toContain('{"error":"The request did not arrive in time"}')
+    expect(client.answer()).toContain('{"error":"The request did not arrive in time","code":"timed_out"}')
     // The rest arrives too late.
     client.socket.write('1234}')
     await sleep(100)

@@ -169,7 +169,7 @@ describe('a file', () => {
   it.each(['bytes=100-', 'bytes=200-300', 'bytes=-0'])('has no such part: %s', async (range) => {
     const { status, headers, body } = await get('whole', { Range: range })
     expect([status, headers['content-range']]).toEqual([416, 'bytes */100'])
-    expect(JSON.parse(body)).toEqual({ error: 'Range: the file has 100 bytes' })
+    expect(JSON.parse(body)).toEqual({ error: 'Range: the file has 100 bytes', code: 'no_such_range', field: 'Range' })
     expect(headers).not.toHaveProperty('content-disposition')
     expect((await get('empty', { Range: 'bytes=0-' })).status).toBe(416)
   })
@@ -200,9 +200,12 @@ describe('a file', () => {
 
 describe('a file that cannot be read', () => {
   it('at first is an error like any other', async () => {
-    expect(await get('failsAtFirst')).toMatchObject({ status: 500, body: '{"error":"Internal server error"}' })
+    expect(await get('failsAtFirst')).toMatchObject({
+      status: 500,
+      body: '{"error":"Internal server error","code":"internal"}',
+    })
     const gone = await get('isGone')
-    expect([gone.status, gone.body]).toEqual([404, '{"error":"File not found"}'])
+    expect([gone.status, gone.body]).toEqual([404, '{"error":"File not found","code":"not_found"}'])
     for (const header of ['etag', 'content-disposition', 'accept-ranges', 'cache-control']) {
       expect(gone.headers).not.toHaveProperty(header)
     }

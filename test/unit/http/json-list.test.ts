@@ -133,7 +133,10 @@ describe('a list', () => {
   it('that fails at first is an error, and one that fails later is broken off; both are logged once', async () => {
     const atFirst = await serve(failingAfter(0))
     const answer = await ask(atFirst.url)
-    expect([answer.statusCode, await text(answer)]).toEqual([500, '{"error":"Internal server error"}'])
+    expect([answer.statusCode, await text(answer)]).toEqual([
+      500,
+      '{"error":"Internal server error","code":"internal"}',
+    ])
     expect(atFirst.logged).toHaveLength(1)
     await atFirst.close()
     const later = await serve(failingAfter(3))

@@ -205,7 +205,10 @@ describe('an upload that is read whole', () => {
     const form = () => formOf(['file', fileOf(large(4 * MIB))])
     const first = post('/v1/in-memory', form())
     await waitFor(async () => gate.read === 1, 'the first upload to be read')
-    const busy = { status: 503, body: { error: expect.stringMatching(/too many large requests; nothing was done/) } }
+    const busy = {
+      status: 503,
+      body: { error: expect.stringMatching(/too many large requests; nothing was done/), code: 'unavailable' },
+    }
     expect(await post('/v1/in-memory', form())).toEqual(busy)
     expect((await post('/v1/bare', form())).status).toBe(201)
     gate.handled.resolve()
@@ -216,8 +219,8 @@ describe('an upload that is read whole', () => {
 
 describe('an upload that is wrong', () => {
   it.each([
-    ['no file', part('name="title"', 'a') + END, /^file: is missing$/],
-    ['nothing at all', END, /^file: is missing$/],
+    ['no file', part('name="title"', 'a') + END, /^file: is required$/],
+    ['nothing at all', END, /^file: is required$/],
     ['a file in another field', part('name="image"; filename="a"', 'abc') + END, /^image: is not expected; .* "file"$/],
     ['two files', part('name="title"', 'a') + FILE + FILE + END, /^file: must be given once$/],
     ['a field after the file', FILE + part('name="tag"', 'a') + END, /title: |^tag: must come before the file$/],
@@ -252,14 +255,14 @@ describe('an upload that is wrong', () => {
     ],
   ])('is refused with the reason: %s', async (_, body, sentence) => {
     const answer = await postRaw('/v1/uploads', body)
-    expect(answer).toEqual({ status: 400, body: { error: expect.stringMatching(sentence) } })
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringMatching(sentence), code: 'invalid' } })
   })
 
   it.each([
     ['another type', 'application/json', 415, /multipart\/form-data/],
     ['no boundary', 'multipart/form-data', 400, /boundary/],
   ])('is refused for its type: %s', async (_, type, status, sentence) => {
-    expect(await postRaw('/v1/uploads', FILE + END, type)).toEqual({
+    expect(await postRaw('/v1/uploads', FILE + END, type)).toMatchObject({
       status,
       body: { error: expect.stringMatching(sentence) },
     })
@@ -279,7 +282,10 @@ describe('an upload that is too large', () => {
   it('is 413 by a byte, and the handler gets the error', async () => {
     failed.length = 0
     const answer = await post('/v1/bare', formOf(['file', fileOf(large(MAX_BYTES + 1))]))
-    expect(answer).toEqual({ status: 413, body: { error: `file: must be at most ${MAX_BYTES} bytes` } })
+    expect(answer).toEqual({
+      status: 413,
+      body: { error: `file: must be at most ${MAX_BYTES} bytes`, code: 'too_large', field: 'file' },
+    })
     expect(failed).toEqual([expect.objectContaining({ status: 413 })])
   })
 
@@ -292,7 +298,7 @@ describe('an upload that is too large', () => {
     const body = part('name="title"', 'x'.repeat(70_000)) + FILE + END
     expect(await postRaw('/v1/uploads', body)).toEqual({
       status: 413,
-      body: { error: expect.stringMatching(/^title: must be at most/) },
+      body: { error: expect.stringMatching(/^title: must be at most/), code: 'too_large', field: 'title' },
     })
   })
 
@@ -328,7 +334,7 @@ describe('an upload that is too large', () => {
 describe('the rest of an upload', () => {
   it.each(['/v1/unread', '/v1/half-read'])('is dropped once it is answered: %s', async (path) => {
     const answer = await post(path, formOf(['file', fileOf(large(4 * MIB))]))
-    expect(answer).toEqual({ status: 404, body: { error: 'Folder not found' } })
+    expect(answer).toEqual({ status: 404, body: { error: 'Folder not found', code: 'not_found' } })
     expect((await post('/v1/bare', formOf(['file', fileOf('a')]))).status).toBe(201)
   })
 

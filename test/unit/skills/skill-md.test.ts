@@ -81,7 +81,7 @@ describe('a SKILL.md', () => {
       'metadata: must be a map of keys and values',
       'allowed-tools: must be a text, or a list of texts',
       'name: must be of a-z, 0-9 and single hyphens, which are not at its beginning or end',
-      'description: is missing',
+      'description: is required',
       'license: must be at most 500 characters',
       'compatibility: must be at most 500 characters',
       'body: must be at most 102400 bytes of UTF-8',
@@ -91,9 +91,9 @@ describe('a SKILL.md', () => {
   })
 
   it.each([
-    ['a missing name', ['description: b'], 'name: is missing'],
+    ['a missing name', ['description: b'], 'name: is required'],
     ['an empty name', ['name: ""', 'description: b'], 'name: must not be empty'],
-    ['a name without a value', ['name:', 'description: b'], 'name: is missing'],
+    ['a name without a value', ['name:', 'description: b'], 'name: is required'],
     ['a number as its name', ['name: 12', 'description: b'], 'name: must be a text; put it in quotes'],
     ['a list as its name', ['name: [a]', 'description: b'], 'name: must be a text'],
     ['a name of 65 characters', [`name: ${'a'.repeat(65)}`, 'description: b'], 'name: must be at most 64 characters'],
@@ -102,7 +102,7 @@ describe('a SKILL.md', () => {
       [`name: "${name}"`, 'description: b'],
       'name: must be of a-z, 0-9 and single hyphens, which are not at its beginning or end',
     ]),
-    ['a missing description', ['name: a'], 'description: is missing'],
+    ['a missing description', ['name: a'], 'description: is required'],
     ['an empty description', ['name: a', 'description: " "'], 'description: must not be empty'],
     [
       'a boolean as its description',
@@ -164,7 +164,7 @@ describe('a SKILL.md', () => {
     ],
     ['a bomb of brackets', [`name: ${'['.repeat(60_000)}`], /^front matter: line \d+: /],
     ['a bomb of size', [`name: ${'x'.repeat(64 * 1024)}`], 'front matter: must be at most 65536 bytes'],
-    ['an empty front matter', [], 'name: is missing'],
+    ['an empty front matter', [], 'name: is required'],
   ])('with %s is refused', async (_, lines, problem) => {
     const skill = await withFront(...lines)
     expect(skill.errors[0]).toMatch(problem)

@@ -45,7 +45,7 @@ export const scenarios: Scenario[] = [
     environment: { CLIENT_TOOL_TIMEOUT: '1' },
     play: (url) => playAlone(url, [calls('ask_user'), done], asking),
   },
-  { name: 'question-answered', play: (url) => playAnswered(url, lab, ['echo', 'ask'], { action: 'decline' }) },
+  { name: 'question-answered', play: (url) => playAnswered(url, lab, ['echo', 'elicit'], { action: 'decline' }) },
   { name: 'approval-granted', play: (url) => playAnswered(url, guarded, ['echo'], { approved: true }) },
   { name: 'approval-denied', play: (url) => playAnswered(url, guarded, ['echo'], { approved: false }) },
   {

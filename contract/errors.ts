@@ -1,0 +1,68 @@
+import { z } from 'zod'
+
+/** Code of an error, by which programs decide; the sentence is for people. The list only grows. */
+export const ErrorCode = z
+  .enum([
+    'invalid',
+    'unauthenticated',
+    'forbidden',
+    'not_found',
+    'method_not_allowed',
+    'timed_out',
+    'conflict',
+    'idempotency_key_reused',
+    'not_waiting',
+    'quota_exceeded',
+    'session_busy',
+    'too_large',
+    'unsupported_media_type',
+    'no_such_range',
+    'expectation_failed',
+    'unprocessable',
+    'too_many',
+    'internal',
+    'bad_gateway',
+    'unavailable',
+    'overloaded',
+  ])
+  .meta({ id: 'ErrorCode' })
+export type ErrorCode = z.infer<typeof ErrorCode>
+
+export const ErrorResponse = z
+  .object({
+    error: z.string().meta({ description: 'A sentence for people, which may change.' }),
+    code: ErrorCode,
+    field: z.string().optional().meta({ description: 'Path of the field that is at fault, where it is a single one.' }),
+  })
+  .meta({ id: 'ErrorResponse' })
+export type ErrorResponse = z.infer<typeof ErrorResponse>
+
+/** Code of the errors of a status that have no code of their own. */
+const CODES: Record<number, ErrorCode> = {
+  400: 'invalid',
+  401: 'unauthenticated',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  408: 'timed_out',
+  409: 'conflict',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  416: 'no_such_range',
+  417: 'expectation_failed',
+  422: 'unprocessable',
+  429: 'too_many',
+  431: 'too_large',
+  500: 'internal',
+  502: 'bad_gateway',
+  503: 'unavailable',
+}
+
+/** Field with which a sentence begins, as in `name: is required`. A sentence of several fields has none. */
+const FIELD = /^([\w-]+(?:\.[^\s:]+)*): (?!.*; [\w-]+(?:\.[^\s:]+)*: )/s
+
+/** Returns the body of an error. Its field is the one that its sentence begins with. */
+export function describeError(status: number, error: string, code = CODES[status] ?? 'invalid'): ErrorResponse {
+  const field = FIELD.exec(error)?.[1]
+  return { error, code, ...(field !== undefined && { field }) }
+}

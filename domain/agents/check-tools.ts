@@ -1,0 +1,75 @@
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Actor } from '../actor.ts'
+import { checkSchemas } from '../capabilities/arguments/check.ts'
+import type { Capability } from '../capabilities/capability.ts'
+import { resolveCapabilities } from '../capabilities/resolve.ts'
+import type { Deps } from '../deps.ts'
+import { invalid } from '../errors.ts'
+
+/** What tools are defined for. `known` are the capabilities that the organization has for the refs. */
+export type ToolOwner = { what: 'agent' | 'session'; refs: AgentCapabilityConfig[]; known: Capability[] }
+
+const MAX_NAMES_SHOWN = 50
+
+/**
+ * Throws `invalid` for parameters that are not the JSON Schema of an object, for a `builtin` definition that names no
+ * tool of its owner, and for a client's tool that takes the name of one and does not say so. `before` is what the owner
+ * had: what named no tool then may go on to name none.
+ */
+export async function checkTools(
+  deps: Deps,
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  tools: ToolDefinition[],
+  owner: ToolOwner,
+  before?: { tools: ToolDefinition[] } & Pick<ToolOwner, 'refs' | 'known'>,
+): Promise<void> {
+  const schemas = tools.map(({ parameters }) => parameters)
+  const sharer = await deps.owners.ownerOf(organizationId)
+  const problems = await checkSchemas(deps.threads.schemas, schemas, sharer)
+  const wrong = problems.findIndex((problem) => problem !== undefined)
+  if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
+  const problemNow = nameProblems(deps.capabilities, owner)
+  const problemBefore = before && nameProblems(deps.capabilities, { ...owner, ...before })
+  for (const [position, tool] of tools.entries()) {
+    const problem = problemNow(tool)
+    const wasThere = before?.tools.some((other) => isSame(tool, other)) && problemBefore?.(tool) !== undefined
+    if (problem !== undefined && !wasThere) throw invalid(`tools.${position}.name: ${problem}`)
+  }
+}
+
+const isSame = (tool: ToolDefinition, other: ToolDefinition): boolean =>
+  tool.name === other.name && tool.type === other.type && policyOf(tool) === policyOf(other)
+
+const policyOf = (tool: ToolDefinition) => (tool.type === 'builtin' ? (tool.policy ?? 'auto') : tool.replaces)
+
+/** Returns a function that says why a definition's name is wrong. */
+function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
+  const capabilities = resolveCapabilities(refs, known).map(({ capability }) => capability)
+  const providers = new Map(capabilities.flatMap(({ id, tools }) => tools.map(({ name }) => [name, id])))
+  return (tool: ToolDefinition): string | undefined => {
+    const provider = providers.get(tool.name)
+    if (tool.type === 'client_side') {
+      if (provider === undefined || tool.replaces) return undefined
+      return `"${tool.name}" is a tool of ${provider}; choose another name, or say "replaces": true to have the client run it`
+    }
+    if (provider !== undefined || mayAppear(tool.name, refs, known)) return undefined
+    return `the ${what} has no tool "${tool.name}"${wayOut(all, tool.name, [...providers.keys()])}`
+  }
+}
+
+/** Whether an MCP server may have the tool, of which the list of tools is not known, or nothing any more. */
+const mayAppear = (name: string, refs: AgentCapabilityConfig[], known: Capability[]): boolean =>
+  refs.some(({ ref }) => {
+    if (!ref.startsWith('mcp:')) return false
+    const server = known.find(({ id }) => id === ref)
+    if (server?.toolPrefix === undefined) return name.startsWith('mcp_')
+    return !server.areServerToolsKnown && name.startsWith(server.toolPrefix)
+  })
+
+function wayOut(all: Capability[], name: string, names: string[]): string {
+  const provider = all.find(({ tools }) => tools.some((tool) => tool.name === name))
+  if (provider !== undefined) return `; the capability ${provider.id} has it`
+  if (names.length === 0) return ', and none at all; GET /v1/capabilities lists them'
+  const more = names.length - MAX_NAMES_SHOWN
+  return `; its tools are: ${names.slice(0, MAX_NAMES_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
