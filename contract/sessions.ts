@@ -22,6 +22,10 @@ export const Session = z
     tools: z.array(ToolDefinition),
     features: z.array(z.string()),
     status: SessionStatus,
+    last_turn_status: z
+      .enum(['completed', 'failed', 'cancelled'])
+      .nullish()
+      .meta({ description: 'Status of the turn that ended last. Null before the first has ended.' }),
     preview: z.string().nullish(),
     output_preview: z.string().nullish(),
     is_pinned: z.boolean().nullish(),

@@ -33,6 +33,8 @@ export function presentSession(registry: Capability[], row: SessionRow, activeSc
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
     status: row.status,
+    // Only the statuses that end a turn are stored.
+    last_turn_status: row.lastTurnStatus as Session['last_turn_status'],
     preview: row.preview,
     output_preview: row.outputPreview,
     usage: presentUsage(row),

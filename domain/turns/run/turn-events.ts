@@ -2,6 +2,7 @@ import type { TokenUsage } from '../../../contract/common.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { toId } from '../../ids.ts'
 import { addCosts } from '../../llm/cost.ts'
+import { type PricedAnswer, unusualFinish } from './reason-events.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /**
@@ -21,13 +22,13 @@ export function turnStartedEvents(context: TurnContext): NewEvent[] {
 }
 
 /**
- * Returns the events that end an answered turn. `last` has usage and cost of its last step. `session.idled` is recorded
+ * Returns the events that end an answered turn. `last` is the answer of its last step. `session.idled` is recorded
  * only when the queue is empty.
  */
 export function turnEndedEvents(
   context: TurnContext,
   iterations: number,
-  last: { usage: TokenUsage; costUsd: string | null },
+  last: Pick<PricedAnswer, 'usage' | 'costUsd' | 'finishReason'>,
 ): NewEvent[] {
   const summary = {
     turn_id: toId('turn', context.turnId),
@@ -37,7 +38,10 @@ export function turnEndedEvents(
   const duration_ms = Date.now() - (context.startedAt?.getTime() ?? Date.now())
   const cost_usd = addCosts(context.costUsd, last.costUsd)
   return [
-    { type: 'turn.completed', data: { ...summary, cost_usd, duration_ms, input_content: context.inputContent } },
+    {
+      type: 'turn.completed',
+      data: { ...summary, ...unusualFinish(last), cost_usd, duration_ms, input_content: context.inputContent },
+    },
     { type: 'session.idled', data: summary },
   ]
 }
