@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, jsonUpTo, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { ExecutionId, ScheduleId, wireUuid } from './ids.ts'
+import { ExecutionId, ScheduleId, wireId, wireUuid } from './ids.ts'
 import { choice, pagination } from './query.ts'
 
 const MAX_NAME_BYTES = 2 * 1024
@@ -95,6 +95,15 @@ export const ScheduleExecution = z
     workflow_id: wireUuid
       .nullish()
       .meta({ description: 'Id of its workflow in Temporal. Null for one that was skipped.' }),
+    turn_id: wireId('turn')
+      .nullish()
+      .meta({ description: 'The turn that it has posted, unless its session is deleted.' }),
+    session_id: wireId('session').nullish().meta({ description: 'The session of that turn.' }),
+    http_status: z.int().nullish().meta({ description: 'Status of the latest answer to an http_request.' }),
+    answer: z
+      .string()
+      .nullish()
+      .meta({ description: 'The first 2 KB of that answer. Values of headers that it repeats are [hidden].' }),
   })
   .meta({ id: 'ScheduleExecutionResponse' })
 export type ScheduleExecution = z.infer<typeof ScheduleExecution>

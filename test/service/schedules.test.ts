@@ -221,7 +221,8 @@ describe('executions', () => {
     expect(await list(path, 'status=failed&offset=1')).toEqual([[b], 2])
     expect(await list(path, 'offset=999999999999999999999')).toEqual([[], 5])
     expectError(await call(api, 'GET', `${path}/executions?status=done`), 400, /^status: /)
-    const common = { schedule_id: uuidOf(path), task_id: null, error: null }
+    const none = { turn_id: null, session_id: null, http_status: null, answer: null }
+    const common = { schedule_id: uuidOf(path), task_id: null, error: null, ...none }
     const at = (minute: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, minute, 0, ms)).toISOString()
     const place = (minute: number) => ({ scheduled_at: at(minute), created_at: at(minute), started_at: at(minute) })
     expect(await read(`/v1/durable/executions/${a}`)).toEqual({
