@@ -126,10 +126,11 @@ const cronExpression = textUpTo(MAX_CRON_BYTES).meta({
 })
 const timezone = textUpTo(MAX_TIMEZONE_BYTES).meta({ description: 'IANA time zone.' })
 const description = textUpTo(MAX_DESCRIPTION_BYTES)
+const name = nameUpTo(MAX_NAME_BYTES).pipe(textUpTo(MAX_NAME_BYTES))
 
 const CreateScheduleRequest = z
   .object({
-    name: nameUpTo(MAX_NAME_BYTES).pipe(textUpTo(MAX_NAME_BYTES)),
+    name,
     description: description.nullish(),
     cron_expression: cronExpression,
     timezone: timezone.optional().meta({ default: 'UTC' }),
@@ -140,11 +141,11 @@ const CreateScheduleRequest = z
     }),
     max_catch_up: count
       .nullish()
-      .meta({ description: 'Most runs that are made up for at once, the newest. Default: 100.' }),
+      .meta({ description: 'Most runs that are made up for at once, the newest. 0, like null: 100.' }),
     max_concurrent: count
       .nullish()
       .meta({ description: 'Most executions at once; others are skipped. 0, like null: any number.' }),
-    retry_policy: RetryPolicy.nullish(),
+    retry_policy: RetryPolicy.nullish().meta({ description: '{}, like null: none.' }),
     target: ScheduleTarget,
   })
   .meta({ id: 'CreateScheduleRequest' })
@@ -152,6 +153,7 @@ export type CreateScheduleRequest = z.infer<typeof CreateScheduleRequest>
 
 const UpdateScheduleRequest = z
   .object({
+    name: name.nullish(),
     description: description.nullish(),
     cron_expression: cronExpression.nullish(),
     timezone: timezone.nullish(),
@@ -162,7 +164,10 @@ const UpdateScheduleRequest = z
     retry_policy: RetryPolicy.nullish(),
     target: ScheduleTarget.nullish().meta({ description: 'A header value of *** keeps the stored one.' }),
   })
-  .meta({ id: 'UpdateScheduleRequest', description: 'Fields that are null or absent stay as they are.' })
+  .meta({
+    id: 'UpdateScheduleRequest',
+    description: 'Fields that are null or absent stay as they are. 0 takes a limit back, {} the retry policy.',
+  })
 export type UpdateScheduleRequest = z.infer<typeof UpdateScheduleRequest>
 
 const TriggerResponse = z.object({ execution_id: wireUuid }).meta({ id: 'TriggerResponse' })
