@@ -55,6 +55,17 @@ export const TurnId = idOf('turn')
 export type TurnId = Uuid<'turn'>
 export const ModelId = idOf('model')
 export type ModelId = Uuid<'model'>
+/** Model in a change: `""` takes away the one that is named. */
+export const ClearableModelId = z.codec(
+  z.string().regex(/^(?:model_[0-9a-f]{32})?$/, {
+    error: 'must be model_ followed by 32 lower-case hex digits, or "" for none',
+  }),
+  z.custom<ModelId | ''>(),
+  {
+    decode: (id) => (id === '' ? '' : toUuid<'model'>(id)),
+    encode: (uuid) => (uuid === '' ? '' : toId('model', uuid)),
+  },
+)
 export const ProviderId = idOf('provider')
 export type ProviderId = Uuid<'provider'>
 export const McpServerId = idOf('mcp')

@@ -15,15 +15,24 @@ import { findAgent } from './read.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
-  default_model_id?: ModelId | null | undefined
+  default_model_id?: ModelId | '' | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
 }
 
-/** Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked. */
-export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Promise<void> {
-  await checkModel(deps, actor, input.default_model_id, 'default_model_id')
-  await checkCapabilities(deps, actor, input.capabilities)
+/** What an agent has stored, capabilities as JSON. It is kept even where it cannot be used any more. */
+export type StoredAgent = { defaultModelId: string | null; capabilities: unknown }
+
+/**
+ * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked, and
+ * neither are the model and the capabilities that the agent named `before`.
+ */
+export async function checkAgent(deps: Deps, actor: Actor, input: Checked, before?: StoredAgent | null): Promise<void> {
+  if (input.default_model_id !== before?.defaultModelId) {
+    await checkModel(deps, actor, input.default_model_id, 'default_model_id')
+  }
+  // Validated by the contract when they were written.
+  await checkCapabilities(deps, actor, input.capabilities, before?.capabilities as AgentCapabilityConfig[] | undefined)
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
   await checkTools(deps, actor, input.tools)
@@ -33,7 +42,7 @@ export async function checkAgent(deps: Deps, actor: Actor, input: Checked): Prom
 export async function checkModel(
   deps: Deps,
   { organizationId }: Pick<Actor, 'organizationId'>,
-  modelId: ModelId | null | undefined,
+  modelId: ModelId | '' | null | undefined,
   field: string,
 ): Promise<void> {
   if (!modelId) return
@@ -55,20 +64,23 @@ export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: Agen
 }
 
 /**
- * Throws `invalid` for a capability that is unknown or disabled, and for a wrong configuration of an MCP server. Those
- * that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
+ * Throws `invalid` for a capability that is unknown or disabled, unless it was named `before`, and for a wrong
+ * configuration of an MCP server. Those that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
  */
 export async function checkCapabilities(
   deps: Deps,
   { organizationId }: Pick<Actor, 'organizationId'>,
   capabilities: AgentCapabilityConfig[] | null | undefined,
+  before: AgentCapabilityConfig[] = [],
 ): Promise<Capability[]> {
   for (const [position, { ref, config }] of (capabilities ?? []).entries()) {
     if (!ref.startsWith('mcp:') || toolChoiceOf(config) !== undefined) continue
     throw invalid(`capabilities.${position}.config: must be {"tools": [names of tools]} or nothing for an MCP server`)
   }
   const known = await readCapabilities(deps, organizationId, capabilities ?? [])
+  const kept = new Set(before.map(({ ref }) => ref))
   for (const { ref } of capabilities ?? []) {
+    if (kept.has(ref)) continue
     const status = known.find(({ id }) => id === ref)?.status
     const shown = `"${ref.slice(0, 100)}"`
     if (status === undefined) {

@@ -13,13 +13,12 @@ import { requireAgent } from './read.ts'
  * of createAgent.
  */
 export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
-  await requireAgent(deps, actor, id)
-  await checkAgent(deps, actor, input)
+  await checkAgent(deps, actor, input, await requireAgent(deps, actor, id))
   return updateAgent(deps, actor, id, {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
-    defaultModelId: input.default_model_id ?? undefined,
+    defaultModelId: input.default_model_id === '' ? null : (input.default_model_id ?? undefined),
     tags: input.tags ?? undefined,
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
@@ -42,5 +41,5 @@ export async function updateAgent(
 ): Promise<Agent> {
   const [row] = await deps.db.agent.updateManyAndReturn({ where: { id, organizationId }, data })
   if (!row) throw notFound('Agent')
-  return presentAgent(row)
+  return presentAgent(deps, row)
 }
