@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, ModelRef, wireId } from './ids.ts'
-import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
+import { AgentId, ClearableModelRef, ModelRef, wireId } from './ids.ts'
+import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024
 const MiB = 1024 * KiB
@@ -17,8 +17,9 @@ export const Agent = z
     description: z.string().nullish(),
     system_prompt: z.string(),
     default_model_id: wireId('model').nullish(),
+    missing_model: missingModel,
     tags: z.array(z.string()),
-    capabilities: z.array(AgentCapabilityConfig),
+    capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
     status: AgentStatus,
     usage: TokenUsage.nullish(),
@@ -62,7 +63,7 @@ export const UpdateAgentRequest = z
     name: name.nullish(),
     description: description.nullish(),
     system_prompt: systemPrompt.nullish(),
-    default_model_id: ModelRef.nullish(),
+    default_model_id: ClearableModelRef.nullish().meta({ description: '"" takes the model away.' }),
     tags: tagList.nullish(),
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
@@ -123,7 +124,7 @@ export const agentEndpoints = group(
       summary: 'Creates an agent from a document',
       description:
         'Markdown with YAML front matter, JSON, YAML, or a text that is the system prompt as a whole; the text tells which. ' +
-        'Its keys are those of a create request; a capability may be its id alone. An id that exists is a 409.',
+        'Its keys are those of a create request; a capability may be its id alone. An id that exists is a 409. What an export marks as missing is kept.',
       body: z.string(),
       textTypes: DOCUMENT_TYPES,
       bodyLimitBytes: AGENT_BODY_BYTES,
@@ -155,7 +156,7 @@ export const agentEndpoints = group(
       at: '/{agent_id}',
       summary: 'Creates the agent, or replaces it',
       description:
-        'Capabilities that are left out or empty stay as they are; every other field that is left out is reset.',
+        'Capabilities that are left out or empty stay as they are; every other field that is left out is reset. An answer of GET is always taken: a model and capabilities that the agent names already may have been deleted.',
       params: AgentPath,
       body: CreateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,

@@ -71,6 +71,7 @@ export const eventData = {
     iterations: z.int().min(0),
     duration_ms: milliseconds.nullish(),
     input_content: z.string().nullish(),
+    finish_reason: z.string().nullish(),
     usage,
     cost_usd,
   }),

@@ -58,6 +58,11 @@ export type ModelId = Uuid<'model'>
 
 /** Name of a model in a request, which the domain looks up. */
 export type ModelName = { name: string }
+export type ModelRef = ModelId | ModelName
+
+const decodeModel = (text: string): ModelRef => (text.startsWith('model_') ? toUuid<'model'>(text) : { name: text })
+const encodeModel = (model: ModelRef): string => (typeof model === 'string' ? toId('model', model) : model.name)
+
 /** Model in a request: its id, or its name. */
 export const ModelRef = z.codec(
   z
@@ -66,13 +71,20 @@ export const ModelRef = z.codec(
       error: 'must be model_ followed by 32 lower-case hex digits, or the name of a model',
     })
     .meta({ description: 'The id of a model, or its name where only one has it.' }),
-  z.custom<ModelId | ModelName>(),
+  z.custom<ModelRef>(),
+  { decode: decodeModel, encode: encodeModel },
+)
+/** Model in a change: `""` takes away the one that is named. */
+export const ClearableModelRef = z.codec(
+  z.string().regex(/^(?:model_[0-9a-f]{32}|(?!model_)[\s\S]{0,255})$/, {
+    error: 'must be model_ followed by 32 lower-case hex digits, the name of a model, or "" for none',
+  }),
+  z.custom<ModelRef | ''>(),
   {
-    decode: (text) => (text.startsWith('model_') ? toUuid<'model'>(text) : { name: text }),
-    encode: (model) => (typeof model === 'string' ? toId('model', model) : model.name),
+    decode: (text) => (text === '' ? '' : decodeModel(text)),
+    encode: (model) => (model === '' ? '' : encodeModel(model)),
   },
 )
-export type ModelRef = ModelId | ModelName
 export const ProviderId = idOf('provider')
 export type ProviderId = Uuid<'provider'>
 export const McpServerId = idOf('mcp')

@@ -73,6 +73,7 @@ export const LlmModel = z
 export type LlmModel = z.infer<typeof LlmModel>
 
 export const LlmModelWithProvider = LlmModel.extend({
+  status: LlmStatus.meta({ description: 'Disabled, too, while its provider is.' }),
   provider_name: z.string(),
   provider_type: LlmProviderType,
   profile: LlmModelProfile.nullish().meta({ description: 'Null when the model is not known here.' }),

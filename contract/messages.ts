@@ -84,11 +84,18 @@ export const Message = z
     session_id: wireId('session'),
     sequence: z.int(),
     role: MessageRole,
+    input_message_id: wireId('message')
+      .nullish()
+      .meta({ description: 'The user message that it answers. Absent in user messages, as is turn_id.' }),
+    turn_id: wireId('turn').nullish(),
     content: z.array(ContentPart),
     thinking: z.string().nullish(),
     thinking_signature: z.string().nullish(),
     controls: Controls.nullish(),
-    metadata: z.record(z.string(), z.unknown()).nullish(),
+    metadata: z.record(z.string(), z.unknown()).nullish().meta({
+      description:
+        'Of an answer: model, reasoning_effort if one was set, interrupted if it was cancelled, and finish_reason if it did not end by itself: length, content_filter, or a word of the provider.',
+    }),
     tags: z.array(z.string()).nullish(),
     created_at: DateTime,
   })

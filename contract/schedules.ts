@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, jsonUpTo, milliseconds, nameUpTo, textUpTo } from './common.ts'
 import { group } from './endpoint.ts'
-import { ExecutionId, ScheduleId, wireUuid } from './ids.ts'
+import { ExecutionId, ScheduleId, wireId, wireUuid } from './ids.ts'
 import { choice, pagination } from './query.ts'
 
 const MAX_NAME_BYTES = 2 * 1024
@@ -96,6 +96,15 @@ export const ScheduleExecution = z
     workflow_id: wireUuid
       .nullish()
       .meta({ description: 'Id of its workflow in Temporal. Null for one that was skipped.' }),
+    turn_id: wireId('turn')
+      .nullish()
+      .meta({ description: 'The turn that it has posted, unless its session is deleted.' }),
+    session_id: wireId('session').nullish().meta({ description: 'The session of that turn.' }),
+    http_status: z.int().nullish().meta({ description: 'Status of the latest answer to an http_request.' }),
+    answer: z
+      .string()
+      .nullish()
+      .meta({ description: 'The first 2 KB of that answer. Values of headers that it repeats are [hidden].' }),
   })
   .meta({ id: 'ScheduleExecutionResponse' })
 export type ScheduleExecution = z.infer<typeof ScheduleExecution>
@@ -118,10 +127,11 @@ const cronExpression = textUpTo(MAX_CRON_BYTES).meta({
 })
 const timezone = textUpTo(MAX_TIMEZONE_BYTES).meta({ description: 'IANA time zone.' })
 const description = textUpTo(MAX_DESCRIPTION_BYTES)
+const name = nameUpTo(MAX_NAME_BYTES).pipe(textUpTo(MAX_NAME_BYTES))
 
 const CreateScheduleRequest = z
   .object({
-    name: nameUpTo(MAX_NAME_BYTES),
+    name,
     description: description.nullish(),
     cron_expression: cronExpression,
     timezone: timezone.optional().meta({ default: 'UTC' }),
@@ -132,11 +142,11 @@ const CreateScheduleRequest = z
     }),
     max_catch_up: count
       .nullish()
-      .meta({ description: 'Most runs that are made up for at once, the newest. Default: 100.' }),
+      .meta({ description: 'Most runs that are made up for at once, the newest. 0, like null: 100.' }),
     max_concurrent: count
       .nullish()
       .meta({ description: 'Most executions at once; others are skipped. 0, like null: any number.' }),
-    retry_policy: RetryPolicy.nullish(),
+    retry_policy: RetryPolicy.nullish().meta({ description: '{}, like null: none.' }),
     target: ScheduleTarget,
   })
   .meta({ id: 'CreateScheduleRequest' })
@@ -144,6 +154,7 @@ export type CreateScheduleRequest = z.infer<typeof CreateScheduleRequest>
 
 const UpdateScheduleRequest = z
   .object({
+    name: name.nullish(),
     description: description.nullish(),
     cron_expression: cronExpression.nullish(),
     timezone: timezone.nullish(),
@@ -154,7 +165,10 @@ const UpdateScheduleRequest = z
     retry_policy: RetryPolicy.nullish(),
     target: ScheduleTarget.nullish().meta({ description: 'A header value of *** keeps the stored one.' }),
   })
-  .meta({ id: 'UpdateScheduleRequest', description: 'Fields that are null or absent stay as they are.' })
+  .meta({
+    id: 'UpdateScheduleRequest',
+    description: 'Fields that are null or absent stay as they are. 0 takes a limit back, {} the retry policy.',
+  })
 export type UpdateScheduleRequest = z.infer<typeof UpdateScheduleRequest>
 
 const TriggerResponse = z.object({ execution_id: wireUuid }).meta({ id: 'TriggerResponse' })

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { CostUsd, DateTime, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
-import { AgentId, HarnessId, ModelRef, SessionId, wireId } from './ids.ts'
+import { AgentId, ClearableModelRef, HarnessId, ModelRef, SessionId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
-import { AgentCapabilityConfig, capabilityList, ToolDefinition, tagList, toolList } from './tools.ts'
+import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoolresults']).meta({
   id: 'SessionStatus',
@@ -19,12 +19,17 @@ export const Session = z
     agent_id: wireId('agent').nullish(),
     harness_id: wireId('harness'),
     model_id: wireId('model').nullish(),
+    missing_model: missingModel,
     title: z.string().nullish(),
     tags: z.array(z.string()),
-    capabilities: z.array(AgentCapabilityConfig),
+    capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
     features: z.array(z.string()),
     status: SessionStatus,
+    last_turn_status: z
+      .enum(['completed', 'failed', 'cancelled'])
+      .nullish()
+      .meta({ description: 'Status of the turn that ended last. Null before the first has ended.' }),
     preview: z.string().nullish(),
     output_preview: z.string().nullish(),
     is_pinned: z.boolean().nullish(),
@@ -56,9 +61,15 @@ export const CreateSessionRequest = z
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 
-/** Changes to a session. Fields that are null or absent stay as they are; tags are replaced as a whole. */
+/** Changes to a session. Fields that are null or absent stay as they are; lists are replaced as a whole. */
 export const UpdateSessionRequest = z
-  .object({ title: textUpTo(2048).nullish(), tags: tagList.nullish() })
+  .object({
+    model_id: ClearableModelRef.nullish(),
+    title: textUpTo(2048).nullish(),
+    tags: tagList.nullish(),
+    capabilities: capabilityList.nullish(),
+    tools: toolList.nullish(),
+  })
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 
@@ -103,10 +114,13 @@ export const sessionEndpoints = group(
       operationId: 'updateSession',
       method: 'PATCH',
       at: '/{session_id}',
-      summary: 'Changes title and tags, as far as they are given',
+      summary: 'Changes the fields that are given',
+      description:
+        'Model, capabilities and tools count from the next call of a model on; a model_id of "" takes away the session\'s own.',
       params: SessionPath,
       body: UpdateSessionRequest,
       responses: { 200: Session },
+      errors: [429],
     },
     delete: {
       operationId: 'deleteSession',

@@ -133,6 +133,17 @@ export const skillEndpoints = group(
       params,
       responses: { 200: SkillContent },
     },
+    replaceContent: {
+      operationId: 'replaceSkillContent',
+      method: 'PUT',
+      at: '/{skill_id}/content',
+      summary: 'Replaces the SKILL.md of a skill and its other files by those of a ZIP archive',
+      description: 'The limits are those of an upload. The id and the status stay.',
+      params,
+      multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
+      responses: { 200: Skill },
+      errors: [409, 422, 429],
+    },
     patch: {
       operationId: 'updateSkill',
       method: 'PATCH',

@@ -69,6 +69,14 @@ const InputCapability = z.codec(
   },
 )
 
+const MISSING = { description: 'True where it has been deleted. It is kept, and is not used.' }
+/** Flag of an answer for a model that is named and has been deleted. */
+export const missingModel = z.boolean().optional().meta(MISSING)
+/** Capability as an agent or a session has it. */
+export const NamedCapability = AgentCapabilityConfig.extend({ missing: z.boolean().optional().meta(MISSING) }).meta({
+  id: 'NamedCapability',
+})
+
 export const MAX_CAPABILITIES = 250
 export const MAX_TOOLS = 50
 export const toolList = z

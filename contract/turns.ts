@@ -32,6 +32,9 @@ export const RequestedCall = z
   })
 export type RequestedCall = z.infer<typeof RequestedCall>
 
+export const FINISH_REASON =
+  'Why the answer ended, if not by itself: length, content_filter, or a word of the provider.'
+
 export const Turn = z
   .object({
     id: wireId('turn'),
@@ -43,6 +46,7 @@ export const Turn = z
     cost_usd: CostUsd.nullish(),
     error: z.string().nullish(),
     error_code: z.string().nullish(),
+    finish_reason: z.string().nullish().meta({ description: FINISH_REASON }),
     workflow_id: z.string(),
     pending_tool_calls: z.array(RequestedCall),
     created_at: DateTime,

@@ -27,31 +27,37 @@ const LONGEST_SECS = 300
 /** Catch-up window, the shortest that Temporal accepts. A missed run is made up for by the next one. */
 const CATCHUP_MS = 10_000
 const AGAIN_MS = 5000
+/** Longest time for which the schedule may be missing, where Temporal has lost it. */
+const LONGEST_MISSING_SECS = 60
 
 /**
- * Creates or updates the retention schedule in Temporal; several processes may do so at once. Retries until it succeeds
- * or the signal aborts. Never rejects.
+ * Creates or updates the retention schedule in Temporal, again and again until the signal aborts, as Temporal may lose
+ * it; several processes may do so at once. Never rejects.
  */
 export async function keepRetentionSchedule(
   { ask, taskQueue, log, signal }: ScheduleKeeping,
   retention: Pick<Retention, 'deltasMs'>,
 ): Promise<void> {
-  const schedule = retentionSchedule(taskQueue, retention)
-  let hasLogged = false
+  const everySecs = intervalOf(retention)
+  const schedule = retentionSchedule(taskQueue, everySecs)
+  let isKept = true
   while (!signal.aborted) {
     try {
-      return await ask((client) => keepSchedule(client, schedule))
+      await ask((client) => keepSchedule(client, schedule))
+      isKept = true
     } catch (error) {
-      if (!hasLogged) log.warn({ err: (error as Error).message }, 'retention is not scheduled yet; retrying')
-      hasLogged = true
-      await sleep(AGAIN_MS, signal)
+      if (isKept) log.warn({ err: (error as Error).message }, 'retention may not be scheduled; retrying')
+      isKept = false
     }
+    await sleep(isKept ? Math.min(everySecs, LONGEST_MISSING_SECS) * 1000 : AGAIN_MS, signal)
   }
 }
 
-/** Builds the schedule. It runs as often as the retention period requires, within SHORTEST_SECS and LONGEST_SECS. */
-function retentionSchedule(taskQueue: string, { deltasMs }: Pick<Retention, 'deltasMs'>): Schedule {
-  const everySecs = Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
+/** Returns the seconds between two runs: as few as the retention period requires, within SHORTEST_SECS and LONGEST_SECS. */
+const intervalOf = ({ deltasMs }: Pick<Retention, 'deltasMs'>): number =>
+  Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
+
+function retentionSchedule(taskQueue: string, everySecs: number): Schedule {
   const id = `${taskQueue}-retention`
   return {
     scheduleId: id,

@@ -9,6 +9,21 @@ export type TurnInput = { organizationId: string; sessionId: string; turnId: str
 /** Outcome of a turn. `failed` is for turns that began on an early version: now a failed turn fails its workflow. */
 export type TurnOutcome = 'completed' | 'failed'
 
+/**
+ * What a turn that has answered did, for people who look at its workflow. Counts and names only. `timeline` is the path
+ * of its page in the console.
+ */
+export type TurnReport = {
+  outcome: 'completed'
+  model: string
+  iterations: number
+  inputTokens: number
+  outputTokens: number
+  durationMs: number
+  finishReason: string
+  timeline: string
+}
+
 export const TURN_WORKFLOW = 'turn'
 export const RETENTION_WORKFLOW = 'retention'
 export const LAUNCH_WORKFLOW = 'launch'
@@ -28,7 +43,7 @@ export type PlannedTool = { position: number; tool: string; timeoutMs: number }
  * some calls wait for the client. `retry`: the model failed for the n-th time in a row and is to be asked again.
  */
 export type ReasonOutcome =
-  | { outcome: 'answered' }
+  | { outcome: 'answered'; report?: TurnReport }
   | { outcome: 'ended' }
   | { outcome: 'act'; model: string; runs: PlannedTool[]; asks: boolean }
   | { outcome: 'retry'; failures: number; afterMs: number }

@@ -21,6 +21,7 @@ import {
   type TurnErrorCode,
   type TurnInput,
   type TurnOutcome,
+  type TurnReport,
   type UnfinishedStep,
 } from './messages.ts'
 import { createNews, type News } from './news.ts'
@@ -45,7 +46,7 @@ const PLACE_MS = 10 * 60_000
  * `iteration` is the step at which a long turn continues in a new run. A failed turn fails its workflow, so that
  * Temporal can count and show it. The workflow of a turn that was ended from outside ends as cancelled.
  */
-export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome> {
+export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome | TurnReport> {
   const outcome = await runTurn(input, iteration)
   if (outcome === 'ended') {
     // A workflow that nobody asked to cancel would be shown as failed.
@@ -57,7 +58,7 @@ export async function turn(input: TurnInput, iteration = 1): Promise<TurnOutcome
 }
 
 /** Runs the turn's steps, and records the turn's end whatever happens: no turn may stay without one. */
-async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome | 'ended'> {
+async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome | TurnReport | 'ended'> {
   const progress = { iteration }
   try {
     return await takeSteps(input, progress)
@@ -77,13 +78,16 @@ async function runTurn(input: TurnInput, iteration: number): Promise<TurnOutcome
 }
 
 /** Alternates between model calls and the tool calls that they request, until the model answers. */
-async function takeSteps(input: TurnInput, progress: { iteration: number }): Promise<'completed' | 'ended'> {
+async function takeSteps(
+  input: TurnInput,
+  progress: { iteration: number },
+): Promise<TurnReport | 'completed' | 'ended'> {
   const answers = createNews()
   for (let model: string | undefined; ; progress.iteration++) {
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
     const reasoned = await askModel(input, iteration, summary, answers)
-    if (reasoned.outcome === 'answered') return 'completed'
+    if (reasoned.outcome === 'answered') return tell(reasoned.report)
     if (reasoned.outcome === 'ended' || !(await act(input, iteration, reasoned, answers))) return 'ended'
     model = reasoned.model
     const { continueAsNewSuggested, historyLength } = workflowInfo()
@@ -91,6 +95,15 @@ async function takeSteps(input: TurnInput, progress: { iteration: number }): Pro
       await continueAsNew<typeof turn>(input, iteration + 1)
     }
   }
+}
+
+/** Shows what a turn did, as its workflow's result too. Workers of an earlier release do not report it. */
+function tell(report: TurnReport | undefined): TurnReport | 'completed' {
+  if (report === undefined) return 'completed'
+  const { outcome, model, iterations, inputTokens, outputTokens, durationMs, timeline } = report
+  const took = `iterations ${iterations} · tokens ${inputTokens} in, ${outputTokens} out · ${durationMs} ms`
+  setCurrentDetails([outcome, model, took, timeline].join(' · '))
+  return report
 }
 
 /** Asks the model until it answers or has failed too often. */

@@ -1,6 +1,6 @@
 import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
 import { copyAgent, createAgent, importAgent, putAgent } from '../../domain/agents/create.ts'
-import { parseAgentDocument } from '../../domain/agents/document/parse.ts'
+import { markedAsMissing, parseAgentDocument } from '../../domain/agents/document/parse.ts'
 import { documentFileName, renderAgentDocument } from '../../domain/agents/document/render.ts'
 import { listAgents } from '../../domain/agents/list.ts'
 import { previewAgent } from '../../domain/agents/preview.ts'
@@ -22,8 +22,8 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
     return reply(created ? 201 : 200, agent)
   })
   handle(agentEndpoints.import, async ({ actor, body, ctx, once }) => {
-    const input = await readDocument(deps, body, ctx.request.type)
-    return reply(201, await once((attempt) => importAgent(deps, actor, input, attempt)))
+    const { input, marked } = await readDocument(deps, body, ctx.request.type)
+    return reply(201, await once((attempt) => importAgent(deps, actor, input, marked, attempt)))
   })
   handle(agentEndpoints.preview, async ({ actor, body }) => reply(200, await previewAgent(deps, actor, body)))
   handle(agentEndpoints.get, async ({ actor, params }) => reply(200, await getAgent(deps, actor, params.agent_id)))
@@ -51,12 +51,16 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
   })
 }
 
-/** Parses a document and checks it like a create request, but for the name, which it need not have. */
-async function readDocument(deps: Deps, text: string, contentType: string | undefined): Promise<CreateAgentRequest> {
+/**
+ * Parses a document and checks it like a create request, but for the name, which it need not have. `marked` is what it
+ * says is missing.
+ */
+async function readDocument(deps: Deps, text: string, contentType: string | undefined) {
   const document = await parseAgentDocument(deps.threads.documents, text, contentType)
   // Characters that JSON and YAML write as escapes appear only after parsing.
   checkText(document, 'The document')
-  return parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')
+  const input = parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')
+  return { input, marked: markedAsMissing(document, input) }
 }
 
 /** Returns a name such as `agent-20261121-184500`, from the current time in UTC. */

@@ -5,7 +5,7 @@ import { createSkill } from '../../domain/skills/create.ts'
 import { listSkills } from '../../domain/skills/list.ts'
 import { getSkill } from '../../domain/skills/read.ts'
 import { deleteSkill, patchSkill } from '../../domain/skills/update.ts'
-import { uploadSkill } from '../../domain/skills/upload.ts'
+import { replaceSkillContent, uploadSkill } from '../../domain/skills/upload.ts'
 import { validateSkill } from '../../domain/skills/validate.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
@@ -24,6 +24,9 @@ export function skillRoutes(handle: Handle, deps: Deps): void {
     const { skillMd, files } = await openSkillContent(deps, actor, params.skill_id)
     return answerList(ctx, deps.log, linesOf(files), { key: 'files', more: { skill_md: skillMd } })
   })
+  handle(skillEndpoints.replaceContent, async ({ actor, params, body }) =>
+    reply(200, await replaceSkillContent(deps, actor, params.skill_id, body.file.chunks)),
+  )
   handle(skillEndpoints.patch, async ({ actor, params, body }) =>
     reply(200, await patchSkill(deps, actor, params.skill_id, body)),
   )

@@ -15,32 +15,47 @@ import { findAgent } from './read.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
-  default_model_id?: ModelRef | null | undefined
+  default_model_id?: ModelRef | '' | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
 }
 
 /**
+ * What an agent has stored. It is kept even where it cannot be used any more. Both columns were validated by the contract
+ * when they were written.
+ */
+export type StoredAgent = { defaultModelId: string | null; capabilities: unknown; tools: unknown }
+
+/** Input whose model is given by its id. */
+type WithModelId<T extends Checked> = Omit<T, 'default_model_id'> & {
+  default_model_id?: ModelId | Exclude<T['default_model_id'], ModelRef>
+}
+
+/**
  * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Fields that are absent are not
- * checked, but tools are those of `before`, the stored agent, and go with its capabilities. Returns the input with the
- * id of its model.
+ * checked, and neither are the model and the capabilities that the agent named `before`, but tools are those of that
+ * agent, and go with its capabilities. Returns the input with the id of its model.
  */
 export async function checkAgent<T extends Checked>(
   deps: Deps,
   actor: Actor,
   input: T,
   before?: StoredAgent | null,
-): Promise<T & { default_model_id?: ModelId | null | undefined }> {
-  const default_model_id = await requireModel(deps, actor, input.default_model_id, 'default_model_id')
-  const known = await checkCapabilities(deps, actor, input.capabilities)
+): Promise<WithModelId<T>> {
+  const kept = before?.defaultModelId
+  const default_model_id = await requireModel(deps, actor, input.default_model_id, 'default_model_id', kept)
+  const known = await checkCapabilities(
+    deps,
+    actor,
+    input.capabilities,
+    before?.capabilities as AgentCapabilityConfig[] | undefined,
+  )
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
   await checkAgentTools(deps, actor, { ...input, known }, before)
-  return { ...input, default_model_id }
+  // TypeScript keeps a spread type parameter's own field.
+  return { ...input, default_model_id } as WithModelId<T>
 }
-
-/** What an agent has stored. Both columns were validated by the contract when they were written. */
-type StoredAgent = Pick<AgentRow, 'capabilities' | 'tools'>
 
 async function checkAgentTools(
   deps: Deps,
@@ -55,27 +70,30 @@ async function checkAgentTools(
 }
 
 /** Throws `invalid` for a tool of a stored agent that no agent may be given any more. */
-export async function checkStoredTools(deps: Deps, actor: Actor, row: StoredAgent): Promise<void> {
+export async function checkStoredTools(deps: Deps, actor: Actor, row: StoredTools): Promise<void> {
   const { tools, ...owner } = await readStoredTools(deps, actor, row)
   await checkTools(deps, actor, tools, { what: 'agent', ...owner })
 }
 
-async function readStoredTools(deps: Deps, { organizationId }: Actor, row: StoredAgent) {
+type StoredTools = Pick<StoredAgent, 'capabilities' | 'tools'>
+
+async function readStoredTools(deps: Deps, { organizationId }: Actor, row: StoredTools) {
   const refs = row.capabilities as AgentCapabilityConfig[]
   return { tools: row.tools as ToolDefinition[], refs, known: await readCapabilities(deps, organizationId, refs) }
 }
 
 /**
  * Returns the id of a model, which may be given by a name that no other has. Throws `invalid` for a model that does not
- * exist, and for one that is disabled.
+ * exist, and for one that is disabled, unless it is `kept`.
  */
-export async function requireModel(
+export async function requireModel<R extends ModelRef | '' | null | undefined>(
   deps: Deps,
   { organizationId }: Pick<Actor, 'organizationId'>,
-  ref: ModelRef | null | undefined,
+  ref: R,
   field: string,
-): Promise<ModelId | null | undefined> {
-  if (ref == null) return ref
+  kept?: string | null,
+): Promise<ModelId | Exclude<R, ModelRef>> {
+  if (ref == null || ref === '' || ref === kept) return ref as ModelId | Exclude<R, ModelRef>
   const isId = typeof ref === 'string'
   const found = isId
     ? [await readModel(deps, organizationId, ref)].filter((model) => model !== undefined)
@@ -105,20 +123,23 @@ export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: Agen
 }
 
 /**
- * Throws `invalid` for a capability that is unknown or disabled, and for a wrong configuration of an MCP server. Those
- * that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
+ * Throws `invalid` for a capability that is unknown or disabled, unless it was named `before`, and for a wrong
+ * configuration of an MCP server. Those that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
  */
 export async function checkCapabilities(
   deps: Deps,
   { organizationId }: Pick<Actor, 'organizationId'>,
   capabilities: AgentCapabilityConfig[] | null | undefined,
+  before: AgentCapabilityConfig[] = [],
 ): Promise<Capability[]> {
   for (const [position, { ref, config }] of (capabilities ?? []).entries()) {
     if (!ref.startsWith('mcp:') || toolChoiceOf(config) !== undefined) continue
     throw invalid(`capabilities.${position}.config: must be {"tools": [names of tools]} or nothing for an MCP server`)
   }
   const known = await readCapabilities(deps, organizationId, capabilities ?? [])
+  const kept = new Set(before.map(({ ref }) => ref))
   for (const { ref } of capabilities ?? []) {
+    if (kept.has(ref)) continue
     const status = known.find(({ id }) => id === ref)?.status
     const shown = `"${ref.slice(0, 100)}"`
     if (status === undefined) {

@@ -7,7 +7,7 @@ import type { Deps } from '../deps.ts'
 import { conflict } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { toId } from '../ids.ts'
-import { checkAgent, checkStoredTools } from './check.ts'
+import { checkAgent, checkStoredTools, type StoredAgent } from './check.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
 import { updateAgent } from './update.ts'
@@ -49,12 +49,12 @@ export async function putAgent(
   const written = await findOrInsert<WrittenAgent>(attempt, {
     find: async (requestId) => {
       const row = await findWritten(deps, actor, id, requestId)
-      return row && { created: false, agent: presentAgent(row) }
+      return row && { created: false, agent: await presentAgent(deps, row) }
     },
     insert: async () => {
       fields = writableFields(await checkAgent(deps, actor, given, await findAgent(deps, actor, id)))
       const row = await insertAgent(deps, actor, id, fields, attempt)
-      return row && { created: true, agent: presentAgent(row) }
+      return row && { created: true, agent: await presentAgent(deps, row) }
     },
   })
   if (written !== undefined) return written
@@ -66,23 +66,26 @@ export async function putAgent(
   return { created: false, agent }
 }
 
-/** Creates an agent from a document. Throws `conflict` when the document's id exists, and the errors of createAgent. */
+/**
+ * Creates an agent from a document, which names `marked` as missing. Throws `conflict` when the document's id exists, and
+ * the errors of createAgent.
+ */
 export async function importAgent(
   deps: Deps,
   actor: Actor,
   input: CreateAgentRequest,
+  marked: StoredAgent,
   attempt: CreationAttempt,
 ): Promise<Agent> {
-  if (!input.id) return (await createAgent(deps, actor, input, attempt)).agent
   const { id } = input
+  const prepare = async () => writableFields(await checkAgent(deps, actor, input, marked))
+  if (!id) return createNew(deps, actor, attempt, prepare)
   const row = await findOrInsert(attempt, {
     find: (requestId) => findWritten(deps, actor, id, requestId),
-    insert: async () => {
-      return insertAgent(deps, actor, id, writableFields(await checkAgent(deps, actor, input)), attempt)
-    },
+    insert: async () => insertAgent(deps, actor, id, await prepare(), attempt),
   })
   if (!row) throw conflict(`id: there is an agent ${toId('agent', id)} already; leave the id out to get a new one`)
-  return presentAgent(row)
+  return presentAgent(deps, row)
 }
 
 /** Creates a copy of an agent. Throws `not_found`, and `invalid` for a tool that is not the agent's. */
@@ -128,6 +131,7 @@ const createNew = async (
   prepare: () => Promise<Fields>,
 ): Promise<Agent> =>
   presentAgent(
+    deps,
     await createOnce(attempt, {
       find: (uuid) => findWritten(deps, actor, uuid, uuid),
       insert: async (uuid) => insertAgent(deps, actor, uuid, await prepare(), attempt),

@@ -5,7 +5,7 @@ import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import { isFull, pageBySizeSql, type SizedRow } from '../page-by-size.ts'
-import { presentAgent } from './present.ts'
+import { presentAgents } from './present.ts'
 
 const AGENTS_AT_ONCE = 20
 
@@ -33,7 +33,7 @@ async function readPage(
     where: { organizationId, id: { in: found.map(({ id }) => id) }, status },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
   })
-  return rows.map(presentAgent)
+  return presentAgents(deps, organizationId, rows)
 }
 
 function findPage(

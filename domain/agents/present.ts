@@ -1,19 +1,36 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
+import { findMissing, type Missing, markMissing } from '../capability-registry/missing.ts'
+import type { Deps } from '../deps.ts'
 import { DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
 import { presentCost, presentUsage } from '../usage.ts'
 
-export const presentAgent = (row: AgentRow): Agent => ({
+export async function presentAgent(deps: Deps, row: AgentRow): Promise<Agent> {
+  return present(row, await findMissing(deps, row.organizationId, [namesOf(row)]))
+}
+
+/** Presents agents of one organization. */
+export async function presentAgents(deps: Deps, organizationId: string, rows: AgentRow[]): Promise<Agent[]> {
+  const missing = await findMissing(deps, organizationId, rows.map(namesOf))
+  return rows.map((row) => present(row, missing))
+}
+
+/** Returns what an agent names. The contract validated it when it was written, which only create.ts and update.ts do. */
+const namesOf = ({ defaultModelId, capabilities }: AgentRow) => ({
+  modelId: defaultModelId,
+  capabilities: capabilities as AgentCapabilityConfig[],
+})
+
+const present = (row: AgentRow, missing: Missing): Agent => ({
   id: toId('agent', row.id),
   harness_id: toId('harness', DEFAULT_HARNESS_UUID),
   name: row.name,
   description: row.description,
   system_prompt: row.systemPrompt,
   default_model_id: row.defaultModelId && toId('model', row.defaultModelId),
+  ...markMissing(missing, namesOf(row)),
   tags: row.tags,
-  // Validated when written, which only create.ts and update.ts do.
-  capabilities: row.capabilities as AgentCapabilityConfig[],
   tools: row.tools as ToolDefinition[],
   status: row.status,
   usage: presentUsage(row),

@@ -8,7 +8,7 @@ import { presentAgent } from './present.ts'
 
 /** Returns an agent, even an archived one. Throws `not_found`. */
 export const getAgent = async (deps: Deps, actor: Actor, id: AgentId): Promise<Agent> =>
-  presentAgent(await requireAgent(deps, actor, id))
+  presentAgent(deps, await requireAgent(deps, actor, id))
 
 export async function requireAgent(deps: Deps, actor: Actor, id: AgentId): Promise<AgentRow> {
   const row = await findAgent(deps, actor, id)

@@ -18,7 +18,7 @@ export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: U
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
-    defaultModelId: default_model_id ?? undefined,
+    defaultModelId: default_model_id === '' ? null : (default_model_id ?? undefined),
     tags: input.tags ?? undefined,
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
@@ -41,5 +41,5 @@ export async function updateAgent(
 ): Promise<Agent> {
   const [row] = await deps.db.agent.updateManyAndReturn({ where: { id, organizationId }, data })
   if (!row) throw notFound('Agent')
-  return presentAgent(row)
+  return presentAgent(deps, row)
 }

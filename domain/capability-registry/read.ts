@@ -34,7 +34,8 @@ export async function readCapabilities(
   ]
 }
 
-const idsOf = (kind: 'mcp' | 'skill', refs: readonly Ref[]): string[] =>
+/** Returns the UUIDs of the MCP servers or of the skills among the refs. */
+export const idsOf = (kind: 'mcp' | 'skill', refs: readonly Ref[]): string[] =>
   refs.flatMap(({ ref }) => {
     const [, found, id] = OWN_REF.exec(ref) ?? []
     return found === kind && id !== undefined ? [id] : []

@@ -29,6 +29,8 @@ export type Announcement = {
    * price is unknown, and so their sums.
    */
   costUsd?: string | null
+  /** Reason for which the turn's answer ended, if it did not end by itself. */
+  finishReason?: string
   failure?: { error: string; code: string | undefined }
   /** Lets a waiting turn continue when no call is pending after this event. */
   answersCall?: true
@@ -48,6 +50,7 @@ type AnnouncingData = {
   metadata?: { cost_usd?: string | null }
   error?: string
   error_code?: string
+  finish_reason?: string
 }
 
 type Rule = Announcement | ((data: AnnouncingData) => Announcement)
@@ -62,7 +65,10 @@ const rules: Record<EventType, Rule> = {
   'session.activated': { sessionStatus: 'active' },
   'session.idled': { sessionStatus: 'idle' },
   'turn.started': { turnStatus: 'active', beginsTurn: true },
-  'turn.completed': { turnStatus: 'completed' },
+  'turn.completed': ({ finish_reason }) => ({
+    turnStatus: 'completed',
+    ...(finish_reason === undefined ? {} : { finishReason: finish_reason }),
+  }),
   'turn.failed': ({ error, error_code }) => ({
     turnStatus: 'failed',
     ...(error === undefined ? {} : { failure: { error, code: error_code } }),

@@ -137,6 +137,7 @@ const toAnnounces = (announcement: Announcement) => ({
   cost_usd: announcement.costUsd,
   error: announcement.failure?.error,
   error_code: announcement.failure?.code,
+  finish_reason: announcement.finishReason,
   answers_call: announcement.answersCall,
   notifies_workflow: announcement.notifiesWorkflow,
 })

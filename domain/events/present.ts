@@ -80,7 +80,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
 export const messageTypes = ['input.message', 'output.message.completed', 'tool.completed'] as const
 
 /** Fields of a message that are those of its event. */
-type Position = 'session_id' | 'sequence' | 'created_at'
+type Position = 'session_id' | 'sequence' | 'created_at' | 'input_message_id' | 'turn_id'
 
 export function presentMessage(event: StoredEvent): Message {
   const position = {
@@ -88,9 +88,10 @@ export function presentMessage(event: StoredEvent): Message {
     sequence: event.sequence,
     created_at: event.ts.toISOString(),
   }
-  if (event.type === 'tool.completed') return { ...presentToolResult(event), ...position }
   const stored = event.data.message as Omit<Message, Position>
-  return { ...stored, ...position }
+  if (event.type === 'input.message') return { ...stored, ...position }
+  const answered = { input_message_id: toId('message', event.turnId), turn_id: toId('turn', event.turnId) }
+  return { ...(event.type === 'tool.completed' ? presentToolResult(event) : stored), ...answered, ...position }
 }
 
 function presentToolResult(event: StoredEvent): Omit<Message, Position> {

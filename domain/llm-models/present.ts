@@ -28,6 +28,7 @@ export function presentWithProvider(found: FoundModel, defaultId: string | undef
   const profile = findProfile(provider.type, name)
   return {
     ...presentModel(found, defaultId),
+    status: found.model.isActive ? 'active' : 'disabled',
     provider_name: provider.name,
     provider_type: provider.type,
     profile: profile === undefined ? null : presentProfile(profile),

@@ -14,7 +14,13 @@ export async function readModel(
   organizationId: string,
   modelId: string,
 ): Promise<CatalogueModel | undefined> {
-  return findModel(deps.models.predefined, await readStored(deps, organizationId, [modelId]), modelId)
+  return (await readModels(deps, organizationId, [modelId]))[0]
+}
+
+/** Reads those of the models that the organization has. */
+export async function readModels(deps: Deps, organizationId: string, ids: string[]): Promise<CatalogueModel[]> {
+  const stored = await readStored(deps, organizationId, ids)
+  return ids.flatMap((id) => findModel(deps.models.predefined, stored, id) ?? [])
 }
 
 /** Reads the models of the organization that have a name, without those that their provider does not list any more. */

@@ -1,4 +1,4 @@
-import type { CreateScheduleRequest, Schedule } from '../../contract/schedules.ts'
+import type { CreateScheduleRequest, RetryPolicy, Schedule } from '../../contract/schedules.ts'
 import { Prisma, type Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
@@ -44,6 +44,12 @@ export async function createSchedule(
   return getSchedule(deps, actor, asUuid(id))
 }
 
+/** Returns the column of a retry policy: one without fields is none. */
+export const policyColumn = (policy: RetryPolicy) => (Object.keys(policy).length === 0 ? Prisma.DbNull : policy)
+
+export const nameTaken = () =>
+  conflict('name: the organization has a schedule of that name already; choose another name')
+
 /** Checks a request and returns the row that it asks for. */
 async function newSchedule(deps: Deps, actor: Actor, id: string, input: CreateScheduleRequest): Promise<NewSchedule> {
   parseCron(input.cron_expression)
@@ -60,9 +66,9 @@ async function newSchedule(deps: Deps, actor: Actor, id: string, input: CreateSc
     enabled,
     disabledReason: enabled ? null : CREATED_DISABLED,
     catchUpMissed: input.catch_up_missed ?? false,
-    maxCatchUp: input.max_catch_up ?? null,
-    maxConcurrent: input.max_concurrent ?? null,
-    retryPolicy: input.retry_policy ?? Prisma.DbNull,
+    maxCatchUp: input.max_catch_up || null,
+    maxConcurrent: input.max_concurrent || null,
+    retryPolicy: policyColumn(input.retry_policy ?? {}),
     ...targetColumns(deps, id, await checkTarget(deps, actor, input.target)),
   }
 }
@@ -84,7 +90,7 @@ export async function insertSchedule(
     throw quotaExceeded(`The organization has ${maxCount} schedules, as many as it can; delete one first`)
   }
   if ((await tx.schedule.count({ where: { organizationId, name, deletedAt: null } })) > 0) {
-    throw conflict('name: the organization has a schedule of that name already; choose another name')
+    throw nameTaken()
   }
   const [inserted] = await tx.schedule.createManyAndReturn({ data: [row], skipDuplicates: true })
   return inserted

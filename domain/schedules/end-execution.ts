@@ -1,27 +1,38 @@
 import type { Deps } from '../deps.ts'
 import { asUuid } from '../ids.ts'
 import { cancelOwnTurn } from '../turns/control/cancel.ts'
+import type { HttpAnswer } from './targets/result.ts'
 
 export type ExecutionPlace = { organizationId: string; executionId: string }
 
 export const INTERNAL_ERROR = 'The execution failed because of an error in the service.'
 
+/** What an attempt leaves of its answer: nothing of an earlier one. */
+export const answerColumns = ({ httpStatus, answer }: Partial<HttpAnswer> = {}) => ({
+  httpStatus: httpStatus ?? null,
+  answer: answer ?? null,
+})
+
 /**
  * Ends an execution: as failed with an error, else as completed. Returns false, and does nothing, when it has ended before,
- * or when `attempts` is not the number of its attempts.
+ * or when `attempts` of the attempt that ends it is not the number of its attempts.
  */
 export async function endExecution(
   deps: Deps,
   { organizationId, executionId }: ExecutionPlace,
   error: string | null,
-  attempts?: number,
+  attempt?: { attempts: number; answered?: HttpAnswer | undefined },
 ): Promise<boolean> {
+  const attempts = attempt?.attempts ?? null
+  const { httpStatus, answer } = answerColumns(attempt?.answered)
   const ended = await deps.db.$executeRaw`
     UPDATE schedule_executions SET
       status = ${error === null ? 'completed' : 'failed'}::schedule_execution_status, error = ${error},
-      started_at = coalesce(started_at, clock_timestamp()), completed_at = clock_timestamp()
+      started_at = coalesce(started_at, clock_timestamp()), completed_at = clock_timestamp(),
+      http_status = CASE WHEN ${attempts}::integer IS NULL THEN http_status ELSE ${httpStatus}::integer END,
+      answer = CASE WHEN ${attempts}::integer IS NULL THEN answer ELSE ${answer} END
     WHERE id = ${executionId}::uuid AND organization_id = ${organizationId}::uuid AND status IN ('pending', 'running')
-      AND (${attempts ?? null}::integer IS NULL OR attempts = ${attempts ?? null}::integer)`
+      AND (${attempts}::integer IS NULL OR attempts = ${attempts}::integer)`
   return ended > 0
 }
 

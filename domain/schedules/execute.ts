@@ -3,7 +3,8 @@ import type { ExecutionOutcome } from '../../workflows/messages.ts'
 import type { Deps } from '../deps.ts'
 import { type BegunExecution, lostAttempts } from './begun-execution.ts'
 import { disableSchedule } from './disable.ts'
-import { type ExecutionPlace, endExecution, INTERNAL_ERROR } from './end-execution.ts'
+import { answerColumns, type ExecutionPlace, endExecution, INTERNAL_ERROR } from './end-execution.ts'
+import type { HttpAnswer } from './targets/result.ts'
 import { runTarget } from './targets/run.ts'
 
 const DEFAULT_RETRY = { max_attempts: 3, initial_interval_ms: 1000, max_interval_ms: 60_000, backoff_coefficient: 2 }
@@ -24,11 +25,11 @@ export async function execute(deps: Deps, place: ExecutionPlace, signal: AbortSi
   const result = await runTarget(deps, execution, signal)
   signal.throwIfAborted()
   if (result.outcome === 'waits') return postpone(deps, place, execution, { outcome: 'waits' })
-  if (result.outcome === 'completed') return settle(deps, place, execution, null)
+  if (result.outcome === 'completed') return settle(deps, place, execution, null, result.answered)
   if (result.disables) await disableSchedule(deps, execution.schedule, 'its target cannot be used')
   const afterMs = result.isTemporary ? retryDelayMs(execution) : undefined
-  if (afterMs === undefined) return settle(deps, place, execution, result.error)
-  return postpone(deps, place, execution, { outcome: 'retry', failures: execution.attempts, afterMs })
+  if (afterMs === undefined) return settle(deps, place, execution, result.error, result.answered)
+  return postpone(deps, place, execution, { outcome: 'retry', failures: execution.attempts, afterMs }, result.answered)
 }
 
 /** Begins an attempt. Undefined when the execution has ended, or is gone. */
@@ -48,8 +49,14 @@ const hasTurn = async ({ db }: Deps, { organizationId, executionId }: ExecutionP
   (await db.turn.count({ where: { id: executionId, organizationId } })) > 0
 
 /** Ends the execution, unless a newer attempt has begun or it has ended meanwhile. */
-async function settle(deps: Deps, place: ExecutionPlace, { attempts }: BegunExecution, error: string | null) {
-  await endExecution(deps, place, error, attempts)
+async function settle(
+  deps: Deps,
+  place: ExecutionPlace,
+  { attempts }: BegunExecution,
+  error: string | null,
+  answered?: HttpAnswer,
+) {
+  await endExecution(deps, place, error, { attempts, answered })
   return readOutcome(deps, place)
 }
 
@@ -59,9 +66,10 @@ async function postpone(
   { organizationId, executionId }: ExecutionPlace,
   { attempts }: BegunExecution,
   outcome: ExecutionOutcome,
+  answered: HttpAnswer | undefined = undefined,
 ): Promise<ExecutionOutcome> {
   const where = { id: executionId, organizationId, attempts, status: 'running' } as const
-  await deps.db.scheduleExecution.updateMany({ where, data: { settledAttempt: attempts } })
+  await deps.db.scheduleExecution.updateMany({ where, data: { settledAttempt: attempts, ...answerColumns(answered) } })
   return outcome
 }
 

@@ -28,7 +28,7 @@ export async function listExecutions(
     })
     return { rows, hasMore: rows.length === take }
   }
-  const present = (rows: ExecutionRow[]) => rows.map(presentExecution)
+  const present = (rows: ExecutionRow[]) => presentExecutions(deps, rows)
   return {
     pages: pages({ read, present, atOnce: EXECUTIONS_AT_ONCE, offset, limit }),
     total: _sum.count ?? 0,
@@ -40,5 +40,17 @@ export async function listExecutions(
 export async function getExecution(deps: Deps, { organizationId }: Actor, id: ExecutionId): Promise<ScheduleExecution> {
   const row = await deps.db.scheduleExecution.findFirst({ where: { id, organizationId } })
   if (row === null) throw notFound('Execution')
-  return presentExecution(row)
+  const [execution] = await presentExecutions(deps, [row])
+  if (execution === undefined) throw notFound('Execution')
+  return execution
+}
+
+/** Presents executions with the sessions of their turns, whose ids are theirs. Those that are deleted are left out. */
+async function presentExecutions({ db }: Deps, rows: ExecutionRow[]): Promise<ScheduleExecution[]> {
+  const turns = await db.turn.findMany({
+    where: { id: { in: rows.map(({ id }) => id) } },
+    select: { id: true, sessionId: true },
+  })
+  const sessions = new Map(turns.map(({ id, sessionId }) => [id, sessionId]))
+  return rows.map((row) => presentExecution(row, sessions.get(row.id)))
 }

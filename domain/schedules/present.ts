@@ -1,5 +1,6 @@
 import type { RetryPolicy, Schedule, ScheduleExecution } from '../../contract/schedules.ts'
 import type { ScheduleExecution as ExecutionRow, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
+import { toId } from '../ids.ts'
 
 export const presentSchedule = (row: ScheduleRow, nextTimes: Date[]): Schedule => ({
   id: row.id,
@@ -22,7 +23,8 @@ export const presentSchedule = (row: ScheduleRow, nextTimes: Date[]): Schedule =
   updated_at: row.updatedAt.toISOString(),
 })
 
-export const presentExecution = (row: ExecutionRow): ScheduleExecution => ({
+/** `sessionId` is that of the turn that the execution has posted. */
+export const presentExecution = (row: ExecutionRow, sessionId: string | undefined): ScheduleExecution => ({
   id: row.id,
   schedule_id: row.scheduleId,
   scheduled_at: row.scheduledAt.toISOString(),
@@ -34,6 +36,10 @@ export const presentExecution = (row: ExecutionRow): ScheduleExecution => ({
   error: row.error,
   task_id: null,
   workflow_id: row.status === 'skipped' ? null : row.id,
+  turn_id: sessionId === undefined ? null : toId('turn', row.id),
+  session_id: sessionId === undefined ? null : toId('session', sessionId),
+  http_status: row.httpStatus,
+  answer: row.answer,
 })
 
 /** What the contract has room for: 24 days. */

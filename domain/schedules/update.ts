@@ -4,6 +4,7 @@ import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Prisma, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
+import { nameTaken, policyColumn } from './create.ts'
 import { checkTimezone } from './cron/check-timezone.ts'
 import { parseCron } from './cron/parse.ts'
 import { launchDue } from './launch.ts'
@@ -22,8 +23,8 @@ const MAX_LAUNCHES = 3
 
 /**
  * Changes a schedule. Its next time is that of the change at once; what was due before is launched first. Throws
- * `not_found`, `invalid` as for a new schedule and for header values that cannot be kept, and `conflict` for header
- * values that are damaged.
+ * `not_found`, `invalid` as for a new schedule and for header values that cannot be kept, and `conflict` for a taken name
+ * and for header values that are damaged.
  */
 export async function patchSchedule(
   deps: Deps,
@@ -35,18 +36,29 @@ export async function patchSchedule(
   if (input.timezone != null) checkTimezone(input.timezone)
   const target = input.target == null ? undefined : await checkTarget(deps, actor, input.target)
   const change = (launches: number) =>
-    deps.db.$transaction(async (tx) => {
-      const row = await lockSchedule(tx, actor, id)
-      if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
-      const now = await readTime(tx)
-      if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
-      await tx.schedule.update({ where: { id }, data: changesOf(deps, row, input, target, now), select: { id: true } })
-      return 'changed'
-    })
+    deps.db
+      .$transaction(async (tx) => {
+        const row = await lockSchedule(tx, actor, id)
+        if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
+        const now = await readTime(tx)
+        if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
+        await tx.schedule.update({
+          where: { id },
+          data: changesOf(deps, row, input, target, now),
+          select: { id: true },
+        })
+        return 'changed'
+      })
+      .catch((error) => {
+        throw isTaken(error) ? nameTaken() : error
+      })
   for (let launches = 0; (await change(launches)) === 'due'; launches++) await launchFirst(deps, actor, id)
   await syncClock(deps, id)
   return getSchedule(deps, actor, id)
 }
+
+/** Recognizes the violation of a unique index. Names have the only one that a change can violate. */
+const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
 
 /** Returns the time of the database, after whatever a transaction has waited for. */
 async function readTime(tx: Prisma.TransactionClient): Promise<Date> {
@@ -73,13 +85,14 @@ const changesOf = (
 ): Changes => ({
   ...(isClockChange(row, input) && { ...told(row, now), launchedUntil: now, nextTimes: [], nextTimesSince: null }),
   ...(isSwitched(row, input) && { enabled: !row.enabled, disabledReason: row.enabled ? PAUSED : null }),
+  name: input.name ?? undefined,
   description: input.description ?? undefined,
   cronExpression: input.cron_expression ?? undefined,
   timezone: input.timezone ?? undefined,
   catchUpMissed: input.catch_up_missed ?? undefined,
-  maxCatchUp: input.max_catch_up ?? undefined,
-  maxConcurrent: input.max_concurrent ?? undefined,
-  retryPolicy: input.retry_policy ?? undefined,
+  maxCatchUp: input.max_catch_up === 0 ? null : (input.max_catch_up ?? undefined),
+  maxConcurrent: input.max_concurrent === 0 ? null : (input.max_concurrent ?? undefined),
+  ...(input.retry_policy != null && { retryPolicy: policyColumn(input.retry_policy) }),
   // Another expression may come again and again.
   ...(isMoved(row, input) && { isOneOff: false }),
   ...(target !== undefined && { ...told(row, now), ...targetChanges(deps, row, target) }),

@@ -4,6 +4,7 @@ import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Capability } from '../capabilities/capability.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
+import { type Missing, markMissing } from '../capability-registry/missing.ts'
 import { toId } from '../ids.ts'
 import { presentCost, presentUsage } from '../usage.ts'
 
@@ -17,7 +18,12 @@ export const relations = ({ userId }: Actor) =>
 type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
 
 /** `registry` has at least the capabilities that give the session features. */
-export function presentSession(registry: Capability[], row: SessionRow, activeSchedules: number): Session {
+export function presentSession(
+  registry: Capability[],
+  missing: Missing,
+  row: SessionRow,
+  activeSchedules: number,
+): Session {
   const { ofAgent, capabilities } = refsOf(row)
   return {
     id: toId('session', row.id),
@@ -27,12 +33,14 @@ export function presentSession(registry: Capability[], row: SessionRow, activeSc
     model_id: row.modelId && toId('model', row.modelId),
     title: row.title,
     tags: row.tags,
-    capabilities,
+    ...markMissing(missing, namesOf(row)),
     tools: row.tools as ToolDefinition[],
     features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
     status: row.status,
+    // Only the statuses that end a turn are stored.
+    last_turn_status: row.lastTurnStatus as Session['last_turn_status'],
     preview: row.preview,
     output_preview: row.outputPreview,
     usage: presentUsage(row),
@@ -49,6 +57,9 @@ const refsOf = ({ capabilities, agent }: SessionRow) => ({
   ofAgent: (agent?.capabilities ?? []) as AgentCapabilityConfig[],
   capabilities: capabilities as AgentCapabilityConfig[],
 })
+
+/** Returns what the session itself names. */
+export const namesOf = (row: SessionRow) => ({ modelId: row.modelId, capabilities: refsOf(row).capabilities })
 
 /** Returns the refs of sessions, of their agents too, that may name a capability with features. MCP servers have none. */
 export const featuringRefs = (rows: SessionRow[]): AgentCapabilityConfig[] =>

@@ -1,11 +1,12 @@
 import type { SessionId } from '../../contract/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Actor } from '../actor.ts'
+import { findMissing } from '../capability-registry/missing.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { countActiveSchedules } from './active-schedules.ts'
-import { featuringRefs, presentSession, relations } from './present.ts'
+import { featuringRefs, namesOf, presentSession, relations } from './present.ts'
 
 /** Returns a session. Throws `not_found`. */
 export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promise<Session> {
@@ -21,11 +22,14 @@ export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Pro
     deps.db.session.findMany({ where: { id: { in: ids }, organizationId }, include: relations(actor) }),
     countActiveSchedules(deps, ids),
   ])
-  const registry = await readCapabilities(deps, organizationId, featuringRefs(rows))
+  const [registry, missing] = await Promise.all([
+    readCapabilities(deps, organizationId, featuringRefs(rows)),
+    findMissing(deps, organizationId, rows.map(namesOf)),
+  ])
   const byId = new Map(rows.map((row) => [row.id, row]))
   return ids.flatMap((id) => {
     const row = byId.get(id)
-    return row === undefined ? [] : [presentSession(registry, row, schedules.get(id) ?? 0)]
+    return row === undefined ? [] : [presentSession(registry, missing, row, schedules.get(id) ?? 0)]
   })
 }
 

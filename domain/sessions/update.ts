@@ -1,21 +1,63 @@
-import type { SessionId } from '../../contract/ids.ts'
+import type { ModelId, SessionId } from '../../contract/ids.ts'
 import type { Session, UpdateSessionRequest } from '../../contract/sessions.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
+import { checkCapabilities, requireModel } from '../agents/check.ts'
+import { checkTools } from '../agents/check-tools.ts'
+import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { getSession } from './read.ts'
 
-/** Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`. */
+/**
+ * Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`, and `invalid` for
+ * a model, a capability or a tool that cannot work, unless the session named it before.
+ */
 export async function patchSession(
   deps: Deps,
   actor: Actor,
   id: SessionId,
   input: UpdateSessionRequest,
 ): Promise<Session> {
+  const where = { id, organizationId: actor.organizationId }
+  const modelId = await checkChanges(deps, actor, input, where)
   const { count } = await deps.db.session.updateMany({
-    where: { id, organizationId: actor.organizationId },
-    data: { title: input.title ?? undefined, tags: input.tags ?? undefined },
+    where,
+    data: {
+      modelId: modelId === '' ? null : (modelId ?? undefined),
+      title: input.title ?? undefined,
+      tags: input.tags ?? undefined,
+      // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
+      capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
+      tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
+    },
   })
   if (count === 0) throw notFound('Session')
   return getSession(deps, actor, id)
+}
+
+/** Returns the id of the model that is given. */
+async function checkChanges(
+  deps: Deps,
+  actor: Actor,
+  { model_id, capabilities, tools }: UpdateSessionRequest,
+  where: { id: string; organizationId: string },
+): Promise<ModelId | '' | null | undefined> {
+  if (!model_id && capabilities == null && tools == null) return model_id as '' | null | undefined
+  const before = await deps.db.session.findFirst({ where, include: { agent: { select: { capabilities: true } } } })
+  if (before === null) throw notFound('Session')
+  const modelId = await requireModel(deps, actor, model_id, 'model_id', before.modelId)
+  // Validated by the contract when they were written.
+  const named = before.capabilities as AgentCapabilityConfig[]
+  await checkCapabilities(deps, actor, capabilities, named)
+  const ofAgent = (before.agent?.capabilities ?? []) as AgentCapabilityConfig[]
+  const ownerOf = async (own: AgentCapabilityConfig[]) => {
+    const refs = [...ofAgent, ...own]
+    return { refs, known: await readCapabilities(deps, where.organizationId, refs) }
+  }
+  const [had, has] = [await ownerOf(named), await ownerOf(capabilities ?? named)]
+  const stored = before.tools as ToolDefinition[]
+  await checkTools(deps, actor, tools ?? stored, { what: 'session', ...has }, { tools: stored, ...had })
+  return modelId
 }

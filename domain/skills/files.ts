@@ -40,6 +40,12 @@ export async function replaceSkillMd(tx: Prisma.TransactionClient, skillId: stri
   await insertFiles(tx, skillId, [skillMdFile(text)])
 }
 
+/** Replaces all files of a skill. */
+export async function replaceFiles(tx: Prisma.TransactionClient, skillId: string, files: NewFile[]): Promise<void> {
+  await tx.skillFile.deleteMany({ where: { skillId } })
+  await insertFiles(tx, skillId, files)
+}
+
 function* inBatches(files: NewFile[]): Generator<NewFile[]> {
   let batch: NewFile[] = []
   let bytes = 0

@@ -46,7 +46,7 @@ export async function checkNameFree(
   id: string,
 ): Promise<void> {
   if ((await tx.skill.count({ where: { organizationId, name, id: { not: id } } })) > 0) {
-    throw conflict(`name: the organization already has a skill ${name}; PATCH or delete that one`)
+    throw conflict(`name: the organization already has a skill ${name}; change or delete that one`)
   }
 }
 

@@ -1,11 +1,12 @@
 import type { SkillId } from '../../contract/ids.ts'
 import type { Skill, UpdateSkillRequest } from '../../contract/skills.ts'
+import type { Prisma, Skill as SkillRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { replaceSkillMd } from './files.ts'
-import { checkNameFree, columnsOf, TIMEOUT_MS } from './insert.ts'
+import { checkNameFree, columnsOf, TIMEOUT_MS, type ValidFields } from './insert.ts'
 import { presentSkill } from './present.ts'
 import { requireSkill } from './read.ts'
 import { readSkillMd, requireValid } from './skill-md.ts'
@@ -25,19 +26,31 @@ export async function patchSkill(
   if (text == null && status == null) return presentSkill(row)
   const owner = await deps.owners.ownerOf(organizationId)
   const fields = text == null ? undefined : requireValid(await readSkillMd(deps.threads.documents, text, owner))
-  return deps.db.$transaction(
+  return changeSkill(deps, actor, id, { fields, ...(status != null && { status }) }, async (tx) => {
+    if (text != null) await replaceSkillMd(tx, id, text)
+  })
+}
+
+/** Changes a skill's row, and its files with `changeFiles`. Throws `not_found`, and `conflict` for a name that is taken. */
+export const changeSkill = (
+  deps: Deps,
+  { organizationId }: Actor,
+  id: SkillId,
+  { fields, ...columns }: { fields: ValidFields | undefined } & Partial<Pick<SkillRow, 'status' | 'source'>>,
+  changeFiles: (tx: Prisma.TransactionClient) => Promise<void>,
+): Promise<Skill> =>
+  deps.db.$transaction(
     async (tx) => {
       await lockOrganization(tx, organizationId)
       if (fields !== undefined) await checkNameFree(tx, organizationId, fields.name, id)
-      const data = { ...(fields && columnsOf(fields)), status: status ?? undefined }
+      const data = { ...(fields && columnsOf(fields)), ...columns }
       const [changed] = await tx.skill.updateManyAndReturn({ where: { id, organizationId }, data })
       if (changed === undefined) throw notFound('Skill')
-      if (text != null) await replaceSkillMd(tx, id, text)
+      await changeFiles(tx)
       return presentSkill(changed)
     },
     { timeout: TIMEOUT_MS },
   )
-}
 
 /** Deletes a skill with its files. Throws `not_found`. */
 export async function deleteSkill(deps: Deps, { organizationId }: Actor, id: SkillId): Promise<void> {

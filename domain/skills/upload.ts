@@ -1,3 +1,4 @@
+import type { SkillId } from '../../contract/ids.ts'
 import type { Skill } from '../../contract/skills.ts'
 import type { Skill as SkillRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
@@ -6,10 +7,12 @@ import type { Deps } from '../deps.ts'
 import { DomainError, tooMany } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import type { ArchiveAnswer } from './archive/archive.ts'
-import { directory, type NewFile, SKILL_MD_PATH } from './files.ts'
-import { insertSkill } from './insert.ts'
+import { directory, type NewFile, replaceFiles, SKILL_MD_PATH } from './files.ts'
+import { insertSkill, type ValidFields } from './insert.ts'
 import { presentSkill } from './present.ts'
+import { requireSkill } from './read.ts'
 import { readSkillMd, requireValid } from './skill-md.ts'
+import { changeSkill } from './update.ts'
 
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
@@ -39,6 +42,22 @@ export async function uploadSkill(
   })
 }
 
+/**
+ * Replaces the text and the files of a skill by those of a ZIP archive. Throws `not_found`, and the errors of uploadSkill
+ * but for the quota.
+ */
+export async function replaceSkillContent(
+  deps: Deps,
+  actor: Actor,
+  id: SkillId,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Skill> {
+  await requireSkill(deps, actor, id)
+  const archive = await readWhole(chunks)
+  const { files, fields } = await withSlot(deps, actor, () => readArchive(deps, actor, archive))
+  return changeSkill(deps, actor, id, { fields, source: 'archive' }, (tx) => replaceFiles(tx, id, files))
+}
+
 async function readWhole(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const all: Uint8Array[] = []
   for await (const chunk of chunks) all.push(chunk)
@@ -61,16 +80,23 @@ async function withSlot<T>(deps: Deps, { organizationId }: Actor, work: () => Pr
 
 const busy = () => tooMany('Too many archives are being unpacked; try again', BUSY_SECONDS)
 
-async function insertUnpacked(
+const insertUnpacked = async (
   deps: Deps,
   actor: Actor,
   id: string,
   archive: Uint8Array,
-): Promise<SkillRow | undefined> {
+): Promise<SkillRow | undefined> =>
+  insertSkill(deps, actor, { id, source: 'archive', ...(await readArchive(deps, actor, archive)) })
+
+async function readArchive(
+  deps: Deps,
+  actor: Actor,
+  archive: Uint8Array,
+): Promise<{ files: NewFile[]; fields: ValidFields }> {
   const files = await unpack(deps, actor, archive)
   const owner = await deps.owners.ownerOf(actor.organizationId)
   const fields = requireValid(await readSkillMd(deps.threads.documents, textOf(files), owner))
-  return insertSkill(deps, actor, { id, source: 'archive', fields, files })
+  return { files, fields }
 }
 
 async function unpack(deps: Deps, { organizationId }: Actor, archive: Uint8Array): Promise<NewFile[]> {

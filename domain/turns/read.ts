@@ -99,6 +99,7 @@ const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls'
   cost_usd: presentCost(row.costUsd),
   error: row.error,
   error_code: row.errorCode,
+  finish_reason: row.finishReason,
   workflow_id: toId('turn', row.id),
   pending_tool_calls,
   created_at: row.createdAt.toISOString(),

@@ -26,6 +26,7 @@
 --   cost_usd         the cost of a model call in USD, a decimal string, added to that of the turn, the session and its
 --                    agent; null when a price is unknown, which makes their sums unknown too
 --   error, error_code  why the turn failed
+--   finish_reason    why the turn's answer ended, if it did not end by itself
 --   answers_call     true: the event may be the last one that a waiting turn waits for
 --   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
 -- Iterations, usage and costs of several events are added up; of any other field, the last event's value counts.
@@ -178,6 +179,7 @@ BEGIN
       finished_at = CASE WHEN v_has_ended THEN v_ts END,
       error = v_announced ->> 'error',
       error_code = v_announced ->> 'error_code',
+      finish_reason = v_announced ->> 'finish_reason',
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
@@ -189,6 +191,7 @@ BEGIN
     UPDATE sessions SET
       last_sequence = v_sequence,
       status = coalesce(v_session_status, status),
+      last_turn_status = CASE WHEN v_has_ended THEN v_turn_status ELSE last_turn_status END,
       started_at = coalesce(started_at, CASE WHEN v_announced ? 'begins_session' THEN v_ts END),
       finished_at = CASE WHEN v_session_status = 'idle' THEN v_ts ELSE finished_at END,
       output_preview = coalesce(v_announced ->> 'output_preview', output_preview),

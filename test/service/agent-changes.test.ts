@@ -9,6 +9,8 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
+import { addNamed } from '../support/named.ts'
 import { countRows, newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
@@ -87,6 +89,47 @@ describe('PUT', () => {
   })
 })
 
+describe('a model, a server and a skill that an agent names and that have been deleted', () => {
+  const math = { ref: 'test_math' }
+
+  it('are shown as missing, and kept by whoever sends the answer back', async () => {
+    const named = await addNamed(api)
+    const [, server] = [math, ...named.capabilities]
+    const given = { default_model_id: named.model, capabilities: [math, ...named.capabilities] }
+    const before = await create(given)
+    expect(before).toMatchObject(given)
+    expect(before.missing_model).toBeUndefined()
+    await named.remove()
+    const shown = { ...before, missing_model: true, capabilities: [math, ...named.missing] }
+    const written = { ...shown, updated_at: expect.any(String) }
+    expect(await get(before.id)).toEqual(shown)
+    expect((await ask('GET', '?search=Ada')).body.data).toContainEqual(shown)
+    expect(await ask('PUT', `/${before.id}`, shown)).toMatchObject({ status: 200, body: written })
+    expect(await ask('POST', '', shown)).toMatchObject({ status: 200, body: written })
+    expect(await ask('PATCH', `/${before.id}`, { capabilities: shown.capabilities })).toMatchObject({ body: written })
+    expect((await ask('POST', `/${before.id}/copy`)).body).toMatchObject({ missing_model: true })
+    expect((await api.query('SELECT capabilities FROM agents WHERE id = $1', [toUuid(before.id)]))[0]).toEqual({
+      capabilities: given.capabilities,
+    })
+    const fewer = await ask('PATCH', `/${before.id}`, { default_model_id: '', capabilities: [server] })
+    expect(fewer.body).toMatchObject({ default_model_id: null, capabilities: [{ ...server, missing: true }] })
+    expect(fewer.body.missing_model).toBeUndefined()
+    expectError(await ask('PUT', `/${before.id}`, shown), 400, /^default_model_id: there is no model/)
+  })
+
+  it('are refused where an agent has not named them', async () => {
+    const named = await addNamed(api)
+    await named.remove()
+    const { id } = await create()
+    for (const capability of named.missing) {
+      expectError(await ask('PATCH', `/${id}`, { capabilities: [capability] }), 400, capability.ref)
+    }
+    const model = { ...(await full()), default_model_id: named.model, missing_model: true }
+    expectError(await ask('PUT', `/${id}`, model), 400, /^default_model_id: there is no model/)
+    expectError(await ask('POST', '', model), 400, /^default_model_id: there is no model/)
+  })
+})
+
 describe('PATCH', () => {
   it.each<[string, object]>([
     ['name', { name: 'Grace' }],
@@ -97,10 +140,12 @@ describe('PATCH', () => {
     ['tools', { tools: [tool('other')] }],
     ['status', { status: 'archived' }],
     ['nothing', {}],
+    ['the model that it takes away', { default_model_id: '' }],
   ])('changes %s and nothing else', async (_, change) => {
     const before = await create()
     const { status, body } = await ask('PATCH', `/${before.id}`, change)
-    expect([status, body]).toEqual([200, { ...before, ...change, updated_at: body.updated_at }])
+    const cleared = 'default_model_id' in change ? { default_model_id: null } : {}
+    expect([status, body]).toEqual([200, { ...before, ...change, ...cleared, updated_at: body.updated_at }])
     expect(await get(before.id)).toEqual(body)
   })
 

@@ -1,5 +1,6 @@
 import { newUuid } from '../../domain/ids.ts'
 import { type Answer, call, expectError, type Json, modelId, unknownId } from '../support/http.ts'
+import { addNamed } from '../support/named.ts'
 import { countRows, newOrganization, type Organization } from '../support/shared/service.ts'
 
 let api: Organization
@@ -188,6 +189,22 @@ describe('exporting', () => {
     const again = await importAs((await exported(agent.id)).body)
     expect([again.status, fieldsOf(again.body)]).toEqual([201, fieldsOf(agent)])
     expect((await exported(again.body.id)).body).toBe((await exported(agent.id)).body)
+  })
+
+  it('marks what is missing, so that an import keeps it', async () => {
+    const named = await addNamed(api)
+    const capabilities = [{ ref: 'noop' }, ...named.capabilities]
+    const more = { default_model_id: named.model, capabilities }
+    const { body: agent } = await call(api, 'POST', '/v1/agents', { ...(await fields()), ...more })
+    await named.remove()
+    const document = (await exported(agent.id)).body
+    const again = await importAs(document)
+    const shown = { ...fieldsOf(agent), capabilities: [{ ref: 'noop' }, ...named.missing] }
+    expect([again.status, again.body.missing_model, fieldsOf(again.body)]).toEqual([201, true, shown])
+    const answer = { ...again.body, id: undefined }
+    expect((await importAs(JSON.stringify(answer), 'application/json')).status).toBe(201)
+    expectError(await importAs(document.replace('missing_model: true\n', '')), 400, /^default_model_id: there is no/)
+    expectError(await importAs(document.replace('missing: true', 'missing: false')), 400, /^capabilities: there is no/)
   })
 
   it('finds archived agents, but none that do not exist', async () => {

@@ -1,4 +1,4 @@
-import { call, createScriptedSession, type Json, waitFor, waitUntilIdle } from '../support/http.ts'
+import { call, createScriptedSession, type Json, modelId, waitFor, waitUntilIdle } from '../support/http.ts'
 import { answerOf, compactTypes, expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
@@ -40,6 +40,22 @@ function resultsForModel(events: Json[]): Record<string, Json> {
 
 const REASON = ['reason.started', 'output.message.started', 'output.message.delta', 'llm.generation']
 const REASONED = ['output.message.completed', 'reason.completed']
+
+describe('a session that is changed while its turn waits', () => {
+  it('has other tools and another model from the next call of a model on', async () => {
+    const id = await createClientSession([{ id: 'ask-1', name: 'ask', arguments: {} }], ['ask'])
+    await postAndAsk(api, id)
+    const model_id = await modelId(api, 'llmsim-echo')
+    const change = { model_id, capabilities: [{ ref: 'current_time' }], tools: [clientTool('tell')] }
+    expect((await call(api, 'PATCH', `/v1/sessions/${id}`, change)).status).toBe(200)
+    await submit(api, id, [{ tool_call_id: 'ask-1', result: 1 }])
+    const [before, after] = (await finish(id)).filter(({ type }) => type === 'llm.generation').map(({ data }) => data)
+    const namesOf = ({ tools }: Json) => tools.map(({ name }: Json) => name)
+    expect([before.metadata.model, after.metadata.model]).toEqual(['llmsim-script', 'llmsim-echo'])
+    expect(namesOf(before)).not.toEqual(expect.arrayContaining(['get_current_time']))
+    expect(namesOf(after)).toEqual(expect.arrayContaining(['get_current_time', 'ask', 'tell']))
+  })
+})
 
 describe('a call of a tool that the client runs', () => {
   it('is requested, waited for and answered, and the same turn continues', async () => {

@@ -36,6 +36,8 @@ type Protocol = {
   model: string
   /** Text of the first answer's thinking, as the next request gives it back. */
   back: object
+  /** Its word for an answer that the limit on tokens has cut. */
+  cut: string
   start: (answers: Content[]) => Promise<FakeProvider<unknown>>
 }
 
@@ -45,18 +47,21 @@ const protocols: Protocol[] = [
     type: 'openai',
     model: 'gpt-5-mini',
     back: { encrypted_content: SIGNED },
+    cut: 'max_output_tokens',
     start: (answers) => startProvider(responses, answers),
   },
   {
     type: 'anthropic',
     model: 'claude-sonnet-4-5',
     back: { type: 'thinking', thinking: 'Six times seven.', signature: SIGNED },
+    cut: 'max_tokens',
     start: (answers) => startProvider(anthropicMessages, answers),
   },
   {
     type: 'gemini',
     model: 'gemini-2.5-flash',
     back: { thoughtSignature: SIGNED },
+    cut: 'MAX_TOKENS',
     start: (answers) => startProvider(geminiStream, answers),
   },
 ]
@@ -155,6 +160,27 @@ describe.each(protocols)('a session with a provider of type $type', ({ type, mod
     }
     const sent = Object.values(fake.requests[0]?.headers ?? {}).join()
     expect(sent).toContain(KEY)
+  })
+})
+
+describe.each(protocols)('an answer that a provider of type $type cut', ({ type, model, cut, start }) => {
+  it('is marked in message, turn and events, and the next one is not', async () => {
+    const fake = await start([{ text: ['It is'], finishReason: cut }, { text: ['It is 42.'] }])
+    const model_id = await addModel(await addProvider(type, fake.baseUrl), model)
+    const session = await createSession(service.url, undefined, { model_id })
+    const { body } = await ask(session, textMessage('What is 6 x 7?'))
+    expect(body).toMatchObject({
+      turn: { status: 'completed', finish_reason: 'length' },
+      output: { metadata: { finish_reason: 'length' } },
+    })
+    const { data } = await get(`/v1/sessions/${session}/events?types=output.message.completed&types=turn.completed`)
+    expect(data).toMatchObject([
+      { data: { message: { metadata: { finish_reason: 'length' } } } },
+      { data: { finish_reason: 'length' } },
+    ])
+    const next = (await ask(session, textMessage('Go on.'))).body
+    expect([next.turn.finish_reason, next.output.metadata]).toEqual([null, { model }])
+    await fake.close()
   })
 })
 

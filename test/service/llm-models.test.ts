@@ -167,6 +167,19 @@ describe('a disabled model', () => {
     expectError(await call(api, 'POST', `/v1/sessions/${session}/messages`, message), 400, sentence)
   })
 
+  it('is one whose provider is disabled, too, and keeps its own status', async () => {
+    const provider = await addProvider()
+    const { id } = (await add(provider, 'llmsim-lorem-6')).body
+    const listed = async () =>
+      (await call(api, 'GET', '/v1/llm-models')).body.data.find((model: Json) => model.id === id).status
+    for (const status of ['disabled', 'active']) {
+      await call(api, 'PATCH', provider, { status })
+      const one = (await call(api, 'GET', `/v1/llm-models/${id}`)).body.status
+      const own = (await call(api, 'GET', `${provider}/models`)).body.data[0].status
+      expect([await listed(), one, own]).toEqual([status, status, 'active'])
+    }
+  })
+
   it('lets sessions that name it fall through, also when its provider is deleted', async () => {
     const provider = await addProvider()
     const { body } = await add(provider, 'llmsim-lorem-5')

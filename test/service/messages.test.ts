@@ -1,8 +1,10 @@
 import {
   call,
+  createScriptedSession,
   createSession,
   expectError,
   type Json,
+  listEvents,
   modelId,
   textMessage,
   unknownId,
@@ -70,6 +72,26 @@ describe('posting a message', () => {
     expect(first.body.output.metadata).toEqual({ model: 'llmsim-echo', reasoning_effort: 'low' })
     const second = await post(id, textMessage('parrot'), '?wait=60')
     expect(second.body.output.metadata).toEqual({ model: 'llmsim-default' })
+  })
+
+  it('makes answers and results that name the message and its turn, however late they come', async () => {
+    const calls = { tool_calls: [{ name: 'add', arguments: { a: 1, b: 2 } }] }
+    const capabilities = [{ ref: 'test_math' }]
+    const id = await createScriptedSession(api, [calls, { text: '3' }, { text: 'Yes.' }], { capabilities })
+    const [first, second] = (await Promise.all(['1+2?', 'Sure?'].map((text) => post(id, textMessage(text))))).map(
+      ({ body }) => body,
+    )
+    await waitUntilIdle(api, id)
+    const { data } = (await list(id)).body
+    const answered = (message: Json) => data.filter(({ input_message_id }: Json) => input_message_id === message.id)
+    const roles = [answered(first), answered(second)].map((messages) => messages.map(({ role }: Json) => role))
+    expect(roles.sort()).toEqual([['agent'], ['agent', 'tool_result', 'agent']])
+    const turn_id = first.id.replace('message_', 'turn_')
+    expect(answered(first)).toEqual(answered(first).map((message: Json) => ({ ...message, turn_id })))
+    const { output } = (await post(id, textMessage('Again'), '?wait=60')).body
+    const listed = (await list(id, '?order=desc&limit=1')).body.data[0]
+    const completed = (await listEvents(api, id, '?types=output.message.completed')).at(-1)
+    expect([listed, completed.data.message]).toEqual([output, output])
   })
 
   it.each<[string, unknown, RegExp]>([

@@ -1,6 +1,7 @@
 import { call, createSession, listEvents, textMessage, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
+import { withClient } from '../support/temporal.ts'
 
 let api: Organization
 beforeAll(async () => {
@@ -41,6 +42,24 @@ describe('a plain turn', () => {
       ...FIRST_TURN,
       ...FIRST_TURN.filter((type) => type !== 'session.started'),
     ])
+  })
+
+  it('tells in its workflow what it did', async () => {
+    const id = await createSession(api)
+    const { turn } = (await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage('Hello'))).body
+    const workflow = await withClient({}, async (client) => {
+      const handle = client.workflow.getHandle(turn.id)
+      const result = await handle.result()
+      return { result, details: await handle.query('__temporal_workflow_metadata') }
+    })
+    const { input_tokens, output_tokens } = turn.usage
+    const timeline = `/console#/sessions/${id}/turns/${turn.id}`
+    expect(workflow.result).toEqual({
+      ...{ outcome: 'completed', model: 'llmsim-default', iterations: 1, finishReason: 'stop', timeline },
+      ...{ inputTokens: input_tokens, outputTokens: output_tokens, durationMs: expect.any(Number) },
+    })
+    const details = new RegExp(`^completed · llmsim-default · .* tokens ${input_tokens} in.* ms · /console#/sessions/`)
+    expect(workflow.details).toMatchObject({ currentDetails: expect.stringMatching(details) })
   })
 
   it('streams the same events as the list', async () => {

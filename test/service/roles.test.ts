@@ -125,6 +125,7 @@ const DECISIONS: Record<string, Decision> = {
   'POST /v1/skills/validate': 'member',
   'GET /v1/skills/{skill_id}': 'member',
   'GET /v1/skills/{skill_id}/content': 'member',
+  'PUT /v1/skills/{skill_id}/content': 'admin',
   'PATCH /v1/skills/{skill_id}': 'admin',
   'DELETE /v1/skills/{skill_id}': 'admin',
   'GET /v1/capabilities': 'member',

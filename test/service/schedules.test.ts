@@ -44,7 +44,10 @@ describe('schedules', () => {
       retry_policy: { max_attempts: 3, backoff_coefficient: 1.5 },
     }
     const second = await add(given)
-    expect(second).toMatchObject({ status: 201, body: { ...given, next_trigger_at: null, next_triggers: [] } })
+    expect(second).toMatchObject({
+      status: 201,
+      body: { ...given, max_concurrent: null, next_trigger_at: null, next_triggers: [] },
+    })
     const path = `${SCHEDULES}/${second.body.id}`
     expect(await read(path)).toEqual(second.body)
     expect(await read(SCHEDULES)).toEqual({
@@ -135,6 +138,7 @@ describe('a change', () => {
     const nothing = Object.fromEntries(Object.keys(before).map((field) => [field, null]))
     for (const body of [{}, nothing]) expect(await patch(path, body)).toMatchObject({ status: 200, body: same })
     const changes = [
+      { name: ' Another ' },
       { description: '' },
       { cron_expression: '5 4 * * *' },
       { timezone: 'America/New_York' },
@@ -148,12 +152,25 @@ describe('a change', () => {
     const answers = await Promise.all(changes.map((change) => patch(path, change)))
     expect(answers.map(({ status }) => status)).toEqual(changes.map(() => 200))
     const { target: _, ...expected } = Object.assign({}, ...changes)
-    expect(await read(path)).toMatchObject({ ...expected, name: before.name, target: { name: 'http_request' } })
+    expect(await read(path)).toMatchObject({ ...expected, name: 'Another', target: { name: 'http_request' } })
+    const none = { max_catch_up: 0, max_concurrent: 0, retry_policy: {} }
+    const cleared = { max_catch_up: null, max_concurrent: null, retry_policy: null }
+    expect(await patch(path, none)).toMatchObject({ status: 200, body: cleared })
+    expect((await rowOf(path)).retry_policy).toBeNull()
+    expect(await add({ ...none, name: 'Third' })).toMatchObject({ status: 201, body: cleared })
+  })
+
+  it('to a name that another schedule has is refused, and to its own is not', async () => {
+    const path = await addSchedule({ name: 'Mine' })
+    await addSchedule({ name: 'Theirs' })
+    expectError(await patch(path, { name: 'Theirs' }), 409, /^name: .*choose another name/)
+    expectError(await patch(path, { name: ' ' }), 400, /^name: must not be empty/)
+    expect(await patch(path, { name: 'Mine' })).toMatchObject({ status: 200, body: { name: 'Mine' } })
   })
 
   it.each<[change: object, isNews: boolean]>([
     [{ description: 'New' }, false],
-    [{ max_concurrent: 1, catch_up_missed: true, max_catch_up: 1, retry_policy: {} }, false],
+    [{ name: 'New', max_concurrent: 1, catch_up_missed: true, max_catch_up: 1, retry_policy: {} }, false],
     [{ enabled: true, cron_expression: YEARLY, timezone: 'UTC' }, false],
     [{ cron_expression: '1 0 1 1 *' }, true],
     [{ timezone: 'Asia/Tokyo' }, true],
@@ -220,7 +237,8 @@ describe('executions', () => {
     expect(await list(path, 'status=failed&offset=1')).toEqual([[b], 2])
     expect(await list(path, 'offset=999999999999999999999')).toEqual([[], 5])
     expectError(await call(api, 'GET', `${path}/executions?status=done`), 400, /^status: /)
-    const common = { schedule_id: uuidOf(path), task_id: null, error: null }
+    const none = { turn_id: null, session_id: null, http_status: null, answer: null }
+    const common = { schedule_id: uuidOf(path), task_id: null, error: null, ...none }
     const at = (minute: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, minute, 0, ms)).toISOString()
     const place = (minute: number) => ({ scheduled_at: at(minute), created_at: at(minute), started_at: at(minute) })
     expect(await read(`/v1/durable/executions/${a}`)).toEqual({

@@ -2,6 +2,7 @@ import { newUuid, toId } from '../../domain/ids.ts'
 import { countOf } from '../support/counts.ts'
 import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
+import { addNamed } from '../support/named.ts'
 import { addOrganization, addUser } from '../support/organizations.ts'
 import { createRandom } from '../support/random.ts'
 import { seedsOf } from '../support/seeds.ts'
@@ -32,19 +33,43 @@ const ask = (method: string, path: string, body?: unknown) => call(service.url, 
 const get = async (id: string): Promise<Json> => (await ask('GET', `/${id}`)).body
 const create = async (body: object = {}): Promise<Json> => (await ask('POST', '', body)).body
 
+const ASK = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: { type: 'object' } }
+
 describe('PATCH', () => {
   it.each<[string, object]>([
     ['the title', { title: 'New' }],
     ['the tags', { tags: [] }],
     ['both', { title: '', tags: ['x', 'ÿ'] }],
+    ['the capabilities', { capabilities: [{ ref: 'later' }, { ref: 'noop', config: 1 }] }],
+    ['the tools', { tools: [ASK] }],
+    ['the model', { model_id: 'model_01933b5a000070008000000000000103' }],
     ['nothing', {}],
-    ['nothing that is null', { title: null, tags: null }],
+    ['nothing that is null', { title: null, tags: null, capabilities: null, tools: null, model_id: null }],
   ])('changes %s and nothing else', async (_, change) => {
     const before = await create({ title: 'Old', tags: ['old'] })
     const { status, body } = await ask('PATCH', `/${before.id}`, change)
     const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null))
     expect([status, body]).toEqual([200, { ...before, ...given, updated_at: body.updated_at }])
     expect(await get(before.id)).toEqual(body)
+  })
+
+  it('takes the model away with ""', async () => {
+    const { id } = await create({ model_id: 'model_01933b5a000070008000000000000103' })
+    expect((await ask('PATCH', `/${id}`, { model_id: '' })).body.model_id).toBeNull()
+  })
+
+  it('keeps what has been deleted since the session named it, and marks it', async () => {
+    const named = await addNamed(service.url)
+    const given = { model_id: named.model, capabilities: named.capabilities }
+    const before = await create(given)
+    await named.remove()
+    const shown = { ...before, missing_model: true, capabilities: named.missing, features: [] }
+    expect(await get(before.id)).toEqual(shown)
+    expect((await ask('PATCH', `/${before.id}`, shown)).body).toEqual({ ...shown, updated_at: expect.any(String) })
+    const other = await create()
+    for (const change of [{ model_id: named.model }, { capabilities: named.missing }]) {
+      expectError(await ask('PATCH', `/${other.id}`, change), 400, /there is no (model|capability)/)
+    }
   })
 
   it('loses neither of two concurrent changes', async () => {
@@ -70,6 +95,10 @@ describe('PATCH', () => {
     ['half a surrogate pair', { title: '\udc00' }, /^title: must be well-formed Unicode/],
     ['a NUL', { tags: ['\0'] }, /^tags\.0: must not contain a NUL/],
     ['a list', [], /^The request body: .*object/],
+    ['a model that does not exist', { model_id: unknownId('model') }, /^model_id: there is no model/],
+    ['what is no model', { model_id: 'model_x' }, /^model_id: must be model_/],
+    ['a capability that does not exist', { capabilities: [{ ref: 'flying' }] }, /no capability "flying"/],
+    ['a tool that cannot work', { tools: [{ ...ASK, parameters: { type: 'x' } }] }, /^tools\.0\.parameters: /],
   ])('refuses %s', async (_, change, sentence) => {
     const { id } = await create()
     expectError(await ask('PATCH', `/${id}`, change), 400, sentence)

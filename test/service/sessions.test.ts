@@ -35,6 +35,7 @@ describe('creating a session', () => {
       tools: [],
       features: [],
       status: 'started',
+      last_turn_status: null,
       preview: null,
       output_preview: null,
       is_pinned: false,

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { toId } from '../../domain/ids.ts'
 import { call, createScriptedSession, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
+import { formOf } from '../support/pictures.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { addSkill, addSkillFile } from '../support/skills.ts'
+import { skillMd, zipOf } from '../support/zip.ts'
 
 const SKILL_MD = '\ufeff---\r\nname: pdf\r\ndescription: For pdf.\r\n---\r\n# PDF\r\nUse form.py.\r\n'
 const BINARY = Buffer.from([0, 255, 1, 254])
@@ -187,6 +190,14 @@ describe('the files of a skill', () => {
     expect(await pathsOf(id, '/skills')).toEqual(['/skills/pdf'])
     await set('active')
     expect((await read()).content).toBe('two')
+    const zip = zipOf([
+      { name: 'SKILL.md', data: skillMd('passing', 'three') },
+      { name: 'new.txt', data: 'new' },
+    ])
+    const replaced = await call(api, 'PUT', `/v1/skills/${toId('skill', skill)}/content`, formOf(zip))
+    expect(replaced.status).toBe(200)
+    expect((await read()).content).toMatch(/three/)
+    expect(await pathsOf(id, '/skills/passing')).toEqual(['/skills/passing/SKILL.md', '/skills/passing/new.txt'])
     await api.query('DELETE FROM skills WHERE id = $1', [skill])
     expect(await read()).toEqual({ error: 'File not found', code: 'not_found' })
   })

@@ -17,6 +17,9 @@ const MIB = 1024 * 1024
 const create = (text: string, of = api): Promise<Answer> => call(of, 'POST', '/v1/skills', { skill_md: text })
 const upload = (entries: ZipEntry[], headers = {}): Promise<Answer> =>
   call(api, 'POST', '/v1/skills/upload', formOf(zipOf(entries), 'skill.zip', 'application/zip'), headers)
+const entry = (name: string): ZipEntry => ({ name, data: name })
+const replace = (path: string, entries: ZipEntry[]): Promise<Answer> =>
+  call(api, 'PUT', `${path}/content`, formOf(zipOf(entries), 'skill.zip', 'application/zip'))
 const get = (path: string, of = api): Promise<Answer> => call(of, 'GET', `/v1/skills/${path}`)
 /** Returns a name that no other test uses. */
 const newName = () => `skill-${newUuid()}`
@@ -186,6 +189,31 @@ metadata: {author: Ada, version: "2.0"}\r\nallowed-tools: [read_file, bash]\r\n-
     )
     expect((await call(api, 'GET', path)).body).toEqual(changed.body)
     expect((await create(skillMd(name))).status).toBe(201)
+  })
+
+  it('is given another text and other files by an archive, under its id', async () => {
+    const [name, renamed, taken] = [newName(), newName(), newName()]
+    await create(skillMd(taken))
+    const created = await create(skillMd(name))
+    const path = `/v1/skills/${idOf(created)}`
+    const first = await replace(path, [{ name: 'SKILL.md', data: skillMd(renamed) }, ...['a.txt', 'b.txt'].map(entry)])
+    const { body } = created
+    const changes = { name: renamed, description: `Does ${renamed}`, source_type: 'archive' }
+    expect(first).toMatchObject({
+      status: 200,
+      body: { ...body, ...changes, updated_at: expect.any(String) },
+    })
+    const second = await replace(path, [{ name: 'SKILL.md', data: skillMd(renamed, 'New.') }, entry('b.txt')])
+    const content = { skill_md: skillMd(renamed, 'New.'), files: [{ path: 'b.txt', content: 'b.txt' }] }
+    expect((await call(api, 'GET', `${path}/content`)).body).toEqual(content)
+    expectError(await replace(path, [{ name: 'SKILL.md', data: skillMd(taken) }]), 409, taken)
+    expectError(await replace(path, [entry('b.txt')]), 422, /^file: must have a file SKILL\.md/)
+    expectError(await replace(path, [{ name: 'SKILL.md', data: 'No.' }]), 422, /^front matter: is missing/)
+    expect([(await call(api, 'GET', path)).body, (await call(api, 'GET', `${path}/content`)).body]).toEqual([
+      second.body,
+      content,
+    ])
+    expectError(await replace(`/v1/skills/${unknownId('skill')}`, [entry('a')]), 404, 'Skill not found')
   })
 
   it('is disabled and enabled, and stays in the list', async () => {

@@ -44,10 +44,14 @@ describe('turns', () => {
       started_at: expect.stringMatching(/Z$/),
       finished_at: expect.stringMatching(/Z$/),
     })
+    const session = (await call(api, 'GET', `/v1/sessions/${id}`)).body
+    expect([session.status, session.last_turn_status]).toEqual(['active', 'failed'])
     expect(statuses((await turns(id, '?status=failed')).body)).toEqual(['failed'])
     expect(statuses((await turns(id, '?status=waiting')).body)).toEqual([])
     expect(statuses((await turns(id, '?offset=2&limit=1')).body)).toEqual(['failed'])
     await cancel(api, id)
+    const [listed] = (await call(api, 'GET', '/v1/sessions?limit=1')).body.data
+    expect([listed.id, listed.last_turn_status]).toEqual([id, 'cancelled'])
   })
 
   it('can be fetched by id, in their own session only', async () => {

@@ -308,6 +308,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/skills/validate': () => [{ body: { skill_md: skillMd('a') }, succeeds: true }],
   'GET /v1/skills/{skill_id}': (_, other) => [{ path: other }],
   'GET /v1/skills/{skill_id}/content': (_, other) => [{ path: other }],
+  'PUT /v1/skills/{skill_id}/content': (_, other) => [{ path: other, body: formOf(skillZip('taken')) }],
   'PATCH /v1/skills/{skill_id}': (_, other) => [
     { path: other, body: { skill_md: skillMd('taken'), status: 'disabled' } },
     { path: other, body: {} },

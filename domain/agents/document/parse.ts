@@ -1,4 +1,5 @@
-import { YAML_TYPES } from '../../../contract/agents.ts'
+import { type CreateAgentRequest, YAML_TYPES } from '../../../contract/agents.ts'
+import type { AgentCapabilityConfig } from '../../../contract/tools.ts'
 import { isRecord } from '../../../lib/is-record.ts'
 import { invalid } from '../../errors.ts'
 import { splitFrontMatter } from '../../yaml/front-matter.ts'
@@ -13,6 +14,7 @@ const FIELDS = [
   'description',
   'system_prompt',
   'default_model_id',
+  'missing_model',
   'tags',
   'capabilities',
   'tools',
@@ -49,6 +51,19 @@ export async function parseAgentDocument(
   if (Array.isArray(rest.capabilities)) rest.capabilities = rest.capabilities.map(withRef)
   return { ...rest, system_prompt }
 }
+
+/** Returns what a document names and marks as missing, as an export does. `input` is what the contract made of it. */
+export const markedAsMissing = (
+  { capabilities, missing_model }: AgentDocument,
+  input: CreateAgentRequest,
+): { defaultModelId: string | null; capabilities: AgentCapabilityConfig[]; tools: [] } => ({
+  defaultModelId: missing_model === true && typeof input.default_model_id === 'string' ? input.default_model_id : null,
+  capabilities: (input.capabilities ?? []).filter((_, at) => {
+    const given: unknown = Array.isArray(capabilities) ? capabilities[at] : undefined
+    return isRecord(given) && given.missing === true
+  }),
+  tools: [],
+})
 
 const withRef = (capability: unknown): unknown => (typeof capability === 'string' ? { ref: capability } : capability)
 

@@ -1,10 +1,10 @@
 import type { Agent } from '../../../contract/agents.ts'
-import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
+import type { ToolDefinition } from '../../../contract/tools.ts'
 import { type Json, type JsonObject, toJson, writeYamlMap } from './write-yaml.ts'
 
 export type RenderedAgent = Pick<
   Agent,
-  'name' | 'description' | 'system_prompt' | 'default_model_id' | 'tags' | 'capabilities' | 'tools'
+  'name' | 'description' | 'system_prompt' | 'default_model_id' | 'missing_model' | 'tags' | 'capabilities' | 'tools'
 >
 
 /**
@@ -42,6 +42,7 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
   name: fields.name,
   description: fields.description ?? undefined,
   default_model_id: fields.default_model_id ?? undefined,
+  missing_model: fields.missing_model,
   tags: unlessEmpty(fields.tags),
   capabilities: unlessEmpty(fields.capabilities.map(shortCapability)),
   tools: unlessEmpty(fields.tools.map(parametersLast)),
@@ -50,10 +51,16 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
 
 const unlessEmpty = (list: Json[]): Json[] | undefined => (list.length === 0 ? undefined : list)
 
-/** Shortens a capability without a config to its id. A config of null is not omitted. */
-const shortCapability = ({ ref, config }: AgentCapabilityConfig): Json =>
-  // Parsed from JSON, for which zod's type is unknown.
-  config === undefined ? ref : { ref, config: config as Json }
+/** Shortens a capability that is nothing but an id to that. A config of null is not omitted. */
+const shortCapability = ({ ref, config, missing }: Agent['capabilities'][number]): Json =>
+  config === undefined && missing === undefined
+    ? ref
+    : {
+        ref,
+        // Parsed from JSON, for which zod's type is unknown.
+        ...(config === undefined ? {} : { config: config as Json }),
+        ...(missing === undefined ? {} : { missing }),
+      }
 
 /** Moves the parameters behind the short fields. */
 function parametersLast({ parameters, ...rest }: ToolDefinition): Json {

@@ -5,6 +5,7 @@ import type { Deps } from '../../deps.ts'
 import { UnreadableSecret } from '../../secrets.ts'
 import { type BegunExecution, lostAttempts } from '../begun-execution.ts'
 import { readHeaders } from '../headers.ts'
+import { readBeginning } from './beginning.ts'
 import type { HttpRequestInput } from './inputs.ts'
 import type { TargetResult } from './result.ts'
 
@@ -37,11 +38,12 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
   })
   try {
     const { url, method } = input
-    const headers = headersOf(input, readHeaders(deps, schedule), execution.id)
+    const secrets = readHeaders(deps, schedule)
+    const headers = headersOf(input, secrets, execution.id)
     const { status, body } = await guarded.fetch(url, { method, headers, body: bodyOf(input), signal })
-    await body?.cancel()
-    if (status >= 200 && status < 300) return { outcome: 'completed' }
-    return failed(`The server answered with the status ${status}.`, isTemporaryStatus(status))
+    const answered = { httpStatus: status, answer: await readBeginning(body, secrets) }
+    if (status >= 200 && status < 300) return { outcome: 'completed', answered }
+    return { ...failed(`The server answered with the status ${status}.`, isTemporaryStatus(status)), answered }
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof OutgoingError) return failed(error.message, TEMPORARY.includes(error.reason))
@@ -54,7 +56,7 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
   }
 }
 
-const failed = (error: string, isTemporary = false): TargetResult => ({ outcome: 'failed', error, isTemporary })
+const failed = (error: string, isTemporary = false) => ({ outcome: 'failed' as const, error, isTemporary })
 
 /** Tells whether a request may be sent again when it is not known whether it arrived. */
 const mayBeSentAgain = ({ method }: HttpRequestInput, { attempts, schedule }: BegunExecution): boolean =>

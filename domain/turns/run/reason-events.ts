@@ -86,6 +86,10 @@ export const callFailedEvents = (call: ModelCall, error: string): NewEvent[] => 
   },
 ]
 
+/** Returns the reason for which an answer ended, in the fields of its message and its turn, unless it ended by itself. */
+export const unusualFinish = ({ finishReason }: Pick<Answer, 'finishReason'>): { finish_reason?: string } =>
+  ['stop', 'tool_calls'].includes(finishReason) ? {} : { finish_reason: finishReason }
+
 const outcome = (answer: PricedAnswer) => ({
   time_to_first_token_ms: answer.firstPartMs,
   finish_reasons: [answer.finishReason],
@@ -108,6 +112,7 @@ export function answerEvents(call: ModelCall, answer: MaskedAnswer): NewEvent[] 
     metadata: {
       model: model.name,
       ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
+      ...unusualFinish(answer),
     },
   }
   const completed: NewEvent = {

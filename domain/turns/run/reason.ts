@@ -32,7 +32,7 @@ import type { Attempt, Reasoned } from './running-attempts.ts'
 import { readSystemPrompt } from './system-prompt.ts'
 import { isTooOld } from './turn-age.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
-import { turnEndedEvents, turnStartedEvents } from './turn-events.ts'
+import { endOf, turnEndedEvents, turnReport, turnStartedEvents } from './turn-events.ts'
 
 const MAX_MODEL_CALLS = 5
 /** Context of a model without a profile: what any current one has. */
@@ -126,12 +126,10 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     const rest = await untilItMayEnd(call, answer.rest)
     const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
-    const { nextTurnId } = await append(call, [
-      ...answered,
-      ...turnEndedEvents({ ...context, startedAt: context.startedAt ?? started.at }, iteration, answer),
-    ])
+    const ended = endOf({ ...context, startedAt: context.startedAt ?? started.at }, iteration, answer)
+    const { nextTurnId } = await append(call, [...answered, ...turnEndedEvents(context, ended)])
     startNext(deps, context, nextTurnId, 'early')
-    return { outcome: 'answered' }
+    return { outcome: 'answered', report: turnReport(call, answer, ended) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await starting

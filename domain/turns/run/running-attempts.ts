@@ -1,7 +1,7 @@
 import { rejectOnAbort } from '../../../lib/reject-on-abort.ts'
 import { createShares } from '../../../lib/shares.ts'
 import { sleep } from '../../../lib/sleep.ts'
-import type { PlannedTool, TurnErrorCode } from '../../../workflows/messages.ts'
+import type { PlannedTool, TurnErrorCode, TurnReport } from '../../../workflows/messages.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
 /** One attempt at a step of a turn. */
@@ -30,7 +30,7 @@ export type Attempt = {
 
 /** Outcome of a reason step. */
 export type Reasoned =
-  | { outcome: 'answered' }
+  | { outcome: 'answered'; report?: TurnReport }
   /** The model called tools; `model` is its name. */
   | { outcome: 'act'; model: string; runs: PlannedTool[]; asks: boolean }
   /** The turn is over; nothing more may be written. */

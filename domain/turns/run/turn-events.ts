@@ -1,7 +1,10 @@
 import type { TokenUsage } from '../../../contract/common.ts'
+import type { TurnReport } from '../../../workflows/messages.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { toId } from '../../ids.ts'
 import { addCosts } from '../../llm/cost.ts'
+import type { ModelCall } from './model-call.ts'
+import { type PricedAnswer, unusualFinish } from './reason-events.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /**
@@ -20,26 +23,51 @@ export function turnStartedEvents(context: TurnContext): NewEvent[] {
   ]
 }
 
-/**
- * Returns the events that end an answered turn. `last` has usage and cost of its last step. `session.idled` is recorded
- * only when the queue is empty.
- */
-export function turnEndedEvents(
+/** What an answered turn took, with the reason for which its answer ended if it did not end by itself. */
+type TurnEnd = {
+  iterations: number
+  usage: ReturnType<typeof addUsage>
+  costUsd: string | null
+  durationMs: number
+  unusual: ReturnType<typeof unusualFinish>
+}
+
+/** Sums up an answered turn. `last` is the answer of its last step. */
+export const endOf = (
   context: TurnContext,
   iterations: number,
-  last: { usage: TokenUsage; costUsd: string | null },
-): NewEvent[] {
-  const summary = {
-    turn_id: toId('turn', context.turnId),
-    iterations,
-    usage: addUsage(context.usage, last.usage),
-  }
-  const duration_ms = Date.now() - (context.startedAt?.getTime() ?? Date.now())
-  const cost_usd = addCosts(context.costUsd, last.costUsd)
+  last: Pick<PricedAnswer, 'usage' | 'costUsd' | 'finishReason'>,
+): TurnEnd => ({
+  iterations,
+  usage: addUsage(context.usage, last.usage),
+  costUsd: addCosts(context.costUsd, last.costUsd),
+  durationMs: Date.now() - (context.startedAt?.getTime() ?? Date.now()),
+  unusual: unusualFinish(last),
+})
+
+/** Returns the events that end an answered turn. `session.idled` is recorded only when the queue is empty. */
+export function turnEndedEvents({ turnId, inputContent }: TurnContext, end: TurnEnd): NewEvent[] {
+  const summary = { turn_id: toId('turn', turnId), iterations: end.iterations, usage: end.usage }
+  const more = { cost_usd: end.costUsd, duration_ms: end.durationMs, input_content: inputContent }
   return [
-    { type: 'turn.completed', data: { ...summary, cost_usd, duration_ms, input_content: context.inputContent } },
+    { type: 'turn.completed', data: { ...summary, ...end.unusual, ...more } },
     { type: 'session.idled', data: summary },
   ]
+}
+
+/** Returns what the workflow of an answered turn shows of it. */
+export function turnReport(
+  { context, model }: ModelCall,
+  { finishReason }: Pick<PricedAnswer, 'finishReason'>,
+  { iterations, usage, durationMs }: TurnEnd,
+): TurnReport {
+  const { input_tokens: inputTokens, output_tokens: outputTokens } = usage
+  const timeline = `/console#/sessions/${toId('session', context.sessionId)}/turns/${toId('turn', context.turnId)}`
+  return {
+    outcome: 'completed',
+    model: model.name,
+    ...{ iterations, inputTokens, outputTokens, durationMs, finishReason, timeline },
+  }
 }
 
 const addUsage = (sum: TokenUsage, more: TokenUsage): TokenUsage => ({

@@ -158,6 +158,7 @@ BEGIN
       finished_at = CASE WHEN v_has_ended THEN v_ts END,
       error = v_announced ->> 'error',
       error_code = v_announced ->> 'error_code',
+      finish_reason = v_announced ->> 'finish_reason',
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
@@ -169,6 +170,7 @@ BEGIN
     UPDATE sessions SET
       last_sequence = v_sequence,
       status = coalesce(v_session_status, status),
+      last_turn_status = CASE WHEN v_has_ended THEN v_turn_status ELSE last_turn_status END,
       started_at = coalesce(started_at, CASE WHEN v_announced ? 'begins_session' THEN v_ts END),
       finished_at = CASE WHEN v_session_status = 'idle' THEN v_ts ELSE finished_at END,
       output_preview = coalesce(v_announced ->> 'output_preview', output_preview),

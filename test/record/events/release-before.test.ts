@@ -139,8 +139,9 @@ type Written = {
   rows: { session: { status: string }; turns: { status: string; notice_due_at: boolean }[] }
 }
 
+/** The release before knew no `last_turn_status`. */
 const ROWS = `SELECT jsonb_build_object(
-  'session', (SELECT to_jsonb(s) FROM sessions s WHERE id = $1),
+  'session', (SELECT to_jsonb(s) - 'last_turn_status' FROM sessions s WHERE id = $1),
   'turns', (SELECT jsonb_agg(t ORDER BY input_sequence) FROM turns t WHERE session_id = $1),
   'agent', (SELECT to_jsonb(a) FROM agents a WHERE id = (SELECT agent_id FROM sessions WHERE id = $1)),
   'events', (SELECT jsonb_agg(e ORDER BY sequence) FROM events e WHERE session_id = $1),

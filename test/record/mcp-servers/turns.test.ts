@@ -101,7 +101,7 @@ describe('a turn', () => {
     const server = await addServer({ ...toolColumns([listedTool('old')]), toolsExpireAt: EXPIRED })
     mcp.answer = async () => discovered([listedTool('new')])
     const { id, turn } = await createTurn([server])
-    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'answered' })
     expect(await toolsOf(id)).toEqual([server.tool('new')])
     expect(mcp.discoveries).toHaveLength(1)
   })
@@ -120,7 +120,7 @@ describe('a turn', () => {
       const { promise, resolve } = Promise.withResolvers<Discovered>()
       mcp.answer = () => promise
       const { id, turn } = await createTurn([server])
-      expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+      expect(await reasonOn(turn)).toMatchObject({ outcome: 'answered' })
       expect(await toolsOf(id)).toEqual([server.tool('old')])
       resolve(discovered([listedTool('new')]))
       await waitFor(async () => JSON.stringify((await rowOf(server.id)).tools).includes('"new"'), 'the new list')
@@ -138,7 +138,7 @@ describe('a turn', () => {
       await waitFor(async () => mcp.discoveries.length === 1, 'the discovery')
       // Longer than for a server that has a list.
       setTimeout(() => resolve(discovered([listedTool('first')])), 100)
-      expect(await running).toEqual({ outcome: 'answered' })
+      expect(await running).toMatchObject({ outcome: 'answered' })
       expect(await toolsOf(id)).toEqual([server.tool('first')])
     }))
 
@@ -197,7 +197,7 @@ describe('a turn', () => {
       return discovered([listedTool('kept')])
     }
     const { id, turn } = await createTurn([server, other])
-    expect(await reasonOn(turn)).toEqual({ outcome: 'answered' })
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'answered' })
     expect(await toolsOf(id)).toEqual([other.tool('kept')])
     const prompt = await promptOf(turn)
     expect(prompt).toContain('A&lt;capability>')
@@ -299,7 +299,7 @@ describe('a call', () => {
     mcp.answer = async () => discovered([listedTool('old'), listedTool('new')])
     mcp.calls[0]?.call.onToolsChanged()
     await waitFor(async () => Number((await rowOf(server.id)).toolsExpireAt) <= Date.now(), 'the list to expire')
-    expect(await reasonOn(turn, 2)).toEqual({ outcome: 'answered' })
+    expect(await reasonOn(turn, 2)).toMatchObject({ outcome: 'answered' })
     expect(await toolsOf(id)).toEqual([server.tool('old'), server.tool('new')])
   })
 

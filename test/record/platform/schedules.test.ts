@@ -82,6 +82,13 @@ describe('scheduling retention', () => {
     expect(changed.action).toMatchObject({ workflowType: 'retention', taskQueue })
   })
 
+  it('creates the schedule again when Temporal has lost it', async () => {
+    open().scheduleRetention({ deltasMs: 1000 })
+    await scheduled(1)
+    await handle().delete()
+    await scheduled(1)
+  })
+
   it('waits for Temporal while it is away', async () => {
     const proxy = await startProxy(address)
     proxy.cut()

@@ -8,6 +8,7 @@ import { asUuid, newUuid, toId } from '../../../domain/ids.ts'
 import { disableSchedule } from '../../../domain/schedules/disable.ts'
 import { cancelExecution, endExecution } from '../../../domain/schedules/end-execution.ts'
 import { execute } from '../../../domain/schedules/execute.ts'
+import { getExecution } from '../../../domain/schedules/executions.ts'
 import { encryptHeaders } from '../../../domain/schedules/headers.ts'
 import { patchSchedule } from '../../../domain/schedules/update.ts'
 import { createSession } from '../../../domain/sessions/create.ts'
@@ -29,6 +30,9 @@ let service: TestService
 let deps: Deps
 const server = createServer()
 const received: Received[] = []
+/** What is answered by the path, and the paths whose answer does not end. */
+const answers = new Map<string, string>()
+const hanging = new Set(['/200/hangs'])
 let url: string
 
 beforeAll(async () => {
@@ -38,7 +42,9 @@ beforeAll(async () => {
     const { method, headers } = request
     received.push({ id: String(headers['idempotency-key']), method, headers, body: await text(request) })
     const [, status = '200'] = (request.url ?? '').split('/')
-    response.writeHead(Number(status), { location: '/200' }).end('answer')
+    response.writeHead(Number(status), { location: '/200' })
+    if (hanging.has(request.url ?? '')) return response.write('The beginning')
+    response.end(answers.get(request.url ?? '') ?? 'answer')
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -79,6 +85,10 @@ const message = (targetInput: Prisma.InputJsonObject) => ({
   targetName: 'session_message',
   targetInput: { message: 'Good morning', ...targetInput },
 })
+
+const SECRET = 'planted"header-value'
+const secretAnswer = `${SECRET} ${JSON.stringify({ SECRET })}${'x'.repeat(1980)}${SECRET}${'y'.repeat(100)}`
+const secretShown = `[hidden] {"SECRET":"[hidden]"}${'x'.repeat(1980)}`
 
 describe('http_request', () => {
   it('sends method, headers and body with the id of the execution, once', async () => {
@@ -122,6 +132,32 @@ describe('http_request', () => {
     expect(requestsOf(place)).toHaveLength(delays.length + 1)
   })
 
+  it.each([
+    ['a long text, cut before a character', '/200/long', `${'x'.repeat(2047)}ÿ${'y'.repeat(3000)}`, 'x'.repeat(2047)],
+    ['its secrets, whole, in JSON and cut', '/503/secret', secretAnswer, secretShown],
+    ['what cannot be stored', '/404/nul', 'a\0b', 'a\ufffdb'],
+    ['nothing', '/204', '', ''],
+    ['what has come of one that does not end', '/200/hangs', '', 'The beginning'],
+  ])('keeps the status and the beginning of the answer: %s', async (_title, path, answer, kept) => {
+    answers.set(path, answer)
+    const id = newUuid()
+    const sent = request(path, { headers: { Authorization: '***' } })
+    const targetHeaders = encryptHeaders(deps, id, { Authorization: `Bearer ${SECRET}` })
+    const { place } = await createExecution({ id, name: id, ...sent, targetHeaders })
+    await run(place)
+    const { http_status, answer: shown } = await getExecution(deps, ANYBODY, asUuid(place.executionId))
+    expect([http_status, shown]).toEqual([Number(path.split('/')[1]), kept])
+  })
+
+  it('has no answer of an earlier attempt', async () => {
+    const { place, schedule } = await createExecution({ ...request('/503'), retryPolicy: { max_attempts: 2 } })
+    await run(place)
+    expect(await read(place)).toMatchObject({ httpStatus: 503, answer: 'answer' })
+    await deps.db.schedule.update({ where: { id: schedule.id }, data: request('/302') })
+    expect(await run(place)).toEqual({ outcome: 'failed' })
+    expect(await read(place)).toMatchObject({ httpStatus: null, answer: null })
+  })
+
   it('to a private address fails where those are not called', async () => {
     const { place } = await createExecution(request('/200'))
     const guarded = { ...deps, outgoing: { allowPrivateNetwork: false } }
@@ -153,6 +189,9 @@ describe('session_message', () => {
     const { id } = await createSession(deps, ANYBODY, {})
     const { place } = await createExecution(message({ session_id: id }))
     for (let time = 0; time < 30; time++) expect(await run(place)).toEqual({ outcome: 'waits' })
+    const turn_id = toId('turn', place.executionId)
+    const execution = await getExecution(deps, ANYBODY, asUuid(place.executionId))
+    expect(execution).toMatchObject({ turn_id, session_id: id, http_status: null, answer: null })
     const sessionId = asUuid<'session'>(
       (await deps.db.turn.findUniqueOrThrow({ where: { id: place.executionId } })).sessionId,
     )
@@ -225,7 +264,7 @@ describe('the end of an execution', () => {
 
   it('is refused to an attempt when a newer one has begun', async () => {
     const { place } = await createExecution({}, { status: 'running', attempts: 2 })
-    await endExecution(deps, place, null, 1)
+    await endExecution(deps, place, null, { attempts: 1 })
     expect(await read(place)).toMatchObject({ status: 'running' })
   })
 })

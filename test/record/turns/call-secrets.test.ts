@@ -171,7 +171,7 @@ describe('the secrets of a call', () => {
     expect(await secretsOf(turn)).toHaveLength(1)
     await cancelTurns(deps, ANYBODY, toUuid(id))
     const next = await say(id)
-    expect(await ask(next, 1)).toEqual({ outcome: 'answered' })
+    expect(await ask(next, 1)).toMatchObject({ outcome: 'answered' })
     expect(askedCall()).toEqual(GIVEN)
     await results(id)
   })
@@ -217,7 +217,7 @@ describe('secrets that cannot be read', () => {
     expect(await results(id)).toMatchObject([
       { status: 'error', error: expect.stringMatching(/^The call was not run/) },
     ])
-    expect(await ask(turn, 2, own)).toEqual({ outcome: 'answered' })
+    expect(await ask(turn, 2, own)).toMatchObject({ outcome: 'answered' })
     expect(askedCall()).toEqual(MASKED)
   })
 
@@ -240,7 +240,7 @@ describe('secrets that cannot be read', () => {
     const own = { ...deps, secrets: createSecrets({ current: keyNamed('new'), previous: [] }) }
     expect(await runTool(own, turn, 1, 1, { fence: 1, signal: never })).toEqual({ outcome: 'done' })
     expect(vault.runs.map(({ args }) => args)).toEqual([GIVEN, GIVEN])
-    expect(await ask(turn, 2, own)).toEqual({ outcome: 'answered' })
+    expect(await ask(turn, 2, own)).toMatchObject({ outcome: 'answered' })
     expect(askedCall()).toEqual(GIVEN)
     await results(id)
     await reencrypt(deps.db, { current: keyNamed('ours'), previous: [keyNamed('new')] })

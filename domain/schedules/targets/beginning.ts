@@ -1,0 +1,52 @@
+import { storableText } from '../../../lib/postgres-text.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import { characterStart } from '../../../lib/utf8.ts'
+import { createHiding } from '../../mcp/credentials.ts'
+
+/** Number of bytes that are kept of an answer. */
+const KEPT_BYTES = 2048
+/** Time for which an answer is read after its head. One that goes on has been received all the same. */
+const READ_MS = 2000
+/** Length of a header's value, escaped for a URL, in lengths of the value. */
+const LONGEST_FORM = 6
+
+/**
+ * Reads the beginning of an answer's body, without the values of headers that the server may repeat, and drops the rest.
+ * Never rejects: a body that breaks off ends there.
+ */
+export async function readBeginning(
+  body: ReadableStream<Uint8Array> | null,
+  headers: Record<string, string>,
+): Promise<string> {
+  const longest = Math.max(0, ...Object.values(headers).map(({ length }) => length))
+  const bytes = await readBytes(body, KEPT_BYTES + LONGEST_FORM * longest)
+  const hide = createHiding({ apiKey: undefined, headers })
+  const whole = hide(bytes.toString())
+  const kept = hide(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())
+  // Where they begin to differ, a value has been cut.
+  let same = 0
+  while (same < kept.length && kept[same] === whole[same]) same++
+  return storableText(kept.slice(0, same))
+}
+
+async function readBytes(body: ReadableStream<Uint8Array> | null, most: number): Promise<Buffer> {
+  const reader = body?.getReader()
+  if (reader === undefined) return Buffer.alloc(0)
+  const over = new AbortController()
+  const late = sleep(READ_MS, over.signal).then(() => undefined)
+  const pieces: Uint8Array[] = []
+  try {
+    for (let bytes = 0; bytes < most; ) {
+      const read = await Promise.race([reader.read(), late])
+      if (read?.value === undefined) break
+      pieces.push(read.value)
+      bytes += read.value.length
+    }
+  } catch {
+    // What has been read is kept.
+  } finally {
+    over.abort()
+    reader.cancel().catch(() => {})
+  }
+  return Buffer.concat(pieces)
+}
