@@ -117,7 +117,7 @@ const Variables = z.object({
   SSE_MAX_STREAMS_PER_ORGANIZATION: z.coerce.number().int().min(1).max(10_000).default(1000),
   LLM_IDLE_TIMEOUT_SECS: seconds(120),
   /** A call that waits is an idle socket. Each may come to need an activity, so the worker has as many slots. */
-  MAX_MODEL_CALLS: z.coerce.number().int().min(1).max(100_000).default(2500),
+  MAX_MODEL_CALLS: z.coerce.number().int().min(1).max(100_000).default(3000),
   /** Less than the time limit of the activity, so that the failure is counted and reported. */
   MAX_MODEL_CALL_SECONDS: z.coerce.number().int().min(1).max(1700).default(1500),
   MAX_TURN_SECONDS: longSeconds(24 * 60 * 60),

@@ -14,6 +14,7 @@ export type Heartbeats = {
 
 /** Interval at which heartbeats are offered to the library, which sends fewer: see the workers' options. */
 const HEARTBEAT_MS = 2000
+const RARE_HEARTBEAT_MS = 30_000
 const CALL_TIMEOUT_MS = 2000
 /** Heartbeat timeout from which on an activity outlasts any stall. */
 const RARE_MS = 60_000
@@ -42,9 +43,9 @@ export function startHeartbeats(
     during: async (work) => {
       const { info, cancellationSignal, heartbeat } = Context.current()
       const token = info.base64TaskToken
-      const timer = setInterval(() => heartbeat(), HEARTBEAT_MS)
       // The thread would send them too often for what has minutes.
       const isUrgent = (info.heartbeatTimeoutMs ?? 0) < RARE_MS
+      const timer = setInterval(() => heartbeat(), isUrgent ? HEARTBEAT_MS : RARE_HEARTBEAT_MS)
       if (isUrgent) tell({ begun: token })
       try {
         if (loop.wasBlocked()) await expectWanted(connection, { namespace, identity, taskToken: info.taskToken })

@@ -168,6 +168,9 @@ const COMMON = {
   activityTaskPollerBehavior: POLLERS,
 } as const
 
+/** Workflow tasks at once, and workflows that are kept in memory, of which there have to be as many. */
+const WORKFLOW_TASKS = 500
+
 const createWorker = async (
   { namespace, taskQueue, workflowBundle, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
   connection: NativeConnection,
@@ -190,8 +193,10 @@ const createWorker = async (
     // An activity that waits costs little; what it takes is limited where it is taken, and by owner (worker/calls.ts).
     maxConcurrentActivityTaskExecutions: maxModelCalls + CALL_PLACES,
     // A workflow task keeps its slot while its local activities run. Without a free slot no turn starts eagerly.
-    maxConcurrentWorkflowTaskExecutions: 1000,
-    maxConcurrentLocalActivityExecutions: 1000,
+    maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS,
+    maxConcurrentLocalActivityExecutions: WORKFLOW_TASKS,
+    // A workflow takes some 100 kB while it is kept. One that is not is replayed from its short history.
+    maxCachedWorkflows: WORKFLOW_TASKS,
     workflowBundle: workflowBundle === undefined ? await bundled() : { codePath: workflowBundle },
   })
 

@@ -2,7 +2,7 @@ import type { Deps } from '../../deps.ts'
 import { type Notice, notifyWorkflow } from '../control/workflow-outbox.ts'
 
 const GRACE_MS = 2000
-const MOST_AT_ONCE = 100
+const MOST_AT_ONCE = 500
 
 /** Repeats lost notices to workflows: Temporal was unavailable, or the process died after the commit. */
 export async function repeatLostNotices(deps: Deps): Promise<void> {
