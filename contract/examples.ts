@@ -73,6 +73,8 @@ export const examples: Record<string, unknown> = {
   grepFiles: { pattern: 'notes', path_pattern: '*.md' },
   copyFile: { src_path: '/plan.md', dst_path: '/drafts/plan.md' },
   moveFile: { src_path: '/drafts', dst_path: '/archive' },
+  putKey: { value: 'de-DE' },
+  putSecret: { value: 'ghp_example' },
   createDatabase: { name: 'notes' },
   queryDatabase: { sql: 'SELECT name FROM sqlite_schema WHERE type = ?', params: ['table'] },
   validateSkill: { skill_md: SKILL },

@@ -43,6 +43,8 @@ async function createTurns(count: number): Promise<TurnPlace[]> {
 }
 
 async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Promise<string[]> {
+  // What was started before has been tried by then.
+  await new Promise(setImmediate)
   started = []
   await startLostTurns(deps, swept, options)
   return started.sort()

@@ -53,18 +53,18 @@ describe('the errors of an endpoint', () => {
   }
 
   it.each<[string, Partial<Endpoint>, number[]]>([
-    ['anybody may call', {}, [400, 500, 503]],
-    ['needs any login', { access: 'login' }, [400, 401, 403, 500, 503]],
-    ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 500, 503]],
-    ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 500, 503]],
-    ['may have a body', { operationId: 'planted', method: 'DELETE' }, [400, 408, 413, 415, 500, 503]],
+    ['anybody may call', {}, [400, 431, 500, 503]],
+    ['needs any login', { access: 'login' }, [400, 401, 403, 431, 500, 503]],
+    ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 431, 500, 503]],
+    ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 431, 500, 503]],
+    ['may have a body', { operationId: 'planted', method: 'DELETE' }, [400, 408, 413, 415, 431, 500, 503]],
     [
       'creates something',
       { operationId: 'planted', method: 'POST', creates: true },
-      [400, 408, 409, 413, 415, 500, 503],
+      [400, 408, 409, 413, 415, 431, 500, 503],
     ],
-    ['streams', { streams: 'Pets' }, [400, 429, 500, 503]],
-    ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 500, 503]],
+    ['streams', { streams: 'Pets' }, [400, 429, 431, 500, 503]],
+    ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 431, 500, 503]],
   ])('follow from its declaration: one that %s', (_, more, errors) => {
     expect(declaredErrors({ ...plain, ...more })).toEqual(errors)
   })
