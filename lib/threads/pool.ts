@@ -152,16 +152,22 @@ function limitCpu(worker: Worker, limitMs: number, endAs: (end: 'late' | 'busy' 
   let isCleared = false
   let startMs = 0
   let timer: NodeJS.Timeout | undefined
-  const mostWaiting = setTimeout(endAs, limitMs * MOST_WAITING, 'busy')
+  // The first reason counts: the thread is ended for it, and then has no time to tell.
+  const end = (how: 'late' | 'busy' | 'broken') => {
+    if (isCleared) return
+    isCleared = true
+    endAs(how)
+  }
+  const mostWaiting = setTimeout(end, limitMs * MOST_WAITING, 'busy')
   const lookAfter = (leftMs: number) => {
     timer = setTimeout(look, Math.ceil(leftMs))
   }
   const look = async () => {
     const nowMs = await cpuMs(worker)
     if (isCleared) return
-    if (nowMs === undefined) endAs('broken')
+    if (nowMs === undefined) end('broken')
     else if (nowMs < startMs + limitMs) lookAfter(startMs + limitMs - nowMs)
-    else endAs('late')
+    else end('late')
   }
   const begin = async () => {
     startMs = (await cpuMs(worker)) ?? 0

@@ -49,7 +49,11 @@ describe('providers', () => {
     ['a loopback address', { base_url: 'http://127.0.0.1:11434/v1' }, /^base_url: 127\.0\.0\.1 is not on the public/],
     ['localhost', { base_url: 'http://localhost/v1' }, /^base_url: localhost is not on the public/],
     ['a private address', { base_url: 'http://[fd00::1]/v1' }, /^base_url: .* not on the public/],
-    ['the metadata service', { base_url: 'http://169.254.169.254/latest' }, /^base_url: .* not on the public/],
+    [
+      'the metadata service',
+      { base_url: 'http://169.254.169.254/latest' },
+      /^base_url: .* metadata service, which is never called/,
+    ],
     ['a key with a line break', { api_key: 'sk-a\nX-Evil: 1' }, /^api_key: must be printable/],
     ['a key that is a mask', { api_key: '***' }, /^api_key: \*\*\* stands for a key/],
     ['a key that is too long', { api_key: 'k'.repeat(8193) }, /^api_key: must be at most 8192/],

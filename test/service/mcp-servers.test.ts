@@ -66,7 +66,7 @@ describe('MCP servers', () => {
     ['a loopback address', { url: 'http://127.0.0.1/mcp' }, /^url: 127\.0\.0\.1 is not on the public/],
     ['a loopback address of IPv6', { url: 'http://[::1]/mcp' }, /^url: .*not on the public/],
     ['localhost', { url: 'http://localhost:3000/mcp' }, /^url: localhost is not on the public/],
-    ['the metadata service', { url: 'http://169.254.169.254/' }, /^url: .*not on the public/],
+    ['the metadata service', { url: 'http://169.254.169.254/' }, /^url: .*metadata service, which is never called/],
     ['a number for an address', { url: 'http://0x7f000001/' }, /^url: .*not on the public/],
     ['a private address in IPv6', { url: 'http://[::ffff:10.0.0.1]/' }, /^url: .*not on the public/],
     ['another transport', { transport_type: 'stdio' }, /^transport_type: /],

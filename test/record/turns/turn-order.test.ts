@@ -42,6 +42,8 @@ describe('the turns of a session', () => {
     const { turns } = await createQueue(3)
     const [first, second] = turns
     await failTurn(deps, first, 1, 'internal_error')
+    // The next one is started without being waited for.
+    await new Promise(setImmediate)
     expect(started.filter((id) => id === second.turnId)).toHaveLength(1)
     await deps.db.turn.update({ where: { id: second.turnId }, data: { status: 'active' } })
     started = []
