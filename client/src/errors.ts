@@ -2,18 +2,28 @@
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
+  /** What is wrong, from a closed list: programs decide by it, never by the sentence. */
+  readonly code: string | undefined
+  /** Path of the field that is wrong, where one is. */
+  readonly field: string | undefined
   /** Time after which the service asks to try again, in ms. */
   readonly retryAfterMs: number | undefined
   /** Id under which the service logged the request. */
   readonly requestId: string | undefined
 
-  constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>) {
+  constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>, told: Told = {}) {
     super(sentence)
     this.status = status
+    this.code = textOf(told.code)
+    this.field = textOf(told.field)
     this.retryAfterMs = readRetryAfter(headers)
     this.requestId = headers.get('X-Request-Id') ?? undefined
   }
 }
+
+type Told = { error?: unknown; code?: unknown; field?: unknown }
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
 /** Turn that failed or was cancelled. Its message is the service's sentence. */
 export class TurnFailed extends Error {
@@ -29,8 +39,8 @@ export class TurnFailed extends Error {
 
 /** Returns the error of an answer whose body, parsed or not, has been read. */
 export function toApiError(response: Response, body: unknown): ApiError {
-  const sentence = (body as { error?: unknown } | null | undefined)?.error
-  return new ApiError(typeof sentence === 'string' ? sentence : `The service answered ${response.status}`, response)
+  const told: Told = typeof body === 'object' && body !== null ? body : {}
+  return new ApiError(textOf(told.error) ?? `The service answered ${response.status}`, response, told)
 }
 
 /** Reads the body of a failed answer. */

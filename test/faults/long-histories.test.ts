@@ -51,7 +51,7 @@ async function createHistory(deps: Deps, length: number): Promise<string> {
     INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
     SELECT ${uuid}::uuid, turn.input_sequence + place, event.type, now(), turn.id,
       CASE WHEN place BETWEEN 3 AND 97 THEN 'reason:1' ELSE '' END, md5(turn.id::text)::uuid,
-      jsonb_build_object('turn_id', 'turn_' || replace(turn.id::text, '-', ''), 'harness_id', 'harness',
+      jsonb_build_object('turn_id', 'turn_' || replace(turn.id::text, '-', ''), 'harness_id', 'harness_' || md5(turn.id::text),
         'input_message_id', 'message_' || replace(turn.id::text, '-', '')) || event.data::jsonb
     FROM turns turn CROSS JOIN generate_series(0, ${TURN_EVENTS}::int - 1) AS place
     CROSS JOIN LATERAL (SELECT * FROM (VALUES

@@ -126,7 +126,7 @@ describe('a list of messages of all sizes', () => {
     expect(await read('')).toEqual(all)
     expect(await read('&offset=999999999999999')).toEqual([])
     for (const offset of [0, 3, 19, 65]) {
-      for (const limit of [0, 1, 4, 20, 21]) {
+      for (const limit of [1, 4, 20, 21]) {
         expect(await read(`&offset=${offset}&limit=${limit}`)).toEqual(all.slice(offset, offset + limit))
       }
     }

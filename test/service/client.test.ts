@@ -230,7 +230,11 @@ describe('events', () => {
     expect(await left).toEqual([])
     await client.sessions.delete({ session_id: id })
     expect(await ended).toEqual([])
-    await expect(readUntilIdle(client.session(id).events())).rejects.toMatchObject({ name: 'ApiError', status: 404 })
+    await expect(readUntilIdle(client.session(id).events())).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 404,
+      code: 'not_found',
+    })
   })
 })
 

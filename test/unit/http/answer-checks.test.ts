@@ -76,6 +76,7 @@ function streaming(handle: Handle, log: Log, ...lines: string[]) {
 }
 
 const events = defineEndpoint({ ...base, responses: { 200: z.object({ data: z.array(Event) }) } })
+const TURN = `turn_${'0'.repeat(32)}`
 const eventOf = (data: object) => ({
   id: `event_${'0'.repeat(32)}`,
   type: 'turn.failed',
@@ -88,8 +89,8 @@ const eventOf = (data: object) => ({
 
 describe('an event in tests', () => {
   it.each([
-    ['its own type', { turn_id: 'turn', error: 'The model could not answer.' }, false],
-    ['another type', { turn_id: 'turn', reason: 'cancelled' }, true],
+    ['its own type', { turn_id: TURN, error: 'The model could not answer.' }, false],
+    ['another type', { turn_id: TURN, reason: 'cancelled' }, true],
   ])('is checked with the data of %s', async (_, data, isRefused) => {
     const { body, logged } = await ask((handle, log) =>
       handle(events, ({ ctx }) => answerList(ctx, log, linesOf(pagesOf([eventOf(data)])))),
