@@ -167,13 +167,18 @@ function createControl(ask: Ask, namespace: string): TurnControl {
     cancelTurn: async (turnId) => {
       await askOf(turnId, (workflow) => workflow.cancel())
     },
-    releaseActivities: async (workflowId, process) => {
+    releaseActivities: async (workflowId, process, { type, isStill }) => {
       const description = await ask((client) => unlessGone(client.workflow.getHandle(workflowId).describe()))
       const lost = (description?.raw.pendingActivities ?? []).filter(
-        ({ state, lastWorkerIdentity }) => state === ACTIVITY_STARTED && runsIn(process, lastWorkerIdentity),
+        ({ state, lastWorkerIdentity, activityType }) =>
+          state === ACTIVITY_STARTED &&
+          runsIn(process, lastWorkerIdentity) &&
+          (type === undefined || activityType?.name === type),
       )
-      for (const { activityId } of lost)
-        await ask((client) => failActivity(client, { namespace, workflowId, activityId }))
+      for (const { activityId } of lost) {
+        const activity = { namespace, workflowId, runId: description?.runId, activityId }
+        if (await isStill()) await ask((client) => failActivity(client, activity))
+      }
       return lost.length > 0
     },
     readTurnState: async (turnId) => {
@@ -192,11 +197,11 @@ const NOT_FOUND = 5
 /** Fails an attempt of an activity, which Temporal then tries again. It may have ended meanwhile. */
 async function failActivity(
   client: Client,
-  activity: { namespace: string; workflowId: string; activityId?: string | null },
+  activity: { namespace: string; workflowId: string; runId: string | undefined; activityId?: string | null },
 ): Promise<void> {
   const failure = { message: 'its process has died', applicationFailureInfo: { type: 'process_died' } }
   try {
-    await client.workflowService.respondActivityTaskFailedById({ ...activity, failure })
+    await client.workflowService.respondActivityTaskFailedById({ ...activity, runId: activity.runId ?? '', failure })
   } catch (error) {
     if ((error as { code?: unknown }).code !== NOT_FOUND) throw error
   }

@@ -37,7 +37,7 @@ import type {
   TurnInput,
   UnfinishedStep,
 } from '../workflows/messages.ts'
-import { createAllCalls } from './calls.ts'
+import { createAllCalls, waitsForPlace } from './calls.ts'
 import type { Heartbeats } from './heartbeats.ts'
 
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
@@ -68,6 +68,9 @@ export type ScheduleActivities = {
   cancelExecution(execution: ExecutionInput): Promise<void>
 }
 
+/** Time after which a step that was begun before comes again when its owner has no place for it. */
+const PLACE_AGAIN_MS = 2000
+
 type Activities = TurnActivities & ScheduleActivities & RetentionActivities
 
 /** `queueOf` names the task queue on which a process alone takes activities. */
@@ -94,6 +97,7 @@ export const createActivities = (
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
         if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
         const leave = deps.attempts.occupy(await deps.owners.ownerOf(place(turn).organizationId))
+        if (leave === undefined) throw waitsForPlace(PLACE_AGAIN_MS + Math.random() * PLACE_AGAIN_MS)
         return reason(deps, place(turn), iteration, attempt).finally(leave)
       }
       const reasoned = await heartbeats.during(take)

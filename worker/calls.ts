@@ -31,9 +31,16 @@ export function createCalls(places: number) {
     for (const [other, at] of lastAt) if (at < now) lastAt.delete(other)
     const at = Math.max(now + AGAIN_MS, (lastAt.get(owner) ?? 0) + AGAIN_EVERY_MS)
     lastAt.set(owner, at)
-    const message = 'many calls of the same owner run; this one comes again'
-    return ApplicationFailure.create({ message, type: 'waits_for_place', nextRetryDelay: at - now })
+    return waitsForPlace(at - now)
   }
 }
+
+/** Returns the failure with which an activity comes again, because its owner has many that run. */
+export const waitsForPlace = (afterMs: number): ApplicationFailure =>
+  ApplicationFailure.create({
+    message: 'many calls of the same owner run; this one comes again',
+    type: 'waits_for_place',
+    nextRetryDelay: afterMs,
+  })
 
 export const createAllCalls = () => ({ tools: createCalls(TOOL_PLACES), executions: createCalls(EXECUTION_PLACES) })

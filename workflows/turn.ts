@@ -159,11 +159,13 @@ type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
 
 /** Begins a step, when there is a place for it. */
 async function beginStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<BegunStep> {
-  for (;;) {
+  for (let isTold = false; ; ) {
     const begun = await tryToBegin(input, iteration, summary)
     if (begun.outcome !== 'waits') return begun
+    // It was begun where there was a place, and ended before it had claimed the step. Its activity finds out why.
+    if (isTold) return { outcome: 'unfinished' }
     setCurrentDetails(`${summary} · waits for a place: many turns of the same owner run`)
-    await news.next(PLACE_MS)
+    isTold = await news.next(PLACE_MS)
     setCurrentDetails(summary)
   }
 }

@@ -32,13 +32,27 @@ export function buildToolset(
       if (!toolset.has(tool.name)) toolset.set(tool.name, offerTool(tool, config))
     }
   }
-  const definitions = new Map([...agentTools, ...sessionTools].map((definition) => [definition.name, definition]))
-  for (const [name, definition] of definitions) {
+  for (const definition of mergeDefinitions(agentTools, sessionTools)) {
+    const { name } = definition
     const builtin = toolset.get(name)
     const offered = isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
     if (offered !== undefined) toolset.set(name, offered)
   }
   return toolset
+}
+
+/**
+ * Returns the definitions of an agent and its session, of which the session's win. One that says nothing of the policy
+ * on a builtin tool keeps the agent's: nobody takes an approval away by renaming a tool.
+ */
+export function mergeDefinitions(agentTools: ToolDefinition[], sessionTools: ToolDefinition[]): ToolDefinition[] {
+  const merged = new Map(agentTools.map((definition) => [definition.name, definition]))
+  for (const definition of sessionTools) {
+    const before = merged.get(definition.name)
+    const keepsPolicy = definition.type === 'builtin' && before?.type === 'builtin' && definition.policy === undefined
+    merged.set(definition.name, keepsPolicy ? { ...definition, policy: before.policy } : definition)
+  }
+  return [...merged.values()]
 }
 
 const offerTool = (tool: Tool, config: unknown): OfferedTool => ({

@@ -68,9 +68,11 @@ async function* readSmall(
   }
 }
 
-/** A backslash would separate folders for whoever unpacks on Windows. */
+/** Replaces what means something else to whoever unpacks on Windows: separators, drives, and ends that are dropped. */
+const toName = (path: string): string => path.slice(1).replaceAll(/[\\:]|[. ]+(?=\/|$)/g, '_')
+
 const toEntry = ({ path, is_directory, updated_at }: FileInfo, chunks: ZipEntry['chunks']): ZipEntry => ({
-  path: path.slice(1).replaceAll('\\', '_') + (is_directory ? '/' : ''),
+  path: toName(path) + (is_directory ? '/' : ''),
   changedAt: new Date(updated_at),
   chunks,
 })

@@ -13,7 +13,8 @@ const HIDDEN = '[hidden]'
  */
 export function createHiding({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): HideCredentials {
   const values = [apiKey ?? '', ...Object.values(headers)].map((value) => value.trim())
-  const secrets = new Set([...values, ...values.map(withoutScheme)].filter(({ length }) => length >= MIN_LENGTH))
+  const parts = values.flatMap((value) => [value, withoutScheme(value), ...pairsIn(value), ...basicIn(value)])
+  const secrets = new Set(parts.filter(({ length }) => length >= MIN_LENGTH))
   if (secrets.size === 0) return (value) => value
   // Longer ones first, since one may begin with another.
   const forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
@@ -24,6 +25,17 @@ export function createHiding({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | '
 /** Returns what follows the scheme in a value such as `Bearer abc`. */
 const withoutScheme = (value: string): string => /^[\w-]+ +(\S+)$/.exec(value)?.[1] ?? ''
 
+/** Returns the values of a list of `name=value`, such as cookies. */
+const pairsIn = (value: string): string[] =>
+  value.split(/[;,] */).flatMap((pair) => /^[^=\s]+=(.+)$/.exec(pair)?.[1] ?? [])
+
+/** Returns user and password of Basic authentication, and the password alone. */
+function basicIn(value: string): string[] {
+  const [, encoded] = /^basic +(\S+)$/i.exec(value) ?? []
+  const pair = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString()
+  return [pair, pair.slice(pair.indexOf(':') + 1)]
+}
+
 const escapePattern = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
 /** A text may have a secret in an address, or in JSON. */
@@ -31,6 +43,8 @@ const formsOf = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret.toWellFormed()),
   JSON.stringify(secret).slice(1, -1),
+  // As PHP writes it.
+  JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
 ]
 
 function hideIn(value: unknown, pattern: RegExp): unknown {

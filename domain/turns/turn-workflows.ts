@@ -13,10 +13,15 @@ export type TurnControl = {
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
   cancelTurn(turnId: string): Promise<void>
   /**
-   * Fails the activities of a workflow that Temporal believes to run in a process, so that they are tried again. False
-   * when there is none. `workflowId` as Temporal has it.
+   * Fails the activities of a workflow that Temporal believes to run in a process, of one type if given, so that they are
+   * tried again; just before, `isStill` says whether they are to be. False when there is none. `workflowId` as Temporal
+   * has it.
    */
-  releaseActivities(workflowId: string, process: number): Promise<boolean>
+  releaseActivities(
+    workflowId: string,
+    process: number,
+    which: { type?: string; isStill(): Promise<boolean> },
+  ): Promise<boolean>
   /** State of the workflow. `unknown`: Temporal has never had it, or no longer has it. */
   readTurnState(turnId: string): Promise<'running' | 'closed' | 'unknown'>
 }

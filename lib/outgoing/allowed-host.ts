@@ -21,7 +21,7 @@ export function parseAllowedHost(text: string): AllowedHost | undefined {
   const [, host = text, digits] = BRACKETED.exec(text) ?? PLAIN.exec(text) ?? []
   const port = digits === undefined ? {} : { port: Number(digits) }
   if (port.port === 0 || (port.port ?? 1) > 65_535) return undefined
-  if (ipaddr.isValidCIDR(host)) return { range: ipaddr.parseCIDR(host), ...port }
+  if (host.includes('/')) return isWholeBlock(host) ? { range: ipaddr.parseCIDR(host), ...port } : undefined
   // URLs write addresses and international names in one way each.
   const url = URL.parse(`http://${host.includes(':') ? `[${host}]` : host}`)
   if (url === null || /[/?#@%\s]/.test(host)) return undefined
@@ -30,6 +30,10 @@ export function parseAllowedHost(text: string): AllowedHost | undefined {
   const name = withoutDot(url.hostname)
   return NAME.test(name) ? { name, ...port } : undefined
 }
+
+/** Whether a CIDR block is written out: `10/8` would be read as 0.0.0.10/8. */
+const isWholeBlock = (text: string): boolean =>
+  ipaddr.isValidCIDR(text) && (text.includes(':') || ipaddr.IPv4.isValidCIDRFourPartDecimal(text))
 
 const wholeRange = (address: Range[0]): Range => [address, address.kind() === 'ipv4' ? 32 : 128]
 

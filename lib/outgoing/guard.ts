@@ -72,12 +72,18 @@ function isMetadata(text: string): boolean {
   return METADATA.some((block) => block[0].kind() === address.kind() && address.match(block))
 }
 
-const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
+/** Blocks whose addresses end with the IPv4 address that they stand for (RFC 6052, 8215, 2765, 4291). */
+const ENDING_IN_IPV4 = ['64:ff9b::/96', '64:ff9b:1::/48', '::ffff:0:0:0/96', '::/96'].map((block) =>
+  ipaddr.IPv6.parseCIDR(block),
+)
+const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16')
 
-/** Returns the IPv4 address that a gateway would call for an IPv6 address (RFC 6052), or the address itself. */
+/** Returns the IPv4 address that a gateway would call for an IPv6 address, or the address itself. */
 function inIPv4(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
-  if (address instanceof ipaddr.IPv4 || !address.match(NAT64)) return address
-  return new ipaddr.IPv4(address.toByteArray().slice(12))
+  if (address instanceof ipaddr.IPv4 || ['loopback', 'unspecified'].includes(address.range())) return address
+  const bytes = address.toByteArray()
+  if (address.match(SIX_TO_FOUR)) return new ipaddr.IPv4(bytes.slice(2, 6))
+  return ENDING_IN_IPV4.some((block) => address.match(block)) ? new ipaddr.IPv4(bytes.slice(12)) : address
 }
 
 function isOfThisMachine(text: string): boolean {

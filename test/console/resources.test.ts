@@ -62,7 +62,7 @@ describePages('the places of the console', () => {
     await button('Resume').waitFor()
     const input = { session_id: session, message: 'What is new?' }
     expect(await list('/v1/durable/schedules')).toMatchObject([
-      { timezone: 'UTC', enabled: false, max_concurrent: 0, target: { name: 'session_message', input } },
+      { timezone: 'UTC', enabled: false, max_concurrent: null, target: { name: 'session_message', input } },
     ])
     await page.getByText('None while paused.').waitFor()
     await button('Resume').click()

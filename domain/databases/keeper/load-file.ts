@@ -22,6 +22,7 @@ export async function loadFile<Result>(
     processes.giveBack(process)
   }
   const bytes = await readFile(path)
+  if (bytes.length % PAGE_BYTES !== 0) return unusable('its size is not a whole number of pages')
   const pageCount = bytes.length / PAGE_BYTES
   if (pageCount > MAX_PAGES) return unusable('it has more than 50 MiB')
   const numbers = Array.from({ length: pageCount }, (_, index) => index + 1)

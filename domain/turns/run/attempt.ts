@@ -57,8 +57,15 @@ export async function raiseFence(
       UPDATE turn_steps SET fence = ${to}::bigint FROM session
       WHERE turn_id = ${turnId}::uuid AND step = ${step} AND fence = ${from}::bigint
       RETURNING turn_id
+    ), noted AS (
+      -- Not claimed yet: the step is this process's all the same, should it die before that.
+      INSERT INTO turn_steps (turn_id, step, fence, claims, process)
+      SELECT ${turnId}::uuid, ${step}, ${to}::bigint, 0, ${deps.attempts.process}::bigint FROM session
+      WHERE EXISTS (SELECT FROM turns WHERE id = ${turnId}::uuid AND finished_at IS NULL)
+      ON CONFLICT (turn_id, step) DO NOTHING
+      RETURNING turn_id
     )
-    SELECT EXISTS (SELECT FROM raised) AS "isRaised",
+    SELECT EXISTS (SELECT FROM raised) OR EXISTS (SELECT FROM noted) AS "isRaised",
       EXISTS (SELECT FROM turn_steps WHERE turn_id = ${turnId}::uuid AND step = ${step}) AS "isClaimed"`
   return row === undefined || row.isRaised || !row.isClaimed
 }

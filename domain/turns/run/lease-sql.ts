@@ -3,4 +3,6 @@
  * process loads little.
  */
 export const RENEW_LEASE = `INSERT INTO processes (number, seen_at) VALUES ($1::bigint, clock_timestamp())
-  ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at, taken_until = NULL`
+  ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at, taken_until = NULL,
+    held_since = CASE WHEN processes.seen_at < clock_timestamp() - interval '3 seconds' THEN clock_timestamp()
+      ELSE processes.held_since END`

@@ -8,6 +8,13 @@ export const LEASE_MS = 3000
 const STOPS_MS = 10_000
 /** Time for which one process takes from a dead one what that ran. */
 const TAKEN_MS = 10_000
+/**
+ * Time for which a process has to have held its own lease again before it takes from others: when nobody could renew, all
+ * look dead for a moment.
+ */
+const SETTLED_MS = 2 * LEASE_MS
+/** Time for which the open polls of a machine that has vanished may still be given activities. */
+const POLLS_MS = 75_000
 
 type Place = Pick<Deps, 'db' | 'attempts'>
 
@@ -34,13 +41,24 @@ export async function takeDead({ db, attempts }: Place): Promise<number[]> {
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
     WHERE seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
+      AND EXISTS (
+        SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint
+          AND own.seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
+          AND own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000})
+      )
     RETURNING number::float8`
   return dead.map(({ number }) => number)
 }
 
-/** Forgets a process that is still dead. */
+/** Whether a process is dead, as far as the record knows. */
+export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<boolean> {
+  const [row] = await db.$queryRaw<{ lives: boolean }[]>`SELECT ${livesSql(Prisma.sql`${number}::bigint`)} AS lives`
+  return row?.lives === false
+}
+
+/** Forgets a process that has been dead for so long that nothing can come to it any more. */
 export async function forgetDead({ db }: Pick<Deps, 'db'>, number: number): Promise<void> {
   await db.$executeRaw`
     DELETE FROM processes WHERE number = ${number}::bigint
-      AND seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
+      AND seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000})`
 }

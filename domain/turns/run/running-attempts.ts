@@ -60,6 +60,10 @@ export type RunningAttempts = {
    * workflow could not be started.
    */
   beginEarly(turn: TurnPlace, early: Early): EarlyAttempt | undefined
+  /** Reserves a place for a step that waits for one. Undefined when its owner gets none here. */
+  reserveWaiting(owner: string): (() => void) | undefined
+  /** Says whose steps wait: for a moment, nothing of theirs begins here but those, in their order. */
+  letWait(owners: ReadonlySet<string>): void
   /** Begins a step whose workflow waits for a place, and for which one is reserved. Undefined when it runs here already. */
   beginWaiting(turn: TurnPlace, iteration: number, owner: string): EarlyAttempt | undefined
   /**
@@ -73,7 +77,7 @@ export type RunningAttempts = {
    */
   adopt(turn: TurnPlace, iteration: number, by: Attempt): Promise<Reasoned | undefined>
   /** Takes a place for an attempt that an activity makes by itself. The result gives it back. */
-  occupy(owner: string): () => void
+  occupy(owner: string): (() => void) | undefined
   /** Reports whether a worker of this process polls. One that does opens what was closed. */
   useWorker(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
@@ -82,6 +86,8 @@ export type RunningAttempts = {
   close(): void
   /** Turns of attempts for which an activity was to come and has not, each told of once in a while. */
   unattended(): string[]
+  /** Whether an activity is still to come for an attempt of the turn. */
+  isUnattended(turnId: string): boolean
   /** True between `close` and the next worker. */
   isClosed(): boolean
 }
@@ -146,6 +152,8 @@ const BUSY = 100
 const COMES_MS = 4000
 /** Time after which it is looked for again. */
 const COMES_AGAIN_MS = 10_000
+/** Time for which those who wait go first, unless that is said again. */
+const WAIT_MS = 3000
 /** Time for which an attempt goes on, and its outcome is kept, while nobody waits for it: Temporal may be away. */
 const UNATTENDED_MS = 120_000
 /** The same for an outcome that is in the record, too. It saves a query, and holds the place of another attempt. */
@@ -180,11 +188,19 @@ export function createRunningAttempts({
   const watch = (key: string, running: Running) => {
     clearTimeout(running.unattended)
     if (running.waiting > 0 || attempts.get(key) !== running) return
-    const ms = running.isRecorded ? recordedMs : unattendedMs
+    // The activity that is to come has to be missed first.
+    const keptMs = running.lostAt === undefined ? recordedMs : Math.max(recordedMs, COMES_MS + COMES_AGAIN_MS / 2)
+    const ms = running.isRecorded ? keptMs : unattendedMs
     running.unattended = setTimeout(() => stop(key, running, 'nobody waits for the attempt'), ms).unref()
   }
 
   const mayBeginEarly = () => polls && canStart && !isClosed
+  let waiting: { owners: ReadonlySet<string>; untilMs: number } = { owners: new Set(), untilMs: 0 }
+  /** Takes a place for what is new, unless older steps of the owner wait for one. */
+  const take = (owner: string) => {
+    const goesLater = waiting.owners.has(owner) && performance.now() < waiting.untilMs
+    return goesLater ? undefined : shares.take(owner)
+  }
   const add = (key: string, leave: () => void, begin: (attempt: Attempt) => Promise<Reasoned>): Running => {
     const abort = new AbortController()
     const running: Running = {
@@ -268,14 +284,18 @@ export function createRunningAttempts({
   return {
     process,
     reserve: (owner) => {
-      const release = mayBeginEarly() ? shares.take(owner) : undefined
+      const release = mayBeginEarly() ? take(owner) : undefined
       return release && { fence: -process, release }
     },
     beginEarly: (turn, { owner, holdsStep = false }) => {
       if (isClosed || !(holdsStep || mayBeginEarly()) || attempts.has(keyOf(turn, 1))) return undefined
       // The place that was reserved is released once the attempt has its own.
-      const leave = holdsStep ? shares.takeAnyway(owner) : shares.take(owner)
+      const leave = holdsStep ? shares.takeAnyway(owner) : take(owner)
       return leave && addEarly(turn, 1, leave, holdsStep)
+    },
+    reserveWaiting: (owner) => (polls && !isClosed ? shares.take(owner) : undefined),
+    letWait: (owners) => {
+      waiting = { owners, untilMs: performance.now() + WAIT_MS }
     },
     beginWaiting: (turn, iteration, owner) => {
       if (isClosed || attempts.has(keyOf(turn, iteration))) return undefined
@@ -286,7 +306,7 @@ export function createRunningAttempts({
       let running = attempts.get(key)
       if (running === undefined) {
         if (isClosed) return { outcome: 'unfinished' }
-        const leave = shares.take(owner)
+        const leave = take(owner)
         if (leave === undefined) return { outcome: 'full' }
         running = add(key, leave, (attempt) => run(turn, iteration, attempt))
       }
@@ -341,7 +361,11 @@ export function createRunningAttempts({
     noteStart: (hasSucceeded) => {
       canStart = hasSucceeded
     },
-    occupy: shares.takeAnyway,
+    occupy: shares.take,
+    isUnattended: (turnId) =>
+      [...attempts].some(
+        ([key, { waiting, lostAt }]) => key.startsWith(turnId) && waiting === 0 && lostAt !== undefined,
+      ),
     unattended: () => {
       const now = performance.now()
       const lost = [...attempts].filter(([, { waiting, lostAt = now }]) => waiting === 0 && lostAt < now)

@@ -130,7 +130,7 @@ const UNREADABLE: CallResult = {
 
 const UNAPPROVED: CallResult = {
   status: 'error',
-  error: 'The tool has changed and waits for approval; call it again.',
+  error: 'The tool has changed, or waits for approval now; call it again.',
 }
 
 /** Whether the user has approved the call of this very tool: it may have been replaced since it was planned. */
@@ -157,7 +157,7 @@ async function resultOf(
     return { status: 'error', error }
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
-  if (tool.needsApproval && !isApproved(tool, call.planned)) return UNAPPROVED
+  if (call.policy === 'requires_approval' && !isApproved(tool, call.planned)) return UNAPPROVED
   const { outgoing, threads, bash, mcp } = deps
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${iteration}:${call.position}`
@@ -258,6 +258,8 @@ type LoadedCall = {
   asking: Asking
   /** Policy under which the call was planned. Null when the plan is not recorded. */
   planned: PlannedAs | null
+  /** Policy that the tool has by now. */
+  policy: ToolPolicy | undefined
   tool: Tool | undefined
   config: unknown
 }
@@ -307,6 +309,7 @@ async function loadCall(
     planned: row.planned,
     isCompleted: row.completed.includes(callStep(iteration, id)),
     asking: readAsking(row.rounds, id),
+    policy: offered?.policy,
     tool: offered?.tool,
     config: offered?.config,
   }

@@ -7,7 +7,7 @@ import type { MessageSecrets } from '../../call-secrets/places.ts'
 import { guardRenamed } from '../../capabilities/guard.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { withinToolLimit } from '../../capabilities/tool-limit.ts'
-import { buildToolset, type Toolset } from '../../capabilities/toolset.ts'
+import { buildToolset, mergeDefinitions, type Toolset } from '../../capabilities/toolset.ts'
 import { readCapabilities } from '../../capability-registry/read.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
@@ -110,7 +110,7 @@ export async function configure(
 ): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
   const agentTools = row.agentTools ?? []
-  const definitions = [...agentTools, ...row.sessionTools]
+  const definitions = mergeDefinitions(agentTools, row.sessionTools)
   const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs, { toolName }))
   // A call that is run has been planned with all servers in sight.
   const guarded = toolName === undefined ? guardRenamed(resolved, definitions) : resolved

@@ -1,14 +1,18 @@
+import { atOnce } from '../../../lib/at-once.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { toId } from '../../ids.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
-/** Steps that one look begins at most, of each organization and in all. */
-const MOST_OF_ORGANIZATION = 100
+/** Steps that one look begins at most, of each owner and in all. */
+const MOST_OF_OWNER = 100
 const MOST = 500
 /** Time within which a step that a process has taken is claimed. Then another one may take it. */
 const TAKEN_MS = 5000
+const TELL_AT_ONCE = 16
+/** Beginning of the name of a reason step. */
+const REASON_STEP = reasonStep(0).slice(0, -1)
 
 /**
  * Notes that a step waits for a place, which its owner does not get here now. `unfinished`: the step is under way
@@ -24,42 +28,52 @@ export async function waitForPlace(
     SELECT id, organization_id, ${iteration} FROM turns
     WHERE id = ${turnId}::uuid AND organization_id = ${organizationId}::uuid AND finished_at IS NULL
       AND NOT EXISTS (SELECT FROM turn_steps WHERE turn_id = turns.id AND step = ${reasonStep(iteration)})
-    ON CONFLICT (turn_id) DO UPDATE SET iteration = excluded.iteration, since = excluded.since`
+    ON CONFLICT (turn_id) DO UPDATE SET iteration = excluded.iteration, since = CASE
+      WHEN waiting_steps.iteration = excluded.iteration THEN least(waiting_steps.since, excluded.since)
+      ELSE excluded.since END`
   return noted === 1 ? 'waits' : 'unfinished'
 }
 
-type WaitingStep = TurnPlace & { iteration: number; since: Date }
+type WaitingStep = TurnPlace & { iteration: number; since: Date; owner: string }
 
 /**
  * Begins steps that wait for a place, as far as this process has places for their owners, and notifies their workflows.
- * Each organization's oldest come first, and organizations take turns.
+ * Each owner's oldest come first, and owners take turns.
  */
 export async function beginWaitingSteps(deps: Deps): Promise<void> {
-  await deps.db.$executeRaw`
-    DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.finished_at IS NOT NULL`
+  await tellSettled(deps)
   const steps = await deps.db.$queryRaw<WaitingStep[]>`
-    SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", w.organization_id AS "organizationId", w.iteration, w.since
-    FROM (SELECT DISTINCT organization_id AS id FROM waiting_steps) AS organization
-    CROSS JOIN LATERAL (
-      SELECT *, row_number() OVER (ORDER BY since) AS place FROM (
-        SELECT * FROM waiting_steps WHERE organization_id = organization.id AND since <= clock_timestamp()
-        ORDER BY since LIMIT ${MOST_OF_ORGANIZATION}
-      ) AS oldest
-    ) AS w
-    JOIN turns t ON t.id = w.turn_id
-    ORDER BY w.place, w.since LIMIT ${MOST}`
+    SELECT * FROM (
+      SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", w.organization_id AS "organizationId", w.iteration,
+        w.since, coalesce(o.owner_id, o.id)::text AS owner,
+        row_number() OVER (PARTITION BY coalesce(o.owner_id, o.id) ORDER BY w.since) AS place
+      FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = w.organization_id
+      WHERE w.since <= clock_timestamp()
+    ) AS step WHERE place <= ${MOST_OF_OWNER} ORDER BY place, since LIMIT ${MOST}`
   const full = new Set<string>()
   for (const step of steps) {
-    const owner = await deps.owners.ownerOf(step.organizationId)
-    if (!full.has(owner) && !(await beginStep(deps, step, owner))) full.add(owner)
+    if (!full.has(step.owner) && !(await beginStep(deps, step))) full.add(step.owner)
   }
+  deps.attempts.letWait(full)
+}
+
+/** Notifies the workflows of steps that were claimed, or whose turns have ended, without having been told. */
+async function tellSettled(deps: Deps): Promise<void> {
+  await deps.db.$executeRaw`
+    DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
+  const settled = await deps.db.$queryRaw<{ turnId: string; iteration: number }[]>`
+    SELECT w.turn_id AS "turnId", w.iteration FROM waiting_steps w JOIN turns t ON t.id = w.turn_id
+    WHERE w.since <= clock_timestamp() AND (t.finished_at IS NOT NULL OR EXISTS (
+      SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${REASON_STEP} || w.iteration
+    )) LIMIT ${MOST}`
+  await atOnce(settled, TELL_AT_ONCE, (step) => notifyWhenClaimed(deps, step))
 }
 
 /** Begins a step unless another process has taken it. False when this process has no place for its owner. */
-async function beginStep(deps: Deps, step: WaitingStep, owner: string): Promise<boolean> {
-  const { turnId, iteration, since } = step
-  const place = deps.attempts.reserve(owner)
-  if (place === undefined) return false
+async function beginStep(deps: Deps, step: WaitingStep): Promise<boolean> {
+  const { turnId, iteration, since, owner } = step
+  const release = deps.attempts.reserveWaiting(owner)
+  if (release === undefined) return false
   try {
     const taken = await deps.db.$executeRaw`
       UPDATE waiting_steps SET since = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
@@ -70,18 +84,21 @@ async function beginStep(deps: Deps, step: WaitingStep, owner: string): Promise<
     void notifyWhenClaimed(deps, step, early?.claimed)
     return true
   } finally {
-    place.release()
+    release()
   }
 }
 
+type Told = Pick<WaitingStep, 'turnId' | 'iteration'>
+
 /** Tells the workflow of a step that it has been claimed. What fails here is done again, as the step is still noted. */
-async function notifyWhenClaimed(deps: Deps, { turnId, iteration }: WaitingStep, claimed?: Promise<void>) {
+async function notifyWhenClaimed(deps: Deps, { turnId, iteration }: Told, claimed?: Promise<void>): Promise<void> {
   try {
     await claimed
     await deps.workflows.resumeTurn(turnId)
     await deps.db.$executeRaw`
-      DELETE FROM waiting_steps WHERE turn_id = ${turnId}::uuid AND EXISTS (
-        SELECT FROM turn_steps WHERE turn_id = ${turnId}::uuid AND step = ${reasonStep(iteration)}
+      DELETE FROM waiting_steps WHERE turn_id = ${turnId}::uuid AND iteration = ${iteration} AND EXISTS (
+        SELECT FROM turns t LEFT JOIN turn_steps s ON s.turn_id = t.id AND s.step = ${reasonStep(iteration)}
+        WHERE t.id = ${turnId}::uuid AND (t.finished_at IS NOT NULL OR s.turn_id IS NOT NULL)
       )`
   } catch (error) {
     const told = { turn: toId('turn', turnId), err: (error as Error).message }

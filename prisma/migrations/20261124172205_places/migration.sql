@@ -1,5 +1,6 @@
 -- AlterTable
-ALTER TABLE "processes" ADD COLUMN     "taken_until" TIMESTAMPTZ(3);
+ALTER TABLE "processes" ADD COLUMN     "held_since" TIMESTAMPTZ(3) NOT NULL DEFAULT 'epoch'::timestamp with time zone,
+ADD COLUMN     "taken_until" TIMESTAMPTZ(3);
 
 -- AlterTable
 ALTER TABLE "schedule_executions" ADD COLUMN     "process" BIGINT;

@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import { type Begun, createRunningAttempts, type Reasoned } from '../../../domain/turns/run/running-attempts.ts'
 import { beginWaitingSteps, waitForPlace } from '../../../domain/turns/run/waiting-steps.ts'
 import { releaseDeadProcesses } from '../../../domain/turns/sweep/lost-activities.ts'
@@ -50,7 +50,8 @@ function createProcess() {
       ...service.platform.deps.workflows,
       startTurn: async () => {},
       resumeTurn: async (turnId) => void resumed.push(turnId),
-      releaseActivities: async (workflowId) => released.push(workflowId) > 1,
+      releaseActivities: async (workflowId, _process, { isStill }) =>
+        (await isStill()) && released.push(workflowId) > 1,
     },
   }
   const begin = (turn: TurnPlace): Promise<Begun> =>
@@ -116,6 +117,7 @@ describe('a process that has died', () => {
       data: { status: 'active' },
     })
     await die(dead.deps, 10)
+    await renewLease(living.deps)
     await releaseDeadProcesses(living.deps)
     expect(living.released).toHaveLength(2)
     expect(living.resumed).toHaveLength(1)
@@ -127,9 +129,19 @@ describe('a process that has died', () => {
     const [dead, alive, living] = [createProcess(), createProcess(), createProcess()]
     await die(dead.deps, 10)
     await die(alive.deps, 1)
+    await renewLease(living.deps)
     expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
     expect(await takeDead(living.deps)).toEqual([])
     await living.deps.db.$executeRaw`UPDATE processes SET taken_until = now() - interval '1 second'`
     expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+  })
+
+  it('is not taken by one that could not renew its own lease lately, when all look dead', async () => {
+    const [dead, living] = [createProcess(), createProcess()]
+    await die(dead.deps, 10)
+    expect(await takeDead(living.deps)).toEqual([])
+    await die(living.deps, 10)
+    await renewLease(living.deps)
+    expect(await takeDead(living.deps)).toEqual([])
   })
 })

@@ -88,6 +88,10 @@ describe('a builtin definition', () => {
   it('of the session overrides that of the agent', () => {
     const agent = [builtin('add', { policy: 'requires_approval' })]
     expect(buildToolset([math], agent, [builtin('add', { policy: 'auto' })]).get('add')?.policy).toBe('auto')
+    expect(buildToolset([math], agent, [builtin('add', { display_name: 'Sum' })]).get('add')).toMatchObject({
+      displayName: 'Sum',
+      policy: 'requires_approval',
+    })
   })
 
   it('of a tool that no capability provides is offered only if it is the client’s', () => {
