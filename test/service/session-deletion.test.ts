@@ -113,9 +113,8 @@ describe('deleting a session', () => {
     await waitUntilIdle(service.url, id)
     // As if it had waited for a place, and nobody had looked since.
     const [turn] = await service.platform.deps.db.turn.findMany({ where: { sessionId: toUuid(id) } })
-    const { id: turnId = '', organizationId = '' } = turn ?? {}
     const since = new Date(Date.now() + 3_600_000)
-    await service.platform.deps.db.waitingStep.create({ data: { turnId, organizationId, iteration: 1, since } })
+    await service.platform.deps.db.waitingStep.create({ data: { turnId: turn?.id ?? '', iteration: 1, since } })
     await expectOneOfEach(id)
     const { agent_id, usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })

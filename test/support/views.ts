@@ -95,7 +95,6 @@ export const tables: Record<string, string> = {
   session_counts: 'GET /v1/sessions',
   session_pins: 'GET /v1/sessions',
   turns: 'GET /v1/sessions/{session_id}/turns',
-  waiting_steps: 'which turns wait for a place, and nothing of theirs',
   events: 'GET /v1/sessions/{session_id}/events',
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',

@@ -44,7 +44,7 @@ export async function takeDead({ db, attempts }: Place): Promise<number[]> {
       AND EXISTS (
         SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint
           AND own.seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
-          AND own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000})
+          AND coalesce(own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000}), true)
       )
     RETURNING number::float8`
   return dead.map(({ number }) => number)

@@ -24,8 +24,8 @@ export async function waitForPlace(
   iteration: number,
 ): Promise<'waits' | 'unfinished'> {
   const noted = await db.$executeRaw`
-    INSERT INTO waiting_steps (turn_id, organization_id, iteration)
-    SELECT id, organization_id, ${iteration} FROM turns
+    INSERT INTO waiting_steps (turn_id, iteration)
+    SELECT id, ${iteration} FROM turns
     WHERE id = ${turnId}::uuid AND organization_id = ${organizationId}::uuid AND finished_at IS NULL
       AND NOT EXISTS (SELECT FROM turn_steps WHERE turn_id = turns.id AND step = ${reasonStep(iteration)})
     ON CONFLICT (turn_id) DO UPDATE SET iteration = excluded.iteration, since = CASE
@@ -44,10 +44,10 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
   await tellSettled(deps)
   const steps = await deps.db.$queryRaw<WaitingStep[]>`
     SELECT * FROM (
-      SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", w.organization_id AS "organizationId", w.iteration,
+      SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", w.iteration,
         w.since, coalesce(o.owner_id, o.id)::text AS owner,
         row_number() OVER (PARTITION BY coalesce(o.owner_id, o.id) ORDER BY w.since) AS place
-      FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = w.organization_id
+      FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id
       WHERE w.since <= clock_timestamp()
     ) AS step WHERE place <= ${MOST_OF_OWNER} ORDER BY place, since LIMIT ${MOST}`
   const full = new Set<string>()

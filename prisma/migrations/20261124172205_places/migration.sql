@@ -1,5 +1,5 @@
 -- AlterTable
-ALTER TABLE "processes" ADD COLUMN     "held_since" TIMESTAMPTZ(3) NOT NULL DEFAULT 'epoch'::timestamp with time zone,
+ALTER TABLE "processes" ADD COLUMN     "held_since" TIMESTAMPTZ(3),
 ADD COLUMN     "taken_until" TIMESTAMPTZ(3);
 
 -- AlterTable
@@ -12,15 +12,11 @@ ADD COLUMN     "process" BIGINT;
 -- CreateTable
 CREATE TABLE "waiting_steps" (
     "turn_id" UUID NOT NULL,
-    "organization_id" UUID NOT NULL,
     "iteration" INTEGER NOT NULL,
     "since" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
 
     CONSTRAINT "waiting_steps_pkey" PRIMARY KEY ("turn_id")
 );
-
--- CreateIndex
-CREATE INDEX "waiting_steps_organization_id_since_idx" ON "waiting_steps"("organization_id", "since");
 
 -- AddForeignKey
 ALTER TABLE "waiting_steps" ADD CONSTRAINT "waiting_steps_turn_id_fkey" FOREIGN KEY ("turn_id") REFERENCES "turns"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -104,6 +104,8 @@ describe('a step for which there is no place', () => {
 })
 
 describe('a process that has died', () => {
+  beforeEach(() => service.platform.deps.db.process.deleteMany())
+
   const die = (deps: Deps, secsAgo: number) => deps.db.$executeRaw`
     INSERT INTO processes (number, seen_at)
     VALUES (${deps.attempts.process}::bigint, now() - make_interval(secs => ${secsAgo}))`
@@ -112,8 +114,10 @@ describe('a process that has died', () => {
     const [dead, living] = [createProcess(), createProcess()]
     const [first, second] = [await postTurn(), await postTurn()]
     for (const turn of [first, second]) await dead.begin(turn)
+    const turnId = { in: [first.turnId, second.turnId] }
+    await waitFor(async () => (await dead.deps.db.turnStep.count({ where: { turnId } })) === 2, 'the claims')
     await dead.deps.db.turn.updateMany({
-      where: { id: { in: [first.turnId, second.turnId] } },
+      where: { id: turnId },
       data: { status: 'active' },
     })
     await die(dead.deps, 10)
