@@ -120,7 +120,7 @@ async function runWorkers(
       namespace: options.namespace,
       taskQueue: queueOf(deps.attempts.process),
       // Its activities only wait for attempts, thousands of them; the lease tells when the process has died.
-      maxHeartbeatThrottleInterval: '1 minute',
+      maxHeartbeatThrottleInterval: '4 minutes',
       activities: { reason: activities.reason },
       // They come together when many turns have begun together, and have little time to get here.
       activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 10 },

@@ -37,7 +37,7 @@ const BEGIN: LocalActivityOptions = { startToCloseTimeout: '10 seconds', retry: 
 export const GO_ON_THERE = {
   scheduleToStartTimeout: '2 seconds',
   // A process may wait for thousands of models. It notices itself when an activity has not come.
-  heartbeatTimeout: '3 minutes',
+  heartbeatTimeout: '10 minutes',
   retry: { maximumAttempts: 1 },
 } satisfies ActivityOptions
 
