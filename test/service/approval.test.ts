@@ -41,6 +41,20 @@ const guard = (name: string) => ({ type: 'builtin', name, policy: 'requires_appr
 const YES = { result: { approved: true } }
 const NO = { result: { approved: false } }
 
+describe('an approval that is asked for while the model thinks', () => {
+  it('holds the call, which then does not run', async () => {
+    const callId = uniqueId('late')
+    const echo = { delay_ms: 1500, tool_calls: [{ id: callId, name: 'echo', arguments: { text: 'hi' } }] }
+    const id = await createScriptedSession(api, [echo, { text: 'done' }], { capabilities: [{ ref: 'lab' }] })
+    await post(api, id)
+    const tools = [guardedTool('echo')]
+    expect((await call(api, 'PATCH', `/v1/sessions/${id}`, { tools })).status).toBe(200)
+    const result = resultOf(await finish(id), callId)
+    expect(result).toMatchObject({ status: 'error', error: expect.stringMatching(/waits for approval/) })
+    expect(await runsOf(callId)).toEqual([])
+  })
+})
+
 describe('a call that waits for approval', () => {
   it('runs once when it is approved', async () => {
     const callId = uniqueId('yes')

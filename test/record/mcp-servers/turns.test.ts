@@ -311,7 +311,7 @@ describe('a call', () => {
     mcp.answer = async () => discovered([listedTool('one', { description: 'Does something else.' })])
     await refreshTools(deps, await rowOf(server.id))
     expect(await runTool(deps, planned.turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
-    const error = 'The tool has changed and waits for approval; call it again.'
+    const error = 'The tool has changed, or waits for approval now; call it again.'
     expect(await resultsOf(planned.id)).toMatchObject([{ status: 'error', error }])
     const later = await createTurn([server], callOf(server.tool('one')))
     expect(await reasonOn(later.turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
