@@ -28,8 +28,10 @@ type Props = {
 /** Turn that is read, and its distance from the top of the window. Undefined for the end. */
 export type ReadingPlace = { current: { turnId: string; top: number } | undefined }
 
-/** Time in which a page that is opened again finds its sizes. */
-const SETTLING_MS = 500
+/** Time after which a page that was gone back to has settled, if its reader does nothing before. */
+const SETTLING_MS = 10_000
+/** What a reader does to move a page, or to use it. */
+const READERS_INPUTS = ['wheel', 'touchstart', 'pointerdown', 'keydown'] as const
 /** Distance from the end of the page at which a reader counts as being there. */
 const END_PX = 80
 
@@ -83,6 +85,9 @@ function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goT
   const before = useRef(0)
   /** Where to go back to, as long as turns that come into view still grow. */
   const back = useRef(place.current)
+  const settle = () => {
+    back.current = undefined
+  }
   const stay = () => {
     if (back.current) goBackTo(back.current)
     if (back.current || !isAtEnd.current) return
@@ -102,23 +107,23 @@ function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goT
     const growth = new ResizeObserver(stay)
     if (chat.current) growth.observe(chat.current)
     addEventListener('scroll', look, { passive: true })
+    for (const input of READERS_INPUTS) addEventListener(input, settle, { passive: true })
     return () => {
       growth.disconnect()
       removeEventListener('scroll', look)
+      for (const input of READERS_INPUTS) removeEventListener(input, settle)
     }
   }, [])
   useLayoutEffect(() => {
     stay()
-    const timer = setTimeout(() => {
-      back.current = undefined
-    }, SETTLING_MS)
+    const timer = setTimeout(settle, SETTLING_MS)
     return () => {
       clearTimeout(timer)
       place.current = isAtEnd.current || !chat.current ? undefined : placeIn(chat.current)
     }
   }, [])
   const goToEnd = () => {
-    back.current = undefined
+    settle()
     isAtEnd.current = true
     stay()
   }
