@@ -17,6 +17,7 @@ import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { Clock } from '../domain/schedules/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
+import { createSlots } from '../lib/threads/slots.ts'
 import { runsIn } from '../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
@@ -39,8 +40,15 @@ const CALL_TIMEOUT_MS = 5000
 const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 /** Workflow task timeout: the time for which a dead worker delays the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
-/** Limit of concurrent starts. More than that means that Temporal is away, and the sweep takes over. */
-const MAX_STARTS = 500
+/**
+ * Workflows that are started at once. Temporal takes what comes in its order, so an owner's thousands wait here, where
+ * owners take turns.
+ */
+const STARTS = 32
+const STARTS_OF_OWNER = 4
+/** Limits of starts that wait. Beyond them, and after that time, sweepers start what is left. */
+const WAITING = { maxWaiting: 20_000, maxWaitingOfOwner: 10_000 }
+const WAIT_MS = 10 * 60_000
 
 export type Temporal = TurnControl &
   ExecutionControl & {
@@ -81,10 +89,11 @@ export function connectTemporal(
   }
   const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
 
+  const inTurn = createStarts(closing.signal)
   return {
-    startTurn: createStarter(ask, attributes, placeOn),
+    startTurn: createStarter(ask, attributes, placeOn, inTurn),
     ...createControl(ask, namespace),
-    ...createExecutionControl(ask, attributes, taskQueue),
+    ...createExecutionControl(ask, attributes, taskQueue, inTurn),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
@@ -130,26 +139,46 @@ function createTracker() {
   }
 }
 
+/** Starts a workflow when it is its owner's turn. One that is asked for again meanwhile starts once. */
+type InTurn = (owner: string, workflowId: string, start: () => Promise<boolean>) => Promise<boolean>
+
+function createStarts(signal: AbortSignal): InTurn {
+  const slots = createSlots(STARTS, WAIT_MS, { maxOfOwner: STARTS_OF_OWNER, ...WAITING })
+  const underWay = new Map<string, Promise<boolean>>()
+  const startInTurn = async (owner: string, start: () => Promise<boolean>) => {
+    if (!(await slots.enter({ owner }, signal))) throw new Error('too many workflows are to be started')
+    return start().finally(() => slots.leave({ owner }))
+  }
+  return (owner, workflowId, start) => {
+    const known = underWay.get(workflowId)
+    if (known !== undefined) return known
+    const starting = startInTurn(owner, start).finally(() => underWay.delete(workflowId))
+    underWay.set(workflowId, starting)
+    return starting
+  }
+}
+
 type Place = { taskQueue: string; requestEagerStart: boolean }
 
-function createStarter(ask: Ask, attributes: Attributes, placeOn: (client: Client) => Place): TurnStarter {
-  let starting = 0
-  return async (turn) => {
-    if (starting >= MAX_STARTS) throw new Error(`${MAX_STARTS} starts are waiting for Temporal`)
-    starting++
-    try {
-      await ask((client) =>
-        attributes.startWith(labelsOf(turn), (searchAttributes) =>
-          client.workflow.start(TURN_WORKFLOW, {
-            ...startOptions(turn),
-            ...placeOn(client),
-            ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-          }),
-        ),
-      )
-    } finally {
-      starting--
-    }
+function createStarter(
+  ask: Ask,
+  attributes: Attributes,
+  placeOn: (client: Client) => Place,
+  inTurn: InTurn,
+): TurnStarter {
+  const start = (turn: StartedTurn) =>
+    ask((client) =>
+      attributes.startWith(labelsOf(turn), async (searchAttributes) => {
+        await client.workflow.start(TURN_WORKFLOW, {
+          ...startOptions(turn),
+          ...placeOn(client),
+          ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+        })
+        return true
+      }),
+    )
+  return async (turn, owner) => {
+    await inTurn(owner, turn.turnId, () => start(turn))
   }
 }
 
@@ -207,27 +236,28 @@ async function failActivity(
   }
 }
 
-function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: string): ExecutionControl {
+function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: string, inTurn: InTurn): ExecutionControl {
   const askOf = <T>(id: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(id))))
+  const start = (execution: StartedExecution) =>
+    ask((client) =>
+      attributes.startWith(labelsOfExecution(execution), async (searchAttributes) => {
+        const options = {
+          ...executionOptions(execution),
+          taskQueue,
+          ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
+        }
+        try {
+          await client.workflow.start(EXECUTION_WORKFLOW, options)
+          return true
+        } catch (error) {
+          if (error instanceof WorkflowExecutionAlreadyStartedError) return false
+          throw error
+        }
+      }),
+    )
   return {
-    startExecution: (execution) =>
-      ask((client) =>
-        attributes.startWith(labelsOfExecution(execution), async (searchAttributes) => {
-          const options = {
-            ...executionOptions(execution),
-            taskQueue,
-            ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-          }
-          try {
-            await client.workflow.start(EXECUTION_WORKFLOW, options)
-            return true
-          } catch (error) {
-            if (error instanceof WorkflowExecutionAlreadyStartedError) return false
-            throw error
-          }
-        }),
-      ),
+    startExecution: (execution, owner) => inTurn(owner, execution.executionId, () => start(execution)),
     tellExecution: async (id) => {
       await askOf(id, (workflow) => workflow.signal(RESUME_SIGNAL))
     },

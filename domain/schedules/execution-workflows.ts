@@ -10,8 +10,11 @@ export type StartedExecution = {
 
 /** Operations on the workflow of an execution, whose id is the execution's. All reject when Temporal is away. */
 export type ExecutionControl = {
-  /** Starts it unless it runs already. Resolves with false when it has run and is closed: it runs once. */
-  startExecution(execution: StartedExecution): Promise<boolean>
+  /**
+   * Starts it unless it runs already, a few of an owner at a time. Resolves with false when it has run and is closed: it
+   * runs once.
+   */
+  startExecution(execution: StartedExecution, owner: string): Promise<boolean>
   /** Makes it read the record again. Also resolves when there is none, or it has ended. */
   tellExecution(executionId: string): Promise<void>
   /** Resolves with false only when Temporal has reported that it does not run. */

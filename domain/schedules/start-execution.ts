@@ -11,14 +11,8 @@ export async function startSoon(deps: Deps, schedule: Started, { id, scheduledAt
   // A session that is made for an agent has the execution's id.
   const sessionId = targetType === 'workflow' ? (schedule.sessionId ?? id) : null
   try {
-    await deps.workflows.startExecution({
-      executionId: id,
-      scheduleId,
-      organizationId,
-      sessionId,
-      targetName,
-      scheduledAt,
-    })
+    const started = { executionId: id, scheduleId, organizationId, sessionId, targetName, scheduledAt }
+    await deps.workflows.startExecution(started, await deps.owners.ownerOf(organizationId))
   } catch (error) {
     const told = { execution: id, err: (error as Error).message }
     warnRarely(deps.log, told, 'execution not started; the sweeper will start it')

@@ -29,7 +29,8 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
     ORDER BY e.created_at LIMIT ${limit}`
   await atOnce(lost, AT_ONCE, async (execution) => {
     swept.set(execution.executionId, now)
-    if (await deps.workflows.startExecution(execution)) return
+    const owner = await deps.owners.ownerOf(execution.organizationId)
+    if (await deps.workflows.startExecution(execution, owner)) return
     await failGone(deps, execution)
   })
 }

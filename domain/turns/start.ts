@@ -2,7 +2,6 @@ import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../deps.ts'
 import { toId } from '../ids.ts'
-import type { EarlyAttempt } from './run/running-attempts.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
 const AGAIN_MS = 1000
@@ -17,12 +16,14 @@ export function startTurnSoon(deps: Deps, turn: StartedTurn, when?: 'early' | 'c
 }
 
 async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): Promise<void> {
-  const early = when && (await beginEarly(deps, turn, when))
+  const owner = await deps.owners.ownerOf(turn.organizationId).catch(() => turn.organizationId)
+  // What fails here is left to the workflow.
+  const early = when && deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
   // So that whichever process gets the workflow's first task finds the claim.
   await early?.claimed
   for (;;) {
     try {
-      await deps.workflows.startTurn(turn)
+      await deps.workflows.startTurn(turn, owner)
       deps.attempts.noteStart(true)
       return early?.acknowledge()
     } catch (error) {
@@ -35,10 +36,4 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
     await sleep(AGAIN_MS, early.over)
     if (early.over.aborted) return
   }
-}
-
-/** Begins the turn before its workflow, if this process can. What fails here is left to the workflow. */
-async function beginEarly(deps: Deps, turn: StartedTurn, when: 'early' | 'claimed'): Promise<EarlyAttempt | undefined> {
-  const owner = await deps.owners.ownerOf(turn.organizationId).catch(() => undefined)
-  return owner === undefined ? undefined : deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
 }

@@ -3,8 +3,11 @@ import type { TurnPlace } from './turn-place.ts'
 /** A turn to start. `agentId`, a plain UUID, only labels the workflow in Temporal. */
 export type StartedTurn = TurnPlace & { agentId: string | null }
 
-/** Starts the workflow of a turn unless it is already started. Rejects when Temporal does not answer in time. */
-export type TurnStarter = (turn: StartedTurn) => Promise<void>
+/**
+ * Starts the workflow of a turn unless it is already started, a few of an owner at a time. Rejects when Temporal does not
+ * answer in time.
+ */
+export type TurnStarter = (turn: StartedTurn, owner: string) => Promise<void>
 
 /** Operations on a turn's workflow. `turnId` is a plain UUID. All reject when Temporal is unavailable. */
 export type TurnControl = {

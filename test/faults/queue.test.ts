@@ -47,9 +47,9 @@ function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
 function watchStarts({ platform: { deps } }: TestService): string[] {
   const started: string[] = []
   const { startTurn } = deps.workflows
-  deps.workflows.startTurn = (turn) => {
+  deps.workflows.startTurn = (turn, owner) => {
     started.push(toId('turn', turn.turnId))
-    return startTurn(turn)
+    return startTurn(turn, owner)
   }
   return started
 }

@@ -39,7 +39,7 @@ async function beforeAnyStart(work: () => Promise<void>): Promise<void> {
   const { deps } = service.platform
   const { startTurn } = deps.workflows
   const isDone = Promise.withResolvers<void>()
-  deps.workflows.startTurn = (turn) => startTurn(turn).finally(() => isDone.promise)
+  deps.workflows.startTurn = (turn, owner) => startTurn(turn, owner).finally(() => isDone.promise)
   await work()
   deps.workflows.startTurn = startTurn
   isDone.resolve()

@@ -1,8 +1,10 @@
 import { atOnce } from '../../../lib/at-once.ts'
+import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { toId } from '../../ids.ts'
 import { failTurn } from '../control/fail-turn.ts'
+import { livesSql } from '../run/process-lease.ts'
 import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
@@ -39,6 +41,8 @@ export async function failOrphans(
 
 const EARLY_GRACE_MS = 3000
 const EARLY_REPEAT_MS = 10_000
+/** Time within which a living process starts the workflow itself, in its owner's turn. */
+const STARTS_ITSELF_MS = 60_000
 
 /**
  * Does the same with turns that have begun early and that no activity has taken over by now. Most of them wait for a
@@ -55,6 +59,7 @@ export async function startLostEarlyTurns(deps: Deps, compared: Map<string, numb
     JOIN sessions s ON s.id = t.session_id
     WHERE t.finished_at IS NULL AND t.status = 'active' AND t.iterations = 1
       AND t.started_at < now() - make_interval(secs => ${EARLY_GRACE_MS / 1000})
+      AND (t.started_at < now() - make_interval(secs => ${STARTS_ITSELF_MS / 1000}) OR NOT ${livesSql(Prisma.sql`p.process`)})
       AND t.id <> ALL (${[...compared.keys()]}::uuid[])
       AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'reason.completed' AND step = p.step)
     ORDER BY t.started_at LIMIT ${PAGE}`

@@ -103,7 +103,7 @@ const wireAttributes = ({ organizationId, sessionId, agentId }: StartedTurn) => 
 const startLabelled = (namespace: string, temporal: Temporal) =>
   waitFor(async () => {
     const turn = newTurn()
-    await temporal.startTurn(turn)
+    await temporal.startTurn(turn, turn.organizationId)
     return Object.keys(await attributesOf(namespace, turn)).length > 0 && turn
   }, 'a turn with search attributes')
 
@@ -138,7 +138,7 @@ describe('starting a turn', () => {
     const temporal = open(namespace)
     await startLabelled(namespace, temporal)
     const turn = newTurn(null)
-    await temporal.startTurn(turn)
+    await temporal.startTurn(turn, turn.organizationId)
     expect(await attributesOf(namespace, turn)).toEqual(wireAttributes(turn))
     expect((await handleOf(namespace, turn).describe()).memo).toEqual({
       session_id: toId('session', turn.sessionId),
@@ -149,7 +149,7 @@ describe('starting a turn', () => {
   it('passes the three ids and nothing else', async () => {
     const temporal = open('default')
     const turn = newTurn()
-    await temporal.startTurn({ ...turn, ...{ systemPrompt: 'PROMPT-4711' } })
+    await temporal.startTurn({ ...turn, ...{ systemPrompt: 'PROMPT-4711' } }, turn.organizationId)
     const [started] = await eventsOf('default', turn)
     const { input, memo } = started?.workflowExecutionStartedEventAttributes ?? {}
     const payloads = (input?.payloads ?? []).map(({ data }) => JSON.parse(Buffer.from(data ?? []).toString()))
@@ -164,6 +164,18 @@ describe('starting a turn', () => {
     await handleOf('default', turn).terminate()
   })
 
+  it('starts a turn at once while another owner starts many', async () => {
+    const temporal = open('default')
+    const many = Array.from({ length: 200 }, () => newTurn())
+    let started = 0
+    const all = Promise.all(many.map((turn) => temporal.startTurn(turn, 'many').then(() => started++)))
+    const turn = newTurn()
+    await temporal.startTurn(turn, 'other')
+    expect(started).toBeLessThan(many.length / 4)
+    await all
+    await Promise.all([turn, ...many].map((turn) => handleOf('default', turn).terminate()))
+  })
+
   it('works without search attributes if Temporal refuses to register them', async () => {
     // All keyword attributes are taken. Temporal refuses more with the same error as for a missing permission.
     const others = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`Other${index}`, KEYWORD]))
@@ -172,7 +184,7 @@ describe('starting a turn', () => {
     await waitFor(async () => warnings.length > 0, 'Temporal to refuse')
     const turns = [newTurn(), newTurn()]
     for (const turn of turns) {
-      await temporal.startTurn(turn)
+      await temporal.startTurn(turn, turn.organizationId)
       expect(await attributesOf(namespace, turn)).toEqual({})
     }
     expect(await registered(namespace)).toEqual(others)
@@ -184,7 +196,7 @@ describe('starting a turn', () => {
     const temporal = open(namespace)
     const turn = await waitFor(async () => {
       const turn = newTurn()
-      await temporal.startTurn(turn)
+      await temporal.startTurn(turn, turn.organizationId)
       return Object.keys(await attributesOf(namespace, turn)).length === 2 && turn
     }, 'a turn with the other two')
     expect(await attributesOf(namespace, turn)).toEqual(wireAttributes({ ...turn, agentId: null }))
@@ -201,7 +213,7 @@ describe('starting a turn', () => {
       await connection.operatorService.removeSearchAttributes({ namespace, searchAttributes: Object.keys(ATTRIBUTES) })
       await waitFor(async () => {
         const turn = newTurn()
-        await temporal.startTurn(turn)
+        await temporal.startTurn(turn, turn.organizationId)
         return Object.keys(await attributesOf(namespace, turn)).length === 0
       }, 'a turn without search attributes')
     },
@@ -216,7 +228,7 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
   })
   const startTurn = async () => {
     const turn = newTurn()
-    await temporal.startTurn(turn)
+    await temporal.startTurn(turn, turn.organizationId)
     return turn
   }
 
