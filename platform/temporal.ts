@@ -41,12 +41,12 @@ const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 /** Workflow task timeout: the time for which a dead worker delays the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /**
- * Workflows that are started at once. Temporal takes what comes in its order, so an owner's thousands wait here, where
- * owners take turns.
+ * Workflows that are started, signalled or cancelled at once. Temporal takes what comes in its order, so an owner's
+ * thousands wait here, where owners take turns.
  */
-const STARTS = 32
-const STARTS_OF_OWNER = 4
-/** Limits of starts that wait. Beyond them, and after that time, sweepers start what is left. */
+const ASKED_AT_ONCE = 32
+const ASKED_BY_OWNER = 4
+/** Limits of those that wait. What is beyond them, or waits longer, is left to the sweepers. */
 const WAITING = { maxWaiting: 20_000, maxWaitingOfOwner: 10_000 }
 const WAIT_MS = 10 * 60_000
 
@@ -89,10 +89,10 @@ export function connectTemporal(
   }
   const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
 
-  const inTurn = createStarts(closing.signal)
+  const inTurn = takeTurns(closing.signal)
   return {
     startTurn: createStarter(ask, attributes, placeOn, inTurn),
-    ...createControl(ask, namespace),
+    ...createControl(ask, namespace, inTurn),
     ...createExecutionControl(ask, attributes, taskQueue, inTurn),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
@@ -139,22 +139,27 @@ function createTracker() {
   }
 }
 
-/** Starts a workflow when it is its owner's turn. One that is asked for again meanwhile starts once. */
-type InTurn = (owner: string, workflowId: string, start: () => Promise<boolean>) => Promise<boolean>
+/** Asks Temporal when it is the owner's turn. What is asked again while it still waits is asked once. */
+type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>) => Promise<T>
 
-function createStarts(signal: AbortSignal): InTurn {
-  const slots = createSlots(STARTS, WAIT_MS, { maxOfOwner: STARTS_OF_OWNER, ...WAITING })
-  const underWay = new Map<string, Promise<boolean>>()
-  const startInTurn = async (owner: string, start: () => Promise<boolean>) => {
-    if (!(await slots.enter({ owner }, signal))) throw new Error('too many workflows are to be started')
-    return start().finally(() => slots.leave({ owner }))
+function takeTurns(signal: AbortSignal): InTurn {
+  const slots = createSlots(ASKED_AT_ONCE, WAIT_MS, { maxOfOwner: ASKED_BY_OWNER, ...WAITING })
+  const waiting = new Map<string, Promise<unknown>>()
+  const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>) => {
+    const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))
+    if (!isIn) throw new Error('too much of one owner waits for Temporal')
+    try {
+      return await asking()
+    } finally {
+      slots.leave({ owner })
+    }
   }
-  return (owner, workflowId, start) => {
-    const known = underWay.get(workflowId)
-    if (known !== undefined) return known
-    const starting = startInTurn(owner, start).finally(() => underWay.delete(workflowId))
-    underWay.set(workflowId, starting)
-    return starting
+  return <T>(owner: string, what: string, asking: () => Promise<T>) => {
+    const known = waiting.get(what)
+    if (known !== undefined) return known as Promise<T>
+    const asked = askInTurn(owner, what, asking)
+    waiting.set(what, asked)
+    return asked
   }
 }
 
@@ -168,17 +173,16 @@ function createStarter(
 ): TurnStarter {
   const start = (turn: StartedTurn) =>
     ask((client) =>
-      attributes.startWith(labelsOf(turn), async (searchAttributes) => {
-        await client.workflow.start(TURN_WORKFLOW, {
+      attributes.startWith(labelsOf(turn), (searchAttributes) =>
+        client.workflow.start(TURN_WORKFLOW, {
           ...startOptions(turn),
           ...placeOn(client),
           ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-        })
-        return true
-      }),
+        }),
+      ),
     )
   return async (turn, owner) => {
-    await inTurn(owner, turn.turnId, () => start(turn))
+    await inTurn(owner, `start ${turn.turnId}`, () => start(turn))
   }
 }
 
@@ -188,14 +192,16 @@ const labelsOf = ({ sessionId, agentId, organizationId }: StartedTurn): Labels =
   OrganizationId: toId('org', organizationId),
 })
 
-function createControl(ask: Ask, namespace: string): TurnControl {
+function createControl(ask: Ask, namespace: string, inTurn: InTurn): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
   return {
-    resumeTurn: (turnId) => askOf(turnId, (workflow) => workflow.signal(RESUME_SIGNAL)),
-    cancelTurn: async (turnId) => {
-      await askOf(turnId, (workflow) => workflow.cancel())
-    },
+    resumeTurn: (turnId, owner) =>
+      inTurn(owner, `resume ${turnId}`, () => askOf(turnId, (workflow) => workflow.signal(RESUME_SIGNAL))),
+    cancelTurn: (turnId, owner) =>
+      inTurn(owner, `cancel ${turnId}`, async () => {
+        await askOf(turnId, (workflow) => workflow.cancel())
+      }),
     releaseActivities: async (workflowId, process, { type, isStill }) => {
       const description = await ask((client) => unlessGone(client.workflow.getHandle(workflowId).describe()))
       const lost = (description?.raw.pendingActivities ?? []).filter(
@@ -257,7 +263,7 @@ function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: str
       }),
     )
   return {
-    startExecution: (execution, owner) => inTurn(owner, execution.executionId, () => start(execution)),
+    startExecution: (execution, owner) => inTurn(owner, `start ${execution.executionId}`, () => start(execution)),
     tellExecution: async (id) => {
       await askOf(id, (workflow) => workflow.signal(RESUME_SIGNAL))
     },

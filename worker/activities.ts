@@ -147,10 +147,15 @@ const place = ({ organizationId, sessionId, turnId }: TurnInput): TurnPlace => (
 })
 
 /** Asks for the cancellation of a turn's workflow: a notice that the turn has ended may have come before the workflow. */
-const cancelWorkflow = (deps: Deps, turn: TurnInput): Promise<void> =>
-  deps.workflows.cancelTurn(place(turn).turnId).catch((error: Error) => {
-    warnRarely(deps.log, { turn: turn.turnId, err: error.message }, 'workflow of an ended turn not cancelled')
-  })
+const cancelWorkflow = async (deps: Deps, turn: TurnInput): Promise<void> => {
+  const { turnId, organizationId } = place(turn)
+  try {
+    await deps.workflows.cancelTurn(turnId, await deps.owners.ownerOf(organizationId))
+  } catch (error) {
+    const told = { turn: turn.turnId, err: (error as Error).message }
+    warnRarely(deps.log, told, 'workflow of an ended turn not cancelled')
+  }
+}
 
 const executionPlace = ({ organizationId, executionId }: ExecutionInput): ExecutionPlace => ({
   organizationId: fromId(organizationId),

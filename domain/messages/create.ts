@@ -116,8 +116,8 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
   })
   if (done === undefined) throw notFound('Session')
   const { cancelled, events, agentId, next } = done
-  tellCancelled(deps, cancelled)
   const { organizationId, sessionId } = message
+  tellCancelled(deps, organizationId, cancelled)
   if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
   return toAccepted(message, events)
 }

@@ -12,6 +12,9 @@ import { deleteOwnedData } from './owned-data.ts'
 
 type Deleted = { id: string; turnIds: string[] }
 
+/** Takes the place of their owner, whom the record has forgotten. */
+const OF_DELETED = 'deleted sessions'
+
 /** Time that a caller waits for the session's data to be deleted. The rest is deleted in the background. */
 const MOST_WAITING_MS = 10_000
 
@@ -57,7 +60,7 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
 }
 
 async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<void>): Promise<void> {
-  await Promise.all([removed, ...turnIds.map((turnId) => deps.workflows.cancelTurn(turnId))])
+  await Promise.all([removed, ...turnIds.map((turnId) => deps.workflows.cancelTurn(turnId, OF_DELETED))])
   await deps.db.deletedSession.deleteMany({ where: { id } })
 }
 

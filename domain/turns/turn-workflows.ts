@@ -9,12 +9,15 @@ export type StartedTurn = TurnPlace & { agentId: string | null }
  */
 export type TurnStarter = (turn: StartedTurn, owner: string) => Promise<void>
 
-/** Operations on a turn's workflow. `turnId` is a plain UUID. All reject when Temporal is unavailable. */
+/**
+ * Operations on a turn's workflow. `turnId` is a plain UUID. All reject when Temporal is unavailable. Those with an owner
+ * wait for their turn: only a few of an owner are under way at a time.
+ */
 export type TurnControl = {
   /** Makes a waiting turn read the record again. Also resolves when it has no workflow, or one that has ended. */
-  resumeTurn(turnId: string): Promise<void>
+  resumeTurn(turnId: string, owner: string): Promise<void>
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
-  cancelTurn(turnId: string): Promise<void>
+  cancelTurn(turnId: string, owner: string): Promise<void>
   /**
    * Fails the activities of a workflow that Temporal believes to run in a process, of one type if given, so that they are
    * tried again; just before, `isStill` says whether they are to be. False when there is none. `workflowId` as Temporal

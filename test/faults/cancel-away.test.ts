@@ -55,7 +55,10 @@ const untilAsked = (count = 1) => waitFor(async () => provider.requests[count - 
 async function beforeTemporalAnswers<T>({ platform: { deps } }: TestService, work: () => Promise<T>): Promise<T> {
   const { workflows } = deps
   const isDone = Promise.withResolvers<void>()
-  deps.workflows = { ...workflows, cancelTurn: (turnId) => workflows.cancelTurn(turnId).finally(() => isDone.promise) }
+  deps.workflows = {
+    ...workflows,
+    cancelTurn: (...turn) => workflows.cancelTurn(...turn).finally(() => isDone.promise),
+  }
   try {
     return await work()
   } finally {

@@ -62,7 +62,7 @@ async function cancelAndGoOn(
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
   })
   if (done === undefined) return undefined
-  tellCancelled(deps, done.cancelled)
+  tellCancelled(deps, where.organizationId, done.cancelled)
   if (done.next) startTurnSoon(deps, done.next, 'early')
   return done.cancelled.length
 }
@@ -71,9 +71,9 @@ async function cancelAndGoOn(
  * Notifies the workflows of cancelled turns; call it after the commit. A queued turn is skipped: it has no workflow, or
  * one that will find the cancellation in the record.
  */
-export function tellCancelled(deps: Deps, cancelled: Cancelled[]): void {
+export function tellCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
   for (const { turnId, wasRunning, at } of cancelled) {
-    if (wasRunning) notifyWorkflow(deps, { turnId, hasEnded: true, noticeDueAt: at })
+    if (wasRunning) notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
   }
 }
 

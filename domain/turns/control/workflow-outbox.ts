@@ -3,7 +3,7 @@ import type { Deps } from '../../deps.ts'
 import { toId } from '../../ids.ts'
 
 /** A notice owed to a turn's workflow about a change in the record. `noticeDueAt` is the change's database time. */
-export type Notice = { turnId: string; hasEnded: boolean; noticeDueAt: Date }
+export type Notice = { turnId: string; organizationId: string; hasEnded: boolean; noticeDueAt: Date }
 
 /**
  * Notifies a turn's workflow that the turn was cancelled, or that the results it waits for are in. Returns without
@@ -19,8 +19,9 @@ export function notifyWorkflow(deps: Deps, notice: Notice): void {
   })
 }
 
-async function tellTurn(deps: Deps, { turnId, hasEnded, noticeDueAt }: Notice): Promise<void> {
-  await (hasEnded ? deps.workflows.cancelTurn(turnId) : deps.workflows.resumeTurn(turnId))
+async function tellTurn(deps: Deps, { turnId, organizationId, hasEnded, noticeDueAt }: Notice): Promise<void> {
+  const owner = await deps.owners.ownerOf(organizationId)
+  await (hasEnded ? deps.workflows.cancelTurn(turnId, owner) : deps.workflows.resumeTurn(turnId, owner))
   // A later notice is still due and must not be cleared.
   await deps.db.turn.updateMany({
     where: { id: turnId, noticeDueAt: { lte: noticeDueAt } },

@@ -1,7 +1,7 @@
-import { atOnce } from '../../../lib/at-once.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
+import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
-import { reasonStep } from '../../events/steps.ts'
+import { reasonStep, stepSql } from '../../events/steps.ts'
 import { toId } from '../../ids.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
@@ -10,9 +10,6 @@ const MOST_OF_OWNER = 100
 const MOST = 500
 /** Time within which a step that a process has taken is claimed. Then another one may take it. */
 const TAKEN_MS = 5000
-const TELL_AT_ONCE = 16
-/** Beginning of the name of a reason step. */
-const REASON_STEP = reasonStep(0).slice(0, -1)
 
 /**
  * Notes that a step waits for a place, which its owner does not get here now. `unfinished`: the step is under way
@@ -61,12 +58,13 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
 async function tellSettled(deps: Deps): Promise<void> {
   await deps.db.$executeRaw`
     DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
-  const settled = await deps.db.$queryRaw<{ turnId: string; iteration: number }[]>`
-    SELECT w.turn_id AS "turnId", w.iteration FROM waiting_steps w JOIN turns t ON t.id = w.turn_id
+  const settled = await deps.db.$queryRaw<Told[]>`
+    SELECT w.turn_id AS "turnId", w.iteration, coalesce(o.owner_id, o.id)::text AS owner
+    FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id
     WHERE w.since <= clock_timestamp() AND (t.finished_at IS NOT NULL OR EXISTS (
-      SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${REASON_STEP} || w.iteration
+      SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${stepSql.reason(Prisma.sql`w.iteration`)}
     )) LIMIT ${MOST}`
-  await atOnce(settled, TELL_AT_ONCE, (step) => notifyWhenClaimed(deps, step))
+  for (const step of settled) void notifyWhenClaimed(deps, step)
 }
 
 /** Begins a step unless another process has taken it. False when this process has no place for its owner. */
@@ -88,13 +86,17 @@ async function beginStep(deps: Deps, step: WaitingStep): Promise<boolean> {
   }
 }
 
-type Told = Pick<WaitingStep, 'turnId' | 'iteration'>
+type Told = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
 
 /** Tells the workflow of a step that it has been claimed. What fails here is done again, as the step is still noted. */
-async function notifyWhenClaimed(deps: Deps, { turnId, iteration }: Told, claimed?: Promise<void>): Promise<void> {
+async function notifyWhenClaimed(
+  deps: Deps,
+  { turnId, iteration, owner }: Told,
+  claimed?: Promise<void>,
+): Promise<void> {
   try {
     await claimed
-    await deps.workflows.resumeTurn(turnId)
+    await deps.workflows.resumeTurn(turnId, owner)
     await deps.db.$executeRaw`
       DELETE FROM waiting_steps WHERE turn_id = ${turnId}::uuid AND iteration = ${iteration} AND EXISTS (
         SELECT FROM turns t LEFT JOIN turn_steps s ON s.turn_id = t.id AND s.step = ${reasonStep(iteration)}

@@ -35,7 +35,7 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
   const workflowId = kind === 'turn' ? toId('turn', id) : id
   const isReleased = await deps.workflows.releaseActivities(workflowId, number, { isStill: () => isDead(deps, number) })
   // Its attempt may have begun while the workflow waited for a place.
-  if (!isReleased && kind === 'turn') await deps.workflows.resumeTurn(id)
+  if (!isReleased && kind === 'turn') await deps.workflows.resumeTurn(id, `process ${number}`)
 }
 
 /**

@@ -241,8 +241,8 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
 
   it('gets a resume as a signal without content, and a cancel as a request', async () => {
     const turn = await startTurn()
-    await temporal.resumeTurn(turn.turnId)
-    await temporal.cancelTurn(turn.turnId)
+    await temporal.resumeTurn(turn.turnId, 'owner')
+    await temporal.cancelTurn(turn.turnId, 'owner')
     const events = await eventsOf('default', turn)
     const signal = events.flatMap((event) => event.workflowExecutionSignaledEventAttributes ?? [])
     expect(signal).toMatchObject([{ signalName: RESUME_SIGNAL }])
@@ -260,8 +260,8 @@ describe.each(['its own connection', "the worker's connection"])('a turn that is
       [newTurn(), 'unknown'],
     ] as const
     for (const [{ turnId }, state] of states) {
-      await temporal.resumeTurn(turnId)
-      await temporal.cancelTurn(turnId)
+      await temporal.resumeTurn(turnId, 'owner')
+      await temporal.cancelTurn(turnId, 'owner')
       expect(await temporal.readTurnState(turnId)).toBe(state)
     }
   })
@@ -271,13 +271,17 @@ describe('Temporal away', () => {
   it('is distinguished from a turn that does not exist', async () => {
     const temporal = open('default', '127.0.0.1:1')
     const { turnId } = newTurn()
-    const asked = [temporal.readTurnState(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
+    const asked = [
+      temporal.readTurnState(turnId),
+      temporal.resumeTurn(turnId, 'owner'),
+      temporal.cancelTurn(turnId, 'owner'),
+    ]
     for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   })
 
   it('can be closed while the library retries calls, which then end', async () => {
     const temporal = open('default', '127.0.0.1:1')
-    const asked = temporal.resumeTurn(newTurn().turnId).catch(() => 'rejected')
+    const asked = temporal.resumeTurn(newTurn().turnId, 'owner').catch(() => 'rejected')
     await temporal.close()
     expect(await Promise.race([asked, 'pending'])).toBe('rejected')
   })
@@ -285,7 +289,11 @@ describe('Temporal away', () => {
   it('includes a namespace that does not exist', async () => {
     const temporal = open(`missing-${randomUUID()}`)
     const { turnId } = newTurn()
-    const asked = [temporal.readTurnState(turnId), temporal.resumeTurn(turnId), temporal.cancelTurn(turnId)]
+    const asked = [
+      temporal.readTurnState(turnId),
+      temporal.resumeTurn(turnId, 'owner'),
+      temporal.cancelTurn(turnId, 'owner'),
+    ]
     for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   })
 })
