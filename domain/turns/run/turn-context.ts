@@ -4,10 +4,10 @@ import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/to
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { MessageSecrets } from '../../call-secrets/places.ts'
-import { guardRenamed } from '../../capabilities/guard.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { withinToolLimit } from '../../capabilities/tool-limit.ts'
 import { buildToolset, mergeDefinitions, type Toolset } from '../../capabilities/toolset.ts'
+import { guardTools } from '../../capability-registry/guard.ts'
 import { readCapabilities } from '../../capability-registry/read.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
@@ -112,8 +112,7 @@ export async function configure(
   const agentTools = row.agentTools ?? []
   const definitions = mergeDefinitions(agentTools, row.sessionTools)
   const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs, { toolName }))
-  // A call that is run has been planned with all servers in sight.
-  const guarded = toolName === undefined ? guardRenamed(resolved, definitions) : resolved
+  const guarded = await guardTools(deps, organizationId, resolved, definitions)
   const capabilities = withinToolLimit(guarded, definitions)
   return { capabilities, toolset: buildToolset(capabilities, agentTools, row.sessionTools) }
 }
