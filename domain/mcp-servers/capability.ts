@@ -1,5 +1,4 @@
 import { cutAt } from '../../lib/truncate.ts'
-import { withDefaults } from '../capabilities/arguments/defaults.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
 import { escapeTags } from '../capabilities/prompt.ts'
 import type { Deps } from '../deps.ts'
@@ -97,7 +96,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
       mcp.call(connect(deps, row), {
         tool: tool.name,
-        arguments: withDefaults(tool.inputSchema, args),
+        arguments: args,
         inputSchema: tool.inputSchema,
         sessionId,
         idempotencyKey,

@@ -273,7 +273,7 @@ describe('a call', () => {
     expect(mcp.calls).toHaveLength(1)
   })
 
-  it('has the defaults of what its tool requires, and nothing else that the model has left out', async () => {
+  it('has the defaults of what its tool requires, which its approval shows, and nothing else that was left out', async () => {
     const inputSchema = {
       type: 'object',
       properties: {
@@ -284,15 +284,29 @@ describe('a call', () => {
       },
       required: ['scale', 'size'],
     }
-    const columns = { ...toolColumns([listedTool('shoot', { inputSchema })]), toolsExpireAt: FRESH }
-    const server = await addServer(columns)
-    const { id, turn } = await createTurn([server], callOf(server.tool('shoot'), { size: 2 }))
-    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', runs: [{}] })
+    const large = { properties: { text: { default: 'x'.repeat(8 * 1024) } }, required: ['text'] }
+    const listed = [listedTool('shoot', { inputSchema }), listedTool('large', { inputSchema: large })]
+    const server = await addServer({ ...toolColumns(listed), toolsExpireAt: FRESH })
+    const guard = { type: 'builtin', name: server.tool('shoot'), policy: 'requires_approval' }
+    const { id, turn } = await createTurn([server], callOf(server.tool('shoot'), { size: 2 }), [guard])
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', asks: true })
+    await requestCalls(deps, turn, 1)
+    const tool_results = [{ tool_call_id: 'one', result: { approved: true } }]
+    const answer = await call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
+    expect(answer.status).toBe(200)
+    const requested = (await listEvents(service.url, id)).find(({ type }) => type === 'tool.call_requested')
+    expect(requested?.data.tool_calls[0].arguments).toEqual({ size: 2, scale: 'css' })
+    await settleCalls(deps, turn, 1)
     expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
     expect(await resultsOf(id)).toMatchObject([{ status: 'success' }])
     expect(mcp.calls.map(({ call }) => call.arguments)).toEqual([{ size: 2, scale: 'css' }])
-    const wrong = await createTurn([server], callOf(server.tool('shoot'), { scale: 'huge' }))
-    expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+    for (const [name, args] of [
+      ['shoot', { scale: 'huge' }],
+      ['large', {}],
+    ] as const) {
+      const wrong = await createTurn([server], callOf(server.tool(name), args))
+      expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+    }
   })
 
   it('in which the server says that its tools have changed has the next prompt with the new ones', async () => {
