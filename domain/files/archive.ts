@@ -1,5 +1,5 @@
 import type { FileInfo } from '../../contract/files.ts'
-import { createSlots, type Slots } from '../../lib/threads/slots.ts'
+import { createOwnerPlaces, type OwnerPlaces } from '../../lib/owner-places.ts'
 import { writeZip, type ZipEntry } from '../../lib/zip.ts'
 import type { Deps } from '../deps.ts'
 import { tooMany } from '../errors.ts'
@@ -14,21 +14,20 @@ const ARCHIVES_OF_OWNER = 4
 const SMALL_BYTES = 256 * 1024
 const PIECE_BYTES = 1024 * 1024
 
-/** A client that has to wait for an archive is told so at once. */
-export const createZipSlots = (): Slots =>
-  createSlots(ARCHIVES_AT_ONCE, 0, { maxOfOwner: ARCHIVES_OF_OWNER, maxWaiting: 0 })
+export const createZipPlaces = (): OwnerPlaces => createOwnerPlaces(ARCHIVES_AT_ONCE, ARCHIVES_OF_OWNER)
 
 /**
  * Writes a session's files as a ZIP archive, while it is taken. A file has its content of the moment when it is read; one
- * that is deleted meanwhile is left out. Throws `too_many`.
+ * that is deleted meanwhile is left out. `cut` breaks off a download whose place another owner needs: a client may take
+ * it as slowly as it likes. Throws `too_many`.
  */
-export async function* archiveFiles(deps: Deps, scope: SessionScope, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const claim = { owner: await deps.owners.ownerOf(scope.organizationId) }
-  if (!(await deps.zipSlots.enter(claim, signal))) throw tooMany('Too many archives are being downloaded; try again', 5)
+export async function* archiveFiles(deps: Deps, scope: SessionScope, cut: () => void): AsyncGenerator<Uint8Array> {
+  const leave = deps.zipPlaces.take({ owner: await deps.owners.ownerOf(scope.organizationId), cut })
+  if (typeof leave === 'string') throw tooMany('Too many archives are being downloaded; try again', 5)
   try {
     yield* writeZip(readTree(deps, scope))
   } finally {
-    deps.zipSlots.leave(claim)
+    leave()
   }
 }
 
