@@ -170,6 +170,33 @@ describe('the archive of a session', () => {
     expect((await unzip(bytes)).find(([name]) => name === 'a/ü.bin')?.[1].equals(BYTES)).toBe(true)
   })
 
+  it('has everything under a name of its own, also for a system that changes names', async () => {
+    const paths = [
+      'a:b.txt',
+      'a_b.txt',
+      'a%5Cb.txt',
+      'Read',
+      'READ',
+      'd:/x',
+      'd_/x',
+      'D_/y',
+      'f:',
+      'f_/x',
+      'n_ (2)',
+      'n_',
+      'n:',
+    ]
+    for (const path of paths) await writeJson(`/${path}`, { content: decodeURIComponent(path) })
+    const files = await unzip((await fs('GET', '?archive=zip')).bytes)
+    const names = files.map(([name]) => name.replace(/\/$/, '').toLowerCase())
+    expect(new Set(names).size).toBe(names.length)
+    const written = files.filter(([name]) => !name.endsWith('/'))
+    expect(written.map(([, content]) => `${content}`).sort()).toEqual(paths.map(decodeURIComponent).sort())
+    const nameOf = Object.fromEntries(written.map(([name, content]) => [`${content}`, name]))
+    expect(nameOf).toMatchObject({ 'a:b.txt': 'a_b.txt', 'a_b.txt': 'a_b (3).txt', READ: 'READ', Read: 'Read (2)' })
+    expect(nameOf['D_/y']?.replace(/\/y$/, '')).not.toBe(nameOf['d:/x']?.replace(/\/x$/, ''))
+  })
+
   it('is there for an owner who has none while others take theirs as slowly as they like', async () => {
     const largest = Buffer.alloc(10 * 1024 * 1024, 'a')
     const slow = await Promise.all(
