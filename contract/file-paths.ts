@@ -9,10 +9,16 @@ const encoder = new TextEncoder()
 /** Returns a path in its one form: absolute, without empty segments and without a slash at its end. */
 export const normalizePath = (path: string): string => `/${path.split('/').filter(Boolean).join('/')}`
 
+const NO_CONTROL = 'must not contain control characters'
+
 /** Says what is wrong with a normalized path; undefined when nothing is. */
-export function pathProblem(path: string): string | undefined {
+export const pathProblem = (path: string): string | undefined =>
+  /\p{Cc}/u.test(path) ? NO_CONTROL : storedPathProblem(path)
+
+/** Says why no file can have a normalized path: earlier releases took control characters, except NUL. */
+function storedPathProblem(path: string): string | undefined {
   const segments = path.split('/').slice(1)
-  if (/\p{Cc}/u.test(path)) return 'must not contain control characters'
+  if (path.includes('\0')) return NO_CONTROL
   if (segments.some((segment) => segment === '.' || segment === '..')) return 'must not have a segment . or ..'
   if (encoder.encode(path).length > MAX_PATH_BYTES) return `must be at most ${MAX_PATH_BYTES} bytes of UTF-8`
   if (segments.length > MAX_SEGMENTS) return `must have at most ${MAX_SEGMENTS} segments`
@@ -45,6 +51,8 @@ const pathWith = (problemOf: (path: string) => string | undefined) =>
 export const FilePath = pathWith(pathProblem)
 /** Path below the root, normalized. */
 export const EntryPath = pathWith((path) => rootProblem(path) ?? pathProblem(path))
+/** Path below the root that is to be deleted, normalized. */
+export const DeletedFilePath = pathWith((path) => rootProblem(path) ?? storedPathProblem(path))
 /** Path that is to be written, normalized. */
 export const WrittenFilePath = pathWith((path) => rootProblem(path) ?? writtenPathProblem(path))
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, sizeBytes } from './common.ts'
 import { fileBody, group } from './endpoint.ts'
-import { EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
+import { DeletedFilePath, EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
 import { SessionId, wireId, wireUuid } from './ids.ts'
 import { flag } from './query.ts'
 
@@ -214,7 +214,7 @@ export const fileEndpoints = group(
       at: '/{path*}',
       summary: 'Deletes a file or directory',
       description: 'A directory that is not empty only when `recursive`.',
-      params: z.object({ session_id: SessionId, path: EntryPath }),
+      params: z.object({ session_id: SessionId, path: DeletedFilePath }),
       query: recursively,
       responses: { 200: DeleteResponse },
       errors: [429],

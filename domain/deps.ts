@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { GuardOptions } from '../lib/outgoing/guard.ts'
+import type { OwnerPlaces } from '../lib/owner-places.ts'
 import type { Slots } from '../lib/threads/slots.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
 import type { AuthSettings } from './auth/settings.ts'
@@ -71,8 +72,8 @@ export type Deps = {
   fileLines: SessionLines
   /** Slots of the process for reading whole files for tools. */
   fileReads: Slots
-  /** Slots of the process for downloads of all files of a session. */
-  zipSlots: Slots
+  /** Places of the process for downloads of all files of a session. */
+  zipPlaces: OwnerPlaces
   /** Connections to MCP servers. */
   mcp: McpClient
   /** Reading of MCP servers' tools in this process, in the background too. */

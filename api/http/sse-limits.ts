@@ -1,5 +1,5 @@
 import { DomainError } from '../../domain/errors.ts'
-import { newestOfLargest } from '../../lib/newest-of-largest.ts'
+import { createOwnerPlaces } from '../../lib/owner-places.ts'
 
 const MAX_STREAMS = 10_000
 const MAX_STREAMS_PER_SESSION = 12
@@ -10,47 +10,35 @@ type Taker = { owner: string; sessionId: string | undefined; cut(): void }
 
 /** Places for the streams of a process, of each owner and of each session. */
 export type StreamPlaces = {
-  /**
-   * Takes a place. Returns a function that gives it back. Throws `too_many`. Where the process is full, the newest stream
-   * of the largest owner is cut off, or this one refused if it is that.
-   */
+  /** Takes a place. Returns a function that gives it back. Throws `too_many`. */
   take(taker: Taker): () => void
 }
 
 export function createStreamPlaces({ maxStreams = MAX_STREAMS, maxStreamsPerOrganization }: Limits): StreamPlaces {
-  const byOwner = new Map<string, Set<Taker>>()
+  const places = createOwnerPlaces(maxStreams, maxStreamsPerOrganization)
   const bySession = new Map<string, number>()
-  let size = 0
-
-  const leave = (taker: Taker) => {
-    const { owner, sessionId } = taker
-    const own = byOwner.get(owner)
-    if (!own?.delete(taker)) return
-    size--
-    if (own.size === 0) byOwner.delete(owner)
-    const left = sessionId === undefined ? 0 : (bySession.get(sessionId) ?? 1) - 1
-    if (sessionId !== undefined && left === 0) bySession.delete(sessionId)
-    else if (sessionId !== undefined) bySession.set(sessionId, left)
-  }
-  const makeRoom = (owner: string) => {
-    if (size < maxStreams) return
-    const newest = newestOfLargest(byOwner, owner)
-    if (newest === undefined) throw tooMany('on this server')
-    leave(newest)
-    newest.cut()
+  const change = (sessionId: string, by: 1 | -1) => {
+    const left = (bySession.get(sessionId) ?? 0) + by
+    if (left === 0) bySession.delete(sessionId)
+    else bySession.set(sessionId, left)
   }
   return {
-    take: (taker) => {
-      const { owner, sessionId } = taker
-      const own = byOwner.get(owner) ?? new Set()
-      const ofSession = sessionId === undefined ? 0 : (bySession.get(sessionId) ?? 0)
-      if (own.size >= maxStreamsPerOrganization) throw tooMany('in the organizations of this owner')
-      if (ofSession >= MAX_STREAMS_PER_SESSION) throw tooMany('on this session')
-      makeRoom(owner)
-      size++
-      byOwner.set(owner, own.add(taker))
-      if (sessionId !== undefined) bySession.set(sessionId, ofSession + 1)
-      return () => leave(taker)
+    take: ({ owner, sessionId, cut }) => {
+      const isFull = sessionId !== undefined && (bySession.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION
+      if (isFull) throw tooMany('on this session')
+      let isHeld = true
+      const end = () => {
+        if (isHeld && sessionId !== undefined) change(sessionId, -1)
+        isHeld = false
+      }
+      const leave = places.take({ owner, cut: () => [end(), cut()] })
+      if (leave === 'own') throw tooMany('in the organizations of this owner')
+      if (leave === 'all') throw tooMany('on this server')
+      if (sessionId !== undefined) change(sessionId, 1)
+      return () => {
+        end()
+        leave()
+      }
     },
   }
 }

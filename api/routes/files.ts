@@ -26,7 +26,7 @@ export function fileRoutes(handle: Handle, deps: Deps): void {
     const scope = scopeOf(actor, params.session_id)
     await statFile(deps, scope, '/')
     if (query.archive !== undefined) {
-      const chunks = archiveFiles(deps, scope, untilClosed(ctx))
+      const chunks = archiveFiles(deps, scope, () => ctx.res.destroy())
       return sendDownload(ctx, deps.log, {
         contentType: 'application/zip',
         name: `${toId('session', params.session_id)}.zip`,

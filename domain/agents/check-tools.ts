@@ -37,15 +37,43 @@ export async function checkTools(
   }
 }
 
+/**
+ * Throws `invalid` where a session's capabilities bring a tool of which its agent's client has one of the same name.
+ * `before` are those that the session had.
+ */
+export function checkAgentTools(
+  agentTools: ToolDefinition[],
+  sessionTools: ToolDefinition[],
+  owner: Omit<ToolOwner, 'what'>,
+  before: Omit<ToolOwner, 'what'>,
+): void {
+  const [providers, providersBefore] = [providersOf(owner), providersOf(before)]
+  const own = new Set(sessionTools.map(({ name }) => name))
+  for (const tool of agentTools) {
+    const { name } = tool
+    const provider = providers.get(name)
+    if (tool.type !== 'client_side' || tool.replaces || own.has(name) || provider === undefined) continue
+    if (providersBefore.has(name)) continue
+    const sentence =
+      'which a client tool of the agent has for a name; that tool needs "replaces": true, or another name'
+    throw invalid(`capabilities: ${provider} has a tool "${name}", ${sentence}`)
+  }
+}
+
 const isSame = (tool: ToolDefinition, other: ToolDefinition): boolean =>
   tool.name === other.name && tool.type === other.type && policyOf(tool) === policyOf(other)
 
 const policyOf = (tool: ToolDefinition) => (tool.type === 'builtin' ? (tool.policy ?? 'auto') : tool.replaces)
 
+/** Returns the ids of the capabilities by the names of their tools. */
+const providersOf = ({ refs, known }: Omit<ToolOwner, 'what'>): Map<string, string> =>
+  new Map(
+    resolveCapabilities(refs, known).flatMap(({ capability: { id, tools } }) => tools.map(({ name }) => [name, id])),
+  )
+
 /** Returns a function that says why a definition's name is wrong. */
 function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
-  const capabilities = resolveCapabilities(refs, known).map(({ capability }) => capability)
-  const providers = new Map(capabilities.flatMap(({ id, tools }) => tools.map(({ name }) => [name, id])))
+  const providers = providersOf({ refs, known })
   return (tool: ToolDefinition): string | undefined => {
     const provider = providers.get(tool.name)
     if (tool.type === 'client_side') {

@@ -1,11 +1,11 @@
 import type { AgentPreviewResponse, PreviewAgentRequest } from '../../contract/agents.ts'
 import type { ToolDefinition } from '../../contract/tools.ts'
 import type { Actor } from '../actor.ts'
-import { guardRenamed } from '../capabilities/guard.ts'
 import { composePrompt } from '../capabilities/prompt.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { withinToolLimit } from '../capabilities/tool-limit.ts'
 import { buildToolset, type OfferedTool } from '../capabilities/toolset.ts'
+import { guardTools } from '../capability-registry/guard.ts'
 import type { Deps } from '../deps.ts'
 import { checkCapabilities } from './check.ts'
 import { checkTools } from './check-tools.ts'
@@ -22,7 +22,8 @@ export async function previewAgent(
   const known = await checkCapabilities(deps, actor, input.capabilities)
   const { tools = [], capabilities: refs = [] } = input
   await checkTools(deps, actor, tools, { what: 'agent', refs, known })
-  const capabilities = withinToolLimit(guardRenamed(resolveCapabilities(refs, known), tools), tools)
+  const resolved = resolveCapabilities(refs, known)
+  const capabilities = withinToolLimit(await guardTools(deps, actor.organizationId, resolved, tools), tools)
   const toolset = buildToolset(capabilities, tools, [])
   return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
 }

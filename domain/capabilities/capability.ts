@@ -55,6 +55,8 @@ export type Tool = {
   schemaOwner?: 'service' | 'stranger'
   /** Name by which an MCP server knows its tool. Absent for the service's own tools. */
   nameAtServer?: string
+  /** Names that the tool had under former names of its MCP server. */
+  formerNames?: string[]
   /** Changes with what the tool says of itself, so that an approval is for this version only. */
   version?: string
   /** True when each call waits for approval, whatever the agent says. */
@@ -111,6 +113,8 @@ export type Capability = {
   areServerToolsKnown?: boolean
   /** Beginning of the names of an MCP server's tools. */
   toolPrefix?: string
+  /** Beginnings that those names had under former names of the server. */
+  formerPrefixes?: string[]
   /**
    * Present when the capability may be out of date: brings its record up to date, for a short time, before a model is
    * asked. Resolves with true when the record has changed. Rejects only with the signal's reason.

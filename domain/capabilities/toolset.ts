@@ -42,6 +42,15 @@ export function buildToolset(
 }
 
 /**
+ * Returns the definitions that count beside these capabilities: a client's tool takes the place of one of theirs only
+ * where it says so. It may have been defined before they had it.
+ */
+export function withoutTakers(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ToolDefinition[] {
+  const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
+  return definitions.filter((one) => one.type !== 'client_side' || one.replaces || !names.has(one.name))
+}
+
+/**
  * Returns the definitions of an agent and its session, of which the session's win. One that says nothing of the policy
  * on a builtin tool keeps the agent's: nobody takes an approval away by renaming a tool.
  */

@@ -1,5 +1,4 @@
 import { cutAt } from '../../lib/truncate.ts'
-import { withDefaults } from '../capabilities/arguments/defaults.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
 import { escapeTags } from '../capabilities/prompt.ts'
 import type { Deps } from '../deps.ts'
@@ -9,7 +8,7 @@ import { expireTools, isStale, refreshSoon } from './discover.ts'
 import { endpointOf } from './endpoint.ts'
 import type { UsedServer } from './read-for-use.ts'
 import { nameTools, toolNameOf } from './tool-names.ts'
-import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf } from './tools.ts'
+import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf, versionOf } from './tools.ts'
 
 /** Longer than the client lets a call take that reports progress, so that the client's limit is what is reported. */
 const CALL_MS = 10 * 60_000 + 30_000
@@ -36,6 +35,7 @@ export function serverCapability(deps: Deps, row: UsedServer): Capability {
     ...(isStale(row) && { freshen: (signal) => refreshSoon(deps, row, signal) }),
     areServerToolsKnown: why === undefined,
     toolPrefix: toolNameOf(row.slug, ''),
+    formerPrefixes: row.formerSlugs.map((slug) => toolNameOf(slug, '')),
     tools: named.map(({ name, tool }) =>
       toTool(deps, row, { name, tool, isAccepted: accepted?.get(tool.name) === tool.fingerprint }),
     ),
@@ -83,7 +83,8 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
   return {
     name,
     nameAtServer: tool.name,
-    version: tool.fingerprint,
+    formerNames: row.formerSlugs.map((slug) => toolNameOf(slug, tool.name)),
+    version: versionOf(row.id, tool),
     displayName: cutAt(`${row.name}: ${tool.title || tool.name}`, MAX_DISPLAY_NAME),
     description: tool.description,
     // Providers require both.
@@ -95,7 +96,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
       mcp.call(connect(deps, row), {
         tool: tool.name,
-        arguments: withDefaults(tool.inputSchema, args),
+        arguments: args,
         inputSchema: tool.inputSchema,
         sessionId,
         idempotencyKey,

@@ -24,7 +24,8 @@ export async function readServersForUse(
   const named = slug === undefined ? Prisma.empty : Prisma.sql`AND slug = ${slug}`
   // Values that are not selected stay where they are stored: neither the sum nor the order reads a list.
   return deps.db.$queryRaw<UsedServer[]>`
-    SELECT id, organization_id AS "organizationId", name, slug, description, url, status::text,
+    SELECT id, organization_id AS "organizationId", name, slug, former_slugs AS "formerSlugs", description, url,
+      status::text,
       tools_policy::text AS "toolsPolicy", has_api_key AS "hasApiKey", header_names AS "headerNames", credentials,
       revision,
       CASE WHEN bytes_until <= ${MAX_LISTS_BYTES} AND status = 'active' THEN tools END AS tools,

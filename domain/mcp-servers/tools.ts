@@ -44,6 +44,10 @@ export const fingerprintOf = ({
     .update(canonicalJson({ name, title, description, inputSchema, isReadOnly, isIdempotent }))
     .digest('base64url')
 
+/** Returns what an approval of a tool is for: the tool of this server, as it describes itself. */
+export const versionOf = (serverId: string, { fingerprint }: StoredTool): string =>
+  createHash('sha256').update(`${serverId} ${fingerprint}`).digest('base64url')
+
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
   if (!isRecord(value)) return JSON.stringify(value) ?? 'null'

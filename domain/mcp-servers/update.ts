@@ -52,12 +52,22 @@ export async function patchServer(
   return getServer(deps, actor, id)
 }
 
-/** A new name is one for the tools, too: their names are made from the row. */
+/** Former names of a server that are kept: each tool has one more of each. */
+const MAX_FORMER_SLUGS = 100
+
+/**
+ * A new name is one for the tools, too: their names are made from the row. The former ones are kept, because approvals on
+ * tools may name them. Throws `conflict` for a taken name and beyond the limit.
+ */
 async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: string | null | undefined) {
   if (name == null) return {}
   const slug = slugOf(name)
   await requireFreeSlug(tx, { ...row, name, slug })
-  return { name, slug }
+  const formerSlugs = [...new Set([...row.formerSlugs, row.slug])].filter((former) => former !== slug)
+  if (formerSlugs.length > MAX_FORMER_SLUGS) {
+    throw conflict(`The MCP server has had ${MAX_FORMER_SLUGS} other names, as many as it can; add it anew`)
+  }
+  return { name, slug, formerSlugs }
 }
 
 /** Accepts the tools as they are. Throws `conflict` when they are not those that the caller has seen. */

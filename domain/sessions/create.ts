@@ -1,10 +1,10 @@
 import type { AgentId } from '../../contract/ids.ts'
 import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
-import type { AgentCapabilityConfig } from '../../contract/tools.ts'
+import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkCapabilities, requireActiveAgent, requireModel } from '../agents/check.ts'
-import { checkTools } from '../agents/check-tools.ts'
+import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import { resolveCapabilities } from '../capabilities/resolve.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import { createOnce } from '../create-once.ts'
@@ -35,9 +35,12 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
   const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
-  const ofAgent = input.agent_id ? await checkAgentOfSession(deps, actor, input.agent_id) : []
-  const refs = [...ofAgent, ...named]
+  const agent = input.agent_id
+    ? await checkAgentOfSession(deps, actor, input.agent_id)
+    : { capabilities: [], tools: [] }
+  const refs = [...agent.capabilities, ...named]
   const known = await readCapabilities(deps, actor.organizationId, refs)
+  checkAgentTools(agent.tools, input.tools ?? [], { refs, known }, { refs: agent.capabilities, known })
   await checkTools(deps, actor, input.tools ?? [], { what: 'session', refs, known })
   const row = {
     id,
@@ -72,9 +75,9 @@ async function insertWithFiles(deps: Deps, row: Prisma.SessionCreateManyInput, f
 const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
   resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
 
-/** Checks the agent of a new session and returns its capabilities. Throws `invalid`. */
-async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId): Promise<AgentCapabilityConfig[]> {
-  const agent = await requireActiveAgent(deps, actor, agentId, 'agent_id')
+/** Checks the agent of a new session and returns what it brings. Throws `invalid`. */
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId) {
+  const { capabilities, tools } = await requireActiveAgent(deps, actor, agentId, 'agent_id')
   // Validated by the contract when they were written.
-  return agent.capabilities as AgentCapabilityConfig[]
+  return { capabilities: capabilities as AgentCapabilityConfig[], tools: tools as ToolDefinition[] }
 }

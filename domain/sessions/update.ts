@@ -4,7 +4,7 @@ import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { checkCapabilities, requireModel } from '../agents/check.ts'
-import { checkTools } from '../agents/check-tools.ts'
+import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
 import { notFound } from '../errors.ts'
@@ -45,7 +45,10 @@ async function checkChanges(
   where: { id: string; organizationId: string },
 ): Promise<ModelId | '' | null | undefined> {
   if (!model_id && capabilities == null && tools == null) return model_id as '' | null | undefined
-  const before = await deps.db.session.findFirst({ where, include: { agent: { select: { capabilities: true } } } })
+  const before = await deps.db.session.findFirst({
+    where,
+    include: { agent: { select: { capabilities: true, tools: true } } },
+  })
   if (before === null) throw notFound('Session')
   const modelId = await requireModel(deps, actor, model_id, 'model_id', before.modelId)
   // Validated by the contract when they were written.
@@ -58,6 +61,7 @@ async function checkChanges(
   }
   const [had, has] = [await ownerOf(named), await ownerOf(capabilities ?? named)]
   const stored = before.tools as ToolDefinition[]
+  checkAgentTools((before.agent?.tools ?? []) as ToolDefinition[], tools ?? stored, has, had)
   await checkTools(deps, actor, tools ?? stored, { what: 'session', ...has }, { tools: stored, ...had })
   return modelId
 }

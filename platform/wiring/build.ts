@@ -14,7 +14,7 @@ import { createGroupCommit } from '../../domain/events/group-commit.ts'
 import { recordStatements } from '../../domain/events/record.ts'
 import { createSessionLines } from '../../domain/events/session-lines.ts'
 import { reasonStep } from '../../domain/events/steps.ts'
-import { createZipSlots } from '../../domain/files/archive.ts'
+import { createZipPlaces } from '../../domain/files/archive.ts'
 import { createFileLines } from '../../domain/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/files/grep/threads.ts'
 import { createFileReads } from '../../domain/files/open-session-files.ts'
@@ -109,7 +109,7 @@ export async function buildPlatform(
     fileStore,
     fileLines: createFileLines(),
     fileReads: createFileReads(),
-    zipSlots: createZipSlots(),
+    zipPlaces: createZipPlaces(),
     databaseStore,
     databaseKeeper,
     mcp,

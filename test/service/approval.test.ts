@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { newUuid, toId } from '../../domain/ids.ts'
 import { call, createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
@@ -274,5 +275,49 @@ describe('an approval of a tool that the agent has not', () => {
     )
     await call(api, 'DELETE', `/v1/mcp-servers/${id}`)
     expect((await call(api, 'POST', `/v1/agents/${unknown.body.id}/copy`)).status).toBe(201)
+  })
+})
+
+describe("a client's tool and a capability's of its name", () => {
+  const mine = clientTool('multiply')
+  const steps = [{ tool_calls: [{ id: 'one', name: 'multiply', arguments: { a: 2, b: 3 } }] }, { text: 'done' }]
+  const math = { capabilities: ['test_math'] }
+
+  it('are refused where the session brings the capability and the agent the tool', async () => {
+    const agent = { name: 'A', system_prompt: 'Help.', tools: [mine] }
+    const { id: agent_id } = (await call(api, 'POST', '/v1/agents', agent)).body
+    const refusal = /^capabilities: test_math has a tool "multiply", .*"replaces": true/
+    const refused = await call(api, 'POST', '/v1/sessions', { agent_id, ...math })
+    expectError(refused, 400, refusal)
+    expect(refused.body.field).toBe('capabilities')
+    const { id } = (await call(api, 'POST', '/v1/sessions', { agent_id })).body
+    expectError(await call(api, 'PATCH', `/v1/sessions/${id}`, math), 400, refusal)
+    const replaced = { ...math, tools: [{ ...mine, replaces: true }] }
+    expect((await call(api, 'PATCH', `/v1/sessions/${id}`, replaced)).status).toBe(200)
+    expect((await call(api, 'PATCH', `/v1/sessions/${id}`, { ...math, title: 'B' })).status).toBe(200)
+    expect((await call(api, 'POST', '/v1/sessions', { agent_id, ...replaced })).status).toBe(201)
+  })
+
+  it.each([
+    [{}, 'approval'],
+    [{ replaces: true }, 'client_tool'],
+  ])("are the capability's when it comes later, unless the tool replaces it: %j", async (more, kind) => {
+    const id = await createScriptedSession(api, steps, {}, { tools: [{ ...mine, ...more }] })
+    const { agent_id } = (await call(api, 'GET', `/v1/sessions/${id}`)).body
+    const changes = { ...math, tools: [guard('multiply')] }
+    expect((await call(api, 'PATCH', `/v1/agents/${agent_id}`, changes)).status).toBe(200)
+    expect((await postAndAsk(api, id)).pending_tool_calls).toMatchObject([{ name: 'multiply', kind }])
+    await submit(api, id, [{ tool_call_id: 'one', ...YES }])
+    await waitUntilIdle(api, id)
+  })
+
+  it('of an earlier release replace as they did', async () => {
+    const tools = [clientTool('fly'), mine, { ...clientTool('add'), replaces: false }]
+    const { id } = (await call(api, 'POST', '/v1/agents', { name: 'A', system_prompt: 'Help.' })).body
+    await api.query('UPDATE agents SET tools = $2 WHERE id = $1', [toUuid(id), JSON.stringify(tools)])
+    const folder = 'prisma/migrations/20261124211000_tools_that_replace'
+    await api.query(await readFile(`${folder}/migration.sql`, 'utf8'))
+    const { body } = await call(api, 'GET', `/v1/agents/${id}`)
+    expect(body.tools).toEqual(tools.map((tool) => (tool === mine ? { ...mine, replaces: true } : tool)))
   })
 })

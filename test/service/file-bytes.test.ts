@@ -170,6 +170,66 @@ describe('the archive of a session', () => {
     expect((await unzip(bytes)).find(([name]) => name === 'a/ü.bin')?.[1].equals(BYTES)).toBe(true)
   })
 
+  it('has everything under a name of its own, also for a system that changes names', async () => {
+    const paths = [
+      'a:b.txt',
+      'a_b.txt',
+      'a%5Cb.txt',
+      'Read',
+      'READ',
+      'd:/x',
+      'd_/x',
+      'D_/y',
+      'f:',
+      'f_/x',
+      'n_ (2)',
+      'n_',
+      'n:',
+    ]
+    for (const path of paths) await writeJson(`/${path}`, { content: decodeURIComponent(path) })
+    const files = await unzip((await fs('GET', '?archive=zip')).bytes)
+    const names = files.map(([name]) => name.replace(/\/$/, '').toLowerCase())
+    expect(new Set(names).size).toBe(names.length)
+    const written = files.filter(([name]) => !name.endsWith('/'))
+    expect(written.map(([, content]) => `${content}`).sort()).toEqual(paths.map(decodeURIComponent).sort())
+    const nameOf = Object.fromEntries(written.map(([name, content]) => [`${content}`, name]))
+    expect(nameOf).toMatchObject({ 'a:b.txt': 'a_b.txt', 'a_b.txt': 'a_b (3).txt', READ: 'READ', Read: 'Read (2)' })
+    expect(nameOf['D_/y']?.replace(/\/y$/, '')).not.toBe(nameOf['d:/x']?.replace(/\/x$/, ''))
+  })
+
+  it('is there for an owner who has none while others take theirs as slowly as they like', async () => {
+    const largest = Buffer.alloc(10 * 1024 * 1024, 'a')
+    const slow = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const owner = await newOrganization()
+        const path = `/v1/sessions/${await createSession(owner)}/fs`
+        const headers = { ...owner.headers, ...OCTETS }
+        await fetch(`${owner.url}${path}/a`, { method: 'POST', body: largest, headers })
+        await call(owner, 'POST', `${path}/_/copy`, { src_path: '/a', dst_path: '/b' })
+        return { owner, path: `${path}?archive=zip` }
+      }),
+    )
+    // Nothing of these bodies is read.
+    const begin = ({ owner, path }: (typeof slow)[number]) => fetch(`${owner.url}${path}`, { headers: owner.headers })
+    const begun = await Promise.all(slow.flatMap((one) => Array.from({ length: 4 }, () => begin(one))))
+    expect(begun.map(({ status }) => status)).toEqual(begun.map(() => 200))
+    const [first] = slow
+    expect(first && (await begin(first)).status).toBe(429)
+    const { status, bytes } = await fs('GET', '?archive=zip')
+    expect([status, await unzip(bytes)]).toEqual([200, []])
+    const ends = await Promise.all(
+      begun.map(
+        ({ body }) =>
+          body &&
+          buffer(body).then(
+            () => 'whole',
+            () => 'cut',
+          ),
+      ),
+    )
+    expect(ends.filter((end) => end === 'cut')).toHaveLength(1)
+  })
+
   it('is empty for a session without files, and is none for another word', async () => {
     expect(await unzip((await fs('GET', '?archive=zip')).bytes)).toEqual([])
     expect((await fs('HEAD', '?archive=zip')).status).toBe(200)

@@ -232,6 +232,17 @@ describe('a path', () => {
     expect((await fs('DELETE', '/_/grep')).body).toEqual({ deleted: false })
   })
 
+  it('with control characters, of an earlier release, can be deleted alone', async () => {
+    await write('/a/b')
+    await write('/a/c')
+    await api.query("UPDATE session_files SET path = E'/a/b\\n' WHERE path = '/a/b' AND session_id = $1", [
+      session.replace('session_', ''),
+    ])
+    expect((await fs('DELETE', '/a/b%0A')).body).toEqual({ deleted: true })
+    expect(await list('/a')).toEqual(['/a/c'])
+    expectError(await fs('DELETE', '/a/c%00'), 400, /^path: .*control/)
+  })
+
   it('that a move makes too long is refused', async () => {
     await write(`/a/${'x'.repeat(1000)}`)
     const { status, body } = await fs('POST', '/_/move', { src_path: '/a', dst_path: `/${'y'.repeat(30)}` })

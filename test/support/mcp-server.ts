@@ -29,6 +29,7 @@ export const serverRow = (tools: ListedTool[], more: Partial<McpServer> = {}): M
   organizationId: newUuid(),
   name: 'Files',
   slug: 'files',
+  formerSlugs: [],
   description: null,
   url: 'https://mcp.example/',
   status: 'active',

@@ -1,8 +1,12 @@
 import { isRecord } from '../../../lib/is-record.ts'
 
+/** Limit on the JSON of a call's defaults, as the record has them with each call. */
+const MAX_DEFAULTS_BYTES = 8 * 1024
+
 /**
  * Returns arguments with the defaults of the parameters that a schema requires and the model has left out. Only those at
- * the top: within lists they would multiply. An optional one is left to the server, as its default may not even be valid.
+ * the top: within lists they would multiply. An optional one is left to the server, as its default may not even be valid,
+ * and so are defaults that are large together.
  */
 export function withDefaults(
   { required, properties }: Record<string, unknown>,
@@ -15,5 +19,6 @@ export function withDefaults(
       ? [[`${name}`, schema.default]]
       : []
   })
-  return missing.length === 0 ? args : Object.fromEntries([...Object.entries(args), ...missing])
+  const isLarge = Buffer.byteLength(JSON.stringify(missing)) > MAX_DEFAULTS_BYTES
+  return missing.length === 0 || isLarge ? args : Object.fromEntries([...Object.entries(args), ...missing])
 }

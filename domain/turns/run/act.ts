@@ -1,6 +1,5 @@
 import type { MaskedCall } from '../../call-secrets/mask.ts'
 import { type CheckedCall, checkArguments } from '../../capabilities/arguments/check.ts'
-import { withDefaults } from '../../capabilities/arguments/defaults.ts'
 import type { Tool } from '../../capabilities/capability.ts'
 import type { Toolset } from '../../capabilities/toolset.ts'
 import type { Deps } from '../../deps.ts'
@@ -56,9 +55,7 @@ async function findProblems(
     if (offered === undefined) return noSuchTool(toolset, call.name)
     if (call.argumentsError !== undefined) return call.argumentsError
     const { tool, spec } = offered
-    const given = { ...call.arguments, ...call.hidden }
-    // A server's tool is called with them.
-    const args = isOwnSchema(tool) || tool === undefined ? given : withDefaults(spec.parameters, given)
+    const args = { ...call.arguments, ...call.hidden }
     const secret = Object.keys(call.hidden ?? {})
     return checked.push({ schema: spec.parameters, args, isTrusted: isOwnSchema(tool), secret }) - 1
   })

@@ -1,6 +1,7 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import { type MaskedCall, maskCall } from '../../call-secrets/mask.ts'
+import { withDefaults } from '../../capabilities/arguments/defaults.ts'
 import { freshen, isAnyStale } from '../../capabilities/freshen.ts'
 import { buildModelInput } from '../../conversation/model-input.ts'
 import type { Deps } from '../../deps.ts'
@@ -121,7 +122,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
       await append(call, own(call, events))
     })
     const started = await starting
-    const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, toolCall))
+    const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, fillIn(call, toolCall)))
     const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
     const rest = await untilItMayEnd(call, answer.rest)
     const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
@@ -144,6 +145,13 @@ async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEven
   if (rest.length > 0) await append(call, own(call, rest))
   await untilKnown(call.attempt)
   return []
+}
+
+/** Fills in the defaults of an MCP server's tool before the call is recorded: who approves it sees what is sent. */
+function fillIn({ context }: ModelCall, toolCall: ModelToolCall): ModelToolCall {
+  const tool = context.toolset.get(toolCall.name)?.tool
+  if (tool?.schemaOwner !== 'stranger' || toolCall.argumentsError !== undefined) return toolCall
+  return { ...toolCall, arguments: withDefaults(tool.parameters, toolCall.arguments) }
 }
 
 /** Takes the secrets out of a call. A client's tool has none; a model may call one that its agent no longer has. */

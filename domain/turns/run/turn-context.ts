@@ -4,10 +4,10 @@ import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/to
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { MessageSecrets } from '../../call-secrets/places.ts'
-import { guardRenamed } from '../../capabilities/guard.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../capabilities/resolve.ts'
 import { withinToolLimit } from '../../capabilities/tool-limit.ts'
-import { buildToolset, mergeDefinitions, type Toolset } from '../../capabilities/toolset.ts'
+import { buildToolset, mergeDefinitions, type Toolset, withoutTakers } from '../../capabilities/toolset.ts'
+import { guardTools } from '../../capability-registry/guard.ts'
 import { readCapabilities } from '../../capability-registry/read.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
@@ -109,13 +109,13 @@ export async function configure(
   { toolName }: { toolName?: string } = {},
 ): Promise<Pick<TurnContext, 'capabilities' | 'toolset'>> {
   const refs = [...(row.agentCapabilities ?? []), ...row.sessionCapabilities]
-  const agentTools = row.agentTools ?? []
-  const definitions = mergeDefinitions(agentTools, row.sessionTools)
   const resolved = resolveCapabilities(refs, await readCapabilities(deps, organizationId, refs, { toolName }))
-  // A call that is run has been planned with all servers in sight.
-  const guarded = toolName === undefined ? guardRenamed(resolved, definitions) : resolved
+  const agentTools = withoutTakers(resolved, row.agentTools ?? [])
+  const sessionTools = withoutTakers(resolved, row.sessionTools)
+  const definitions = mergeDefinitions(agentTools, sessionTools)
+  const guarded = await guardTools(deps, organizationId, resolved, definitions)
   const capabilities = withinToolLimit(guarded, definitions)
-  return { capabilities, toolset: buildToolset(capabilities, agentTools, row.sessionTools) }
+  return { capabilities, toolset: buildToolset(capabilities, agentTools, sessionTools) }
 }
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */

@@ -48,13 +48,17 @@ async function addServer(columns: Prisma.McpServerUpdateManyMutationInput, more:
   await waitFor(async () => (await rowOf(id)).toolsExpireAt !== null, 'the first discovery')
   await deps.db.mcpServer.updateMany({ where: { id }, data: columns })
   mcp.discoveries.length = 0
-  return { id, tool: (name: string) => `mcp_${slugOf(body.name)}__${name}` }
+  return { id, name: body.name, tool: (name: string) => `mcp_${slugOf(body.name)}__${name}` }
 }
 
 /** Creates a turn of a session that uses the servers. */
-async function createTurn(servers: { id: string; config?: object }[], steps: object[] = [{ text: 'done' }]) {
+async function createTurn(
+  servers: { id: string; config?: object }[],
+  steps: object[] = [{ text: 'done' }],
+  tools: object[] = [],
+) {
   const capabilities = servers.map(({ id, config }) => ({ ref: `mcp:${id}`, ...(config && { config }) }))
-  const id = await createScriptedSession(service.url, steps, { capabilities })
+  const id = await createScriptedSession(service.url, steps, { capabilities, tools })
   const session = (await call(service.url, 'GET', `/v1/sessions/${id}`)).body
   const message = (await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))).body
   const organizationId = toUuid(session.organization_id)
@@ -269,7 +273,7 @@ describe('a call', () => {
     expect(mcp.calls).toHaveLength(1)
   })
 
-  it('has the defaults of what its tool requires, and nothing else that the model has left out', async () => {
+  it('has the defaults of what its tool requires, which its approval shows, and nothing else that was left out', async () => {
     const inputSchema = {
       type: 'object',
       properties: {
@@ -280,15 +284,29 @@ describe('a call', () => {
       },
       required: ['scale', 'size'],
     }
-    const columns = { ...toolColumns([listedTool('shoot', { inputSchema })]), toolsExpireAt: FRESH }
-    const server = await addServer(columns)
-    const { id, turn } = await createTurn([server], callOf(server.tool('shoot'), { size: 2 }))
-    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', runs: [{}] })
+    const large = { properties: { text: { default: 'x'.repeat(8 * 1024) } }, required: ['text'] }
+    const listed = [listedTool('shoot', { inputSchema }), listedTool('large', { inputSchema: large })]
+    const server = await addServer({ ...toolColumns(listed), toolsExpireAt: FRESH })
+    const guard = { type: 'builtin', name: server.tool('shoot'), policy: 'requires_approval' }
+    const { id, turn } = await createTurn([server], callOf(server.tool('shoot'), { size: 2 }), [guard])
+    expect(await reasonOn(turn)).toMatchObject({ outcome: 'act', asks: true })
+    await requestCalls(deps, turn, 1)
+    const tool_results = [{ tool_call_id: 'one', result: { approved: true } }]
+    const answer = await call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results })
+    expect(answer.status).toBe(200)
+    const requested = (await listEvents(service.url, id)).find(({ type }) => type === 'tool.call_requested')
+    expect(requested?.data.tool_calls[0].arguments).toEqual({ size: 2, scale: 'css' })
+    await settleCalls(deps, turn, 1)
     expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
     expect(await resultsOf(id)).toMatchObject([{ status: 'success' }])
     expect(mcp.calls.map(({ call }) => call.arguments)).toEqual([{ size: 2, scale: 'css' }])
-    const wrong = await createTurn([server], callOf(server.tool('shoot'), { scale: 'huge' }))
-    expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+    for (const [name, args] of [
+      ['shoot', { scale: 'huge' }],
+      ['large', {}],
+    ] as const) {
+      const wrong = await createTurn([server], callOf(server.tool(name), args))
+      expect(await reasonOn(wrong.turn)).toMatchObject({ outcome: 'act', runs: [] })
+    }
   })
 
   it('in which the server says that its tools have changed has the next prompt with the new ones', async () => {
@@ -338,6 +356,53 @@ describe('a call', () => {
     expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
     expect(await resultsOf(id)).toMatchObject([{ status }])
     expect(mcp.calls).toHaveLength(status === 'success' ? 1 : 0)
+  })
+
+  it('of a guarded tool waits for approval when its server has swapped names with another, and runs only there', async () => {
+    const columns = { ...toolColumns([listedTool('erase')]), toolsExpireAt: FRESH }
+    const [one, two] = [await addServer(columns), await addServer(columns)]
+    const guard = { type: 'builtin', name: one.tool('erase'), policy: 'requires_approval' }
+    const turnOf = (name: string) => createTurn([one, two], callOf(name), [guard])
+    const planned = await turnOf(two.tool('erase'))
+    expect(await reasonOn(planned.turn)).toMatchObject({ outcome: 'act', asks: false, runs: [{}] })
+    const approved = await turnOf(one.tool('erase'))
+    expect(await reasonOn(approved.turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
+    await requestCalls(deps, approved.turn, 1)
+    const rename = (id: string, name: string) =>
+      call(service.url, 'PATCH', `/v1/mcp-servers/mcp_${id.replaceAll('-', '')}`, { name })
+    for (const [{ id }, name] of [
+      [one, 'Between'],
+      [two, one.name],
+      [one, two.name],
+    ] as const) {
+      expect((await rename(id, name)).status).toBe(200)
+    }
+    const tool_results = [{ tool_call_id: 'one', result: { approved: true } }]
+    await call(service.url, 'POST', `/v1/sessions/${approved.id}/tool-results`, { tool_results })
+    expect(await settleCalls(deps, approved.turn, 1)).toMatchObject({ outcome: 'settled', runs: [{}] })
+    for (const { id, turn } of [planned, approved]) {
+      expect(await runTool(deps, turn, 1, 0, attempt)).toEqual({ outcome: 'done' })
+      expect(await resultsOf(id)).toMatchObject([{ status: 'error', error: expect.stringContaining('call it again') }])
+    }
+    const later = await turnOf(two.tool('erase'))
+    expect(await reasonOn(later.turn)).toMatchObject({ outcome: 'act', asks: true, runs: [] })
+    expect(mcp.calls).toEqual([])
+  })
+
+  it("of an unguarded tool runs while the server of a guard is disabled, or is not the agent's any more", async () => {
+    const columns = { ...toolColumns([listedTool('erase')]), toolsExpireAt: FRESH }
+    const [one, two] = [await addServer(columns), await addServer(columns)]
+    const guard = { type: 'builtin', name: one.tool('erase'), policy: 'requires_approval' }
+    const turnOf = () => createTurn([one, two], callOf(two.tool('erase')), [guard])
+    const [disabled, removed] = [await turnOf(), await turnOf()]
+    const capabilities = [{ ref: `mcp:${two.id}` }]
+    await deps.db.agent.updateMany({
+      where: { sessions: { some: { id: removed.turn.sessionId } } },
+      data: { capabilities },
+    })
+    expect(await reasonOn(removed.turn)).toMatchObject({ outcome: 'act', asks: false, runs: [{}] })
+    await deps.db.mcpServer.updateMany({ where: { id: one.id }, data: { status: 'disabled' } })
+    expect(await reasonOn(disabled.turn)).toMatchObject({ outcome: 'act', asks: false, runs: [{}] })
   })
 
   it('with damaged credentials is answered with an error that says so', async () => {

@@ -4,28 +4,28 @@ import type { ResolvedCapability } from '../../../domain/capabilities/resolve.ts
 import { serverCapability } from '../../../domain/mcp-servers/capability.ts'
 import { listedTool, serverRow } from '../../support/mcp-server.ts'
 
-const server = (slug: string, ...tools: string[]): ResolvedCapability => ({
+const server = (names: string | string[], ...tools: string[]): ResolvedCapability => ({
   // Only a call needs dependencies.
   capability: serverCapability(
     {} as never,
     serverRow(
       tools.map((name) => listedTool(name)),
-      { slug },
+      { slug: [names].flat()[0] ?? '', formerSlugs: [names].flat().slice(1) },
     ),
   ),
   config: undefined,
 })
-const entry = (name: string, policy: 'auto' | 'requires_approval' | 'client_side'): ToolDefinition => ({
+const entry = (name: string, policy?: 'auto' | 'requires_approval' | 'client_side'): ToolDefinition => ({
   type: 'builtin',
   name,
   description: '',
   parameters: {},
-  policy,
+  ...(policy && { policy }),
 })
 
 /** Returns the names of the tools that wait for approval. */
-const waiting = (servers: ResolvedCapability[], ...definitions: ToolDefinition[]): string[] =>
-  guardRenamed(servers, definitions).flatMap(({ capability: { tools } }) =>
+const waiting = (servers: ResolvedCapability[], definitions: ToolDefinition[], inactive: string[] = []): string[] =>
+  guardRenamed(servers, definitions, inactive).flatMap(({ capability: { tools } }) =>
     tools.filter(({ needsApproval }) => needsApproval).map(({ name }) => name),
   )
 
@@ -53,12 +53,50 @@ describe("while a guard names a tool that its server does not list, the server's
     ['none while the guard finds its tool', [entry('mcp_files__erase', 'requires_approval')], []],
     ['none for an entry that is no guard', [entry('mcp_files__delete', 'auto')], []],
     [
+      'those that an entry names without a policy',
+      [entry('mcp_mail__post', 'requires_approval'), entry('mcp_mail__send')],
+      ['mcp_mail__send'],
+    ],
+    [
       'none where the session takes the guard back',
       [entry('mcp_files__delete', 'requires_approval'), entry('mcp_files__delete', 'auto')],
       [],
     ],
     ['none for a tool of the service', [entry('delete_files', 'requires_approval')], []],
   ])('%s', (_, definitions, names) => {
-    expect(waiting([files, mail], ...definitions)).toEqual(names)
+    expect(waiting([files, mail], definitions)).toEqual(names)
+  })
+
+  it('none while its server is known and not in use', () => {
+    expect(waiting([files, mail], [entry('mcp_disk__delete', 'requires_approval')], ['mcp_disk__'])).toEqual([])
+  })
+})
+
+describe('a guard holds its tool wherever servers have taken their names', () => {
+  const guard = entry('mcp_a__delete', 'requires_approval')
+
+  it.each<[string, ResolvedCapability[], ToolDefinition[], string[]]>([
+    ['a server that is renamed', [server(['c', 'a'], 'delete', 'read')], [guard], ['mcp_c__delete']],
+    [
+      'two that have swapped them, where the other one had none',
+      [server(['b', 'a'], 'delete', 'read'), server(['a', 'b'], 'delete')],
+      [guard, entry('mcp_b__delete', 'auto')],
+      ['mcp_b__delete'],
+    ],
+    [
+      'another that has taken the name, and lists no such tool',
+      [server(['c', 'a'], 'delete', 'read'), server(['a', 'b'], 'send')],
+      [guard],
+      ['mcp_c__delete', 'mcp_a__send'],
+    ],
+    [
+      'one that has renamed its tool, too',
+      [server(['c', 'a'], 'erase', 'read'), server('a', 'delete')],
+      [guard, entry('mcp_c__read', 'auto')],
+      ['mcp_c__erase', 'mcp_c__read'],
+    ],
+    ['one whose guard is taken back', [server(['c', 'a'], 'delete')], [guard, entry('mcp_a__delete', 'auto')], []],
+  ])('%s', (_, servers, definitions, names) => {
+    expect(waiting(servers, definitions)).toEqual(names)
   })
 })

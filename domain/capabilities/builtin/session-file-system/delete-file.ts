@@ -1,4 +1,4 @@
-import { EntryPath } from '../../../../contract/file-paths.ts'
+import { DeletedFilePath } from '../../../../contract/file-paths.ts'
 import type { Tool } from '../../capability.ts'
 import { FILE_TOOL_MS, parsePath, pathSchema } from './paths.ts'
 
@@ -21,7 +21,7 @@ export const deleteFile: Tool = {
   timeoutMs: FILE_TOOL_MS,
   mayRunAgain: true,
   async run({ path: deleted, recursive }, { files }) {
-    const path = parsePath(EntryPath, deleted)
+    const path = parsePath(DeletedFilePath, deleted)
     const changed = await files.change([{ do: 'delete', path, isRecursive: recursive === true }])
     // A repeated call has deleted it before, and cannot tell how much that was.
     return { value: { path, deleted: changed.outcome === 'repeated' || changed.deleted > 0 } }

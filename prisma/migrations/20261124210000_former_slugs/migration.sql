@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "mcp_servers" ADD COLUMN     "former_slugs" TEXT[] DEFAULT ARRAY[]::TEXT[];
