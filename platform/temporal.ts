@@ -149,6 +149,8 @@ function takeTurns(signal: AbortSignal): InTurn {
     const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))
     if (!isIn) throw new Error('too much of one owner waits for Temporal')
     try {
+      // A call on a connection that was closed meanwhile would never end.
+      signal.throwIfAborted()
       return await asking()
     } finally {
       slots.leave({ owner })
