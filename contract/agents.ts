@@ -40,6 +40,9 @@ const namesElsewhere = {
   model_id: unsupported('give default_model_id'),
   instructions: unsupported('give system_prompt'),
   prompt: unsupported('give system_prompt'),
+  system: unsupported('give system_prompt'),
+  mcp_servers: unsupported('give capabilities'),
+  skills: unsupported('give capabilities'),
 }
 
 export const CreateAgentRequest = z

@@ -49,6 +49,9 @@ export const CreateSessionRequest = z
     agent_id: AgentId.nullish(),
     agent: unsupported('give agent_id'),
     agent_name: unsupported('give agent_id'),
+    assistant_id: unsupported('give agent_id'),
+    instructions: unsupported('give agent_id, of an agent that has them as its system_prompt'),
+    system_prompt: unsupported('give agent_id, of an agent that has it'),
     harness_id: HarnessId.nullish(),
     harness_name: unsupported('give harness_id'),
     model_id: ModelRef.nullish(),
@@ -65,6 +68,7 @@ export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 export const UpdateSessionRequest = z
   .object({
     model_id: ClearableModelRef.nullish(),
+    model: unsupported('give model_id'),
     title: textUpTo(2048).nullish(),
     tags: tagList.nullish(),
     capabilities: capabilityList.nullish(),

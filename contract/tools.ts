@@ -33,15 +33,26 @@ export const ToolDefinition = z
   .meta({ id: 'ToolDefinition' })
 export type ToolDefinition = z.infer<typeof ToolDefinition>
 
+/** Names that other services have for the policy of a tool. */
+const policyElsewhere = (way: string) => ({
+  needsApproval: unsupported(way),
+  needs_approval: unsupported(way),
+  require_approval: unsupported(way),
+  requires_approval: unsupported(way),
+})
+const RUN_BY_CLIENT = 'a client tool is run by the client, which may ask before'
+
 const ITS_OWN = { description: "Ignored: those of the capability's tool count." }
 const InputToolDefinition = z
   .discriminatedUnion('type', [
     BuiltinTool.extend({
       description: tool.description.default('').meta(ITS_OWN),
       parameters: parameters.default({}).meta(ITS_OWN),
+      ...policyElsewhere('give "policy": "requires_approval"'),
     }).meta({ id: 'InputBuiltinTool' }),
     ClientSideTool.extend({
-      policy: unsupported('a client tool is run by the client, which may ask before'),
+      policy: unsupported(RUN_BY_CLIENT),
+      ...policyElsewhere(RUN_BY_CLIENT),
     }).meta({ id: 'InputClientSideTool' }),
   ])
   .meta({ id: 'InputToolDefinition' })

@@ -13,7 +13,9 @@ const SCHEDULE = { name: 'Morning report', cron_expression: '0 8 * * 1-5', timez
 
 type ListedModel = { id: string; display_name: string; provider_type: string; status: string; is_default: boolean }
 
-async function main({ API_URL = 'http://localhost:9300', API_TOKEN, MCP_URL } = process.env) {
+const { API_URL = 'http://localhost:9300', API_TOKEN, MCP_URL } = process.env
+
+async function main() {
   const api = connect(API_URL, API_TOKEN)
   const models = await api.list<ListedModel>('/v1/llm-models')
   const real = models.filter(({ provider_type, status }) => provider_type !== 'llmsim' && status === 'active')
@@ -79,7 +81,7 @@ async function addSchedule(api: Api, input: { agent_id: string; message: string 
   await api.call('POST', '/v1/durable/schedules', { ...SCHEDULE, target })
 }
 
-const authorization = process.env.API_TOKEN ? ` -H "authorization: Bearer $API_TOKEN"` : ''
+const authorization = API_TOKEN ? ` -H "authorization: Bearer $API_TOKEN"` : ''
 
 const tryIt = (url: string, { id, say }: ExampleAgent): string => `
   SESSION=$(curl -s ${url}/v1/sessions${authorization} -H 'content-type: application/json' -d '{"agent_id":"${id}"}' | grep -o 'session_[0-9a-f]*' | head -1)
@@ -89,6 +91,7 @@ const tryIt = (url: string, { id, say }: ExampleAgent): string => `
 try {
   await main()
 } catch (error) {
-  printError(error instanceof Refused ? `Refused: ${error.message}` : `The service was not reached: ${error}`)
+  const words = `${API_URL} was not reached; API_URL is the address of the service (${error})`
+  printError(error instanceof Refused ? `Refused: ${error.message}` : words)
   process.exitCode = 1
 }

@@ -40,7 +40,7 @@ const isStream = (answer: Response) => /^text\/event-stream\b/i.test(typeOf(answ
 const MAX_REFUSAL_BYTES = 2048
 const REFUSAL_MS = 1000
 
-/** Reads what a refusal says, if it is short and comes soon. Cancels the rest of it. */
+/** Reads what a refusal says, if it is short and comes soon. Cancels the rest of it. Some servers send no type. */
 async function readRefusal(answer: Response): Promise<string> {
   const reader = answer.body?.getReader()
   if (reader === undefined) return ''
@@ -56,7 +56,7 @@ async function readRefusal(answer: Response): Promise<string> {
   }
   const over = new AbortController()
   try {
-    if (!/^(text\/plain|application\/json)\b/i.test(typeOf(answer))) return ''
+    if (!/^(text\/plain\b|application\/json\b|$)/i.test(typeOf(answer))) return ''
     return await Promise.race([read(), sleep(REFUSAL_MS, over.signal).then(() => '')])
   } catch {
     return ''

@@ -69,6 +69,9 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
   ],
   ['instructions', () => agent({ instructions: 'Help.' }), 'instructions', /is not supported; give system_prompt/],
   ['a prompt', () => agent({ prompt: 'Help.' }), 'prompt', /is not supported; give system_prompt/],
+  ['Anthropic’s system', () => agent({ system: 'Help.' }), 'system', /is not supported; give system_prompt/],
+  ['MCP servers', () => agent({ mcp_servers: [ids.server] }), 'mcp_servers', /is not supported; give capabilities/],
+  ['skills', () => agent({ skills: [ids.skill] }), 'skills', /is not supported; give capabilities/],
   [
     'instructions alone',
     () => ['POST', '/v1/agents', { name: 'A', instructions: 'x' }],
@@ -180,6 +183,20 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     'tools.0.policy',
     /is not supported; a client tool is run by the client/,
   ],
+  ...['needsApproval', 'needs_approval', 'require_approval', 'requires_approval'].map(
+    (name): (typeof MISTAKES)[number] => [
+      `an approval by ${name}`,
+      () => withTool({ type: 'builtin', name: 'add', [name]: true }),
+      `tools.0.${name}`,
+      /is not supported; give "policy": "requires_approval"/,
+    ],
+  ),
+  [
+    'an approval of a client tool',
+    () => withTool(clientTool('a', {}, { needsApproval: true })),
+    'tools.0.needsApproval',
+    /is not supported; a client tool is run by the client/,
+  ],
   [
     'a client tool named like a builtin one',
     () => withTool(clientTool('multiply')),
@@ -239,6 +256,15 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
   ['an agent’s name', () => session({ agent_name: 'Ada' }), 'agent_name', /is not supported; give agent_id/],
   ['an agent by another key', () => session({ agent: ids.agent }), 'agent', /is not supported; give agent_id/],
   ['a harness’s name', () => session({ harness_name: 'Base' }), 'harness_name', /is not supported; give harness_id/],
+  ['LangGraph’s assistant', () => session({ assistant_id: ids.agent }), 'assistant_id', /give agent_id/],
+  ['instructions of a session', () => session({ instructions: 'Help.' }), 'instructions', /give agent_id, of an agent/],
+  ['a prompt of a session', () => session({ system_prompt: 'Help.' }), 'system_prompt', /give agent_id, of an agent/],
+  [
+    'a session’s model in a PATCH',
+    () => ['PATCH', `/v1/sessions/${ids.session}`, { model: 'gpt-5' }],
+    'model',
+    /is not supported; give model_id/,
+  ],
   ['a session’s model', () => session({ model: 'gpt-5' }), 'model', /is not supported; give model_id/],
   [
     'an agent’s id without its prefix',

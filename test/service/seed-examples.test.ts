@@ -77,7 +77,7 @@ it('has them use the default model once there is a provider, and a prompt withou
 
 it.each([
   ['where a server may not be called', { MCP_URL: 'nowhere' }, /url/],
-  ['where nothing answers', { API_URL: 'http://127.0.0.1:9' }, /The service was not reached/],
+  ['where nothing answers', { API_URL: 'http://127.0.0.1:9' }, /^http:\/\/127\.0\.0\.1:9 was not reached; API_URL /],
 ])('says why it cannot do all of it %s', async (_when, environment, sentence) => {
   const [known] = await all('/v1/mcp-servers')
   await call(service.url, 'DELETE', `/v1/mcp-servers/${known?.id}`)

@@ -27,6 +27,11 @@ const FAILURES: [string, Answer, RegExp, Partial<McpTimes>?][] = [
     /refuses access with its credentials \(403\): Access is only allowed at \[hidden\]$/,
   ],
   [
+    'without rights, and says why without a type',
+    ({ response }) => void response.writeHead(403).end('Access is only allowed at localhost:4023'),
+    /\(403\): Access is only allowed at localhost:4023$/,
+  ],
+  [
     'without rights, and says it in JSON-RPC',
     ({ status }) => status(403, '{"error":{"message":"Invalid Host"}}', { 'content-type': 'application/json' }),
     /\(403\): Invalid Host$/,
