@@ -16,6 +16,7 @@ import {
   type Ledger,
   openLedger,
   sayToAll,
+  waitUntilAttended,
   waitUntilBegun,
 } from './waiting-turns.ts'
 
@@ -42,6 +43,7 @@ type Measured = {
   name: string
   begun: number
   beginMs: number
+  attendMs: number
   alone: Probed
   beside: Probed
   after: Probed
@@ -109,6 +111,7 @@ async function measure(
     await sayToAll(sessions)
     const begun = await waitUntilBegun(ledger, options.count, BEGIN_MS)
     const beginMs = performance.now() - startedAt
+    const attendMs = beginMs + (await waitUntilAttended(ledger))
     await sleep(SETTLE_MS)
     const waiting = await readCores(processes)
     const memory: [Memory, Memory] = [before, await readMemory(roles)]
@@ -120,7 +123,19 @@ async function measure(
     const cancelled = await cancelAll(ledger, sessions)
     const after = await probeTurns()
     const name = `${kind}, ${options.isApart ? 'apart' : 'one process'}`
-    return { name, begun, beginMs, alone, beside, after, memory, cores: [idle, waiting], health: times, ...cancelled }
+    return {
+      name,
+      begun,
+      beginMs,
+      attendMs,
+      alone,
+      beside,
+      after,
+      memory,
+      cores: [idle, waiting],
+      health: times,
+      ...cancelled,
+    }
   } finally {
     for (const role of Object.values(roles)) await role.stop()
   }
@@ -164,7 +179,8 @@ async function readMemory(roles: { [role: string]: Child }): Promise<Memory> {
 const shown = (probed: Probed): string => `p50 ${shownMs(p50(probed))}, p95 ${shownMs(p95(probed))} ms`
 
 function report(measured: Measured, { count }: Options): boolean {
-  const { name, begun, beginMs, alone, beside, after, memory, cores, health, answeredMs, endedMs, closedMs } = measured
+  const { name, begun, beginMs, attendMs, alone, beside, after, memory, cores, health, answeredMs, endedMs, closedMs } =
+    measured
   const ratio = p95(beside) / p95(alone)
   const kB = (of: keyof Memory) => (memory[1][of] - memory[0][of]) / 1000 / Math.max(1, begun)
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
@@ -175,6 +191,7 @@ function report(measured: Measured, { count }: Options): boolean {
   const healthP99 = percentile(health, 0.99)
   print(`\n${count} turns that wait: ${name}`)
   print(`  begun                      ${begun} of ${count}, ${seconds(beginMs)} after the first message`)
+  print(`  known to Temporal          all of them ${seconds(attendMs)} after the first message`)
   print(`  first token alone          ${shown(alone)}`)
   print(`  first token beside them    ${shown(beside)}, ${ratio.toFixed(2)} times`)
   print(`  first token afterwards     ${shown(after)}`)

@@ -17,6 +17,8 @@ export type Ledger = {
   pool: pg.Pool
   /** Counts turns that have not ended: all, and those that have begun. */
   unfinished(): Promise<{ all: number; begun: number }>
+  /** Counts the turns whose first step no activity has taken over yet. */
+  early(): Promise<number>
   /** Counts the workflows of turns that Temporal runs. */
   workflows(): Promise<number>
   close(): Promise<void>
@@ -33,6 +35,13 @@ export async function openLedger({ databaseUrl, temporalAddress }: RunningServic
         `SELECT count(*)::integer AS all, count(started_at)::integer AS begun FROM turns WHERE finished_at IS NULL`,
       )
       return rows[0]
+    },
+    early: async () => {
+      const { rows } = await pool.query(
+        `SELECT count(*)::integer AS count FROM turn_steps s JOIN turns t ON t.id = s.turn_id
+        WHERE t.finished_at IS NULL AND s.fence < 0`,
+      )
+      return rows[0].count
     },
     workflows: async () => (await client.workflow.count("ExecutionStatus = 'Running' AND WorkflowType = 'turn'")).count,
     close: async () => {
@@ -65,6 +74,13 @@ export async function sayToAll(sessions: Session[], mostMs?: number): Promise<nu
 export async function waitUntilBegun(record: Ledger, count: number, mostMs: number): Promise<number> {
   await until(async () => (await record.unfinished()).begun >= count, mostMs)
   return (await record.unfinished()).begun
+}
+
+/** Waits until activities wait for all turns that have begun. Returns how long that has taken. */
+export async function waitUntilAttended(record: Ledger): Promise<number> {
+  const startedAt = performance.now()
+  const isMet = await until(async () => (await record.early()) === 0, CANCEL_MS)
+  return isMet ? performance.now() - startedAt : Infinity
 }
 
 /** Times from the first request: until all are answered, the record has all ends, and Temporal has closed all workflows. */

@@ -41,11 +41,12 @@ const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 /** Workflow task timeout: the time for which a dead worker delays the first step of a turn that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
 /**
- * Workflows that are started, signalled or cancelled at once. Temporal takes what comes in its order, so an owner's
+ * Workflows that are started or signalled at once. Temporal takes what comes in its order, so an owner's
  * thousands wait here, where owners take turns.
  */
-const ASKED_AT_ONCE = 32
-const ASKED_BY_OWNER = 4
+const ASKED = { atOnce: 32, ofOwner: 4 }
+/** The same for cancelling, which changes nothing for anyone: the record has the end, and the attempt knows it from there. */
+const CANCELLED = { atOnce: 8, ofOwner: 1 }
 /** Limits of those that wait. What is beyond them, or waits longer, is left to the sweepers. */
 const WAITING = { maxWaiting: 20_000, maxWaitingOfOwner: 10_000 }
 const WAIT_MS = 10 * 60_000
@@ -89,10 +90,11 @@ export function connectTemporal(
   }
   const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
 
-  const inTurn = takeTurns(closing.signal)
+  const inTurn = takeTurns(ASKED, closing.signal)
+  const cancelInTurn = takeTurns(CANCELLED, closing.signal)
   return {
     startTurn: createStarter(ask, attributes, placeOn, inTurn),
-    ...createControl(ask, namespace, inTurn),
+    ...createControl(ask, namespace, inTurn, cancelInTurn),
     ...createExecutionControl(ask, attributes, taskQueue, inTurn),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
@@ -142,8 +144,8 @@ function createTracker() {
 /** Asks Temporal when it is the owner's turn. What is asked again while it still waits is asked once. */
 type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>) => Promise<T>
 
-function takeTurns(signal: AbortSignal): InTurn {
-  const slots = createSlots(ASKED_AT_ONCE, WAIT_MS, { maxOfOwner: ASKED_BY_OWNER, ...WAITING })
+function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTurn {
+  const slots = createSlots(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
   const waiting = new Map<string, Promise<unknown>>()
   const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>) => {
     const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))
@@ -194,14 +196,14 @@ const labelsOf = ({ sessionId, agentId, organizationId }: StartedTurn): Labels =
   OrganizationId: toId('org', organizationId),
 })
 
-function createControl(ask: Ask, namespace: string, inTurn: InTurn): TurnControl {
+function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn: InTurn): TurnControl {
   const askOf = <T>(turnId: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>
     ask((client) => unlessGone(work(client.workflow.getHandle(toId('turn', turnId)))))
   return {
     resumeTurn: (turnId, owner) =>
       inTurn(owner, `resume ${turnId}`, () => askOf(turnId, (workflow) => workflow.signal(RESUME_SIGNAL))),
     cancelTurn: (turnId, owner) =>
-      inTurn(owner, `cancel ${turnId}`, async () => {
+      cancelInTurn(owner, turnId, async () => {
         await askOf(turnId, (workflow) => workflow.cancel())
       }),
     releaseActivities: async (workflowId, process, { type, isStill }) => {

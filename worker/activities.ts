@@ -84,7 +84,8 @@ export const createActivities = (
     run(deps, async () => {
       const owner = await deps.owners.ownerOf(fromId(turn.organizationId))
       const begun = await deps.attempts.begin(place(turn), iteration, owner, Context.current().cancellationSignal)
-      if (begun.outcome === 'ended') await cancelWorkflow(deps, turn)
+      // Its turn may come only after this workflow task.
+      if (begun.outcome === 'ended') void cancelWorkflow(deps, turn)
       if (begun.outcome === 'full') return { outcome: await waitForPlace(deps, place(turn), iteration) }
       return begun.outcome === 'unfinished' ? unfinished(queueOf, begun) : begun
     }),

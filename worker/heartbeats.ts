@@ -14,7 +14,7 @@ export type Heartbeats = {
 
 /** Interval at which heartbeats are offered to the library, which sends fewer: see the workers' options. */
 const HEARTBEAT_MS = 2000
-const RARE_HEARTBEAT_MS = 60_000
+const RARE_HEARTBEAT_MS = 240_000
 const CALL_TIMEOUT_MS = 2000
 /** Heartbeat timeout from which on an activity outlasts any stall. */
 const RARE_MS = 60_000

@@ -32,8 +32,11 @@ const MAX_HISTORY_EVENTS = 2000
 const FAILED_TURN_FAILS = 'failed-turn-fails'
 /** Patch id. Without this patch a workflow that finds its turn ended does not wait for the request to cancel it. */
 const ENDED_TURN_WAITS = 'ended-turn-waits'
-/** Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record. */
-const CANCEL_REQUEST_MS = 30_000
+/**
+ * Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record: those
+ * of one owner are sent one after the other.
+ */
+const CANCEL_REQUEST_MS = 10 * 60_000
 
 /** Number of times that a step is sought in the process where it has begun, while that lives. One takes 2 s and more. */
 const MOST_SEEKINGS = 30

@@ -41,6 +41,9 @@ export async function cancelTurns(
 
 /** Cancels the turn of a workflow that was cancelled in Temporal. Does nothing when the turn has ended. */
 export async function cancelOwnTurn(deps: Deps, turn: TurnPlace): Promise<void> {
+  const { turnId: id, ...where } = turn
+  // Most were cancelled in the record, and then in Temporal.
+  if ((await deps.db.turn.count({ where: { ...where, id, finishedAt: null } })) === 0) return
   await cancelAndGoOn(deps, turn, turn.turnId, OPERATOR_REASON)
 }
 

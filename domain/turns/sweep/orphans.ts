@@ -9,7 +9,9 @@ import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
 const PAGE = 100
+/** Turns that are compared at once: those that may wait for it, and all others, which come in their turn for nothing. */
 const AT_ONCE = 10
+const IN_PASSING = 2
 
 type Begun = StartedTurn & { iterations: number }
 
@@ -35,7 +37,7 @@ export async function failOrphans(
     WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${graceMs / 1000})
       AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid)
     ORDER BY t.id LIMIT ${PAGE}`
-  await compareAll(deps, turns)
+  await compareAll(deps, turns, IN_PASSING)
   return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
 }
 
@@ -64,11 +66,11 @@ export async function startLostEarlyTurns(deps: Deps, compared: Map<string, numb
       AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'reason.completed' AND step = p.step)
     ORDER BY t.started_at LIMIT ${PAGE}`
   for (const { turnId } of turns) compared.set(turnId, now)
-  await compareAll(deps, turns)
+  await compareAll(deps, turns, AT_ONCE)
 }
 
-const compareAll = (deps: Deps, turns: Begun[]): Promise<void> =>
-  atOnce(turns, AT_ONCE, (turn) => compareWithTemporal(deps, turn))
+const compareAll = (deps: Deps, turns: Begun[], most: number): Promise<void> =>
+  atOnce(turns, most, (turn) => compareWithTemporal(deps, turn))
 
 /** Fails a turn if its workflow has closed, or starts it. An error is logged, so that the other turns are still checked. */
 async function compareWithTemporal(deps: Deps, turn: Begun): Promise<void> {
