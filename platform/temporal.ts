@@ -17,6 +17,7 @@ import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { Clock } from '../domain/schedules/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
+import { sleep } from '../lib/sleep.ts'
 import { createSlots } from '../lib/threads/slots.ts'
 import { runsIn } from '../lib/worker-identity.ts'
 import {
@@ -50,6 +51,8 @@ const CANCELLED = { atOnce: 8, ofOwner: 1 }
 /** Limits of those that wait. What is beyond them, or waits longer, is left to the sweepers. */
 const WAITING = { maxWaiting: 20_000, maxWaitingOfOwner: 10_000 }
 const WAIT_MS = 10 * 60_000
+/** Time for which a turn that has been started keeps its place until an activity waits for it. */
+const KEPT_MS = 1000
 
 export type Temporal = TurnControl &
   ExecutionControl & {
@@ -141,13 +144,16 @@ function createTracker() {
   }
 }
 
-/** Asks Temporal when it is the owner's turn. What is asked again while it still waits is asked once. */
-type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>) => Promise<T>
+/**
+ * Asks Temporal when it is the owner's turn. What is asked again while it still waits is asked once. The owner's place is
+ * kept until `goneOn` settles, for a moment.
+ */
+type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => Promise<T>
 
 function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTurn {
   const slots = createSlots(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
   const waiting = new Map<string, Promise<unknown>>()
-  const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>) => {
+  const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => {
     const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))
     if (!isIn) throw new Error('too much of one owner waits for Temporal')
     try {
@@ -155,13 +161,13 @@ function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTu
       signal.throwIfAborted()
       return await asking()
     } finally {
-      slots.leave({ owner })
+      void Promise.race([goneOn, goneOn && sleep(KEPT_MS, signal)]).then(() => slots.leave({ owner }))
     }
   }
-  return <T>(owner: string, what: string, asking: () => Promise<T>) => {
+  return <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => {
     const known = waiting.get(what)
     if (known !== undefined) return known as Promise<T>
-    const asked = askInTurn(owner, what, asking)
+    const asked = askInTurn(owner, what, asking, goneOn)
     waiting.set(what, asked)
     return asked
   }
@@ -185,8 +191,8 @@ function createStarter(
         }),
       ),
     )
-  return async (turn, owner) => {
-    await inTurn(owner, `start ${turn.turnId}`, () => start(turn))
+  return async (turn, owner, goneOn) => {
+    await inTurn(owner, `start ${turn.turnId}`, () => start(turn), goneOn)
   }
 }
 

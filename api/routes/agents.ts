@@ -1,4 +1,5 @@
 import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
+import type { Actor } from '../../domain/actor.ts'
 import { copyAgent, createAgent, importAgent, putAgent } from '../../domain/agents/create.ts'
 import { markedAsMissing, parseAgentDocument } from '../../domain/agents/document/parse.ts'
 import { documentFileName, renderAgentDocument } from '../../domain/agents/document/render.ts'
@@ -22,7 +23,7 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
     return reply(created ? 201 : 200, agent)
   })
   handle(agentEndpoints.import, async ({ actor, body, ctx, once }) => {
-    const { input, marked } = await readDocument(deps, body, ctx.request.type)
+    const { input, marked } = await readDocument(deps, actor, body, ctx.request.type)
     return reply(201, await once((attempt) => importAgent(deps, actor, input, marked, attempt)))
   })
   handle(agentEndpoints.preview, async ({ actor, body }) => reply(200, await previewAgent(deps, actor, body)))
@@ -55,8 +56,9 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
  * Parses a document and checks it like a create request, but for the name, which it need not have. `marked` is what it
  * says is missing.
  */
-async function readDocument(deps: Deps, text: string, contentType: string | undefined) {
-  const document = await parseAgentDocument(deps.threads.documents, text, contentType)
+async function readDocument(deps: Deps, { organizationId }: Actor, text: string, contentType: string | undefined) {
+  const reader = { threads: deps.threads.documents, owner: await deps.owners.ownerOf(organizationId) }
+  const document = await parseAgentDocument(reader, text, contentType)
   // Characters that JSON and YAML write as escapes appear only after parsing.
   checkText(document, 'The document')
   const input = parse(CreateAgentRequest, { name: nameOfNow(), ...document }, 'The document')

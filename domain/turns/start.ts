@@ -23,7 +23,7 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
   await early?.claimed
   for (;;) {
     try {
-      await deps.workflows.startTurn(turn, owner)
+      await deps.workflows.startTurn(turn, owner, early?.goneOn)
       deps.attempts.noteStart(true)
       return early?.acknowledge()
     } catch (error) {

@@ -4,10 +4,10 @@ import type { TurnPlace } from './turn-place.ts'
 export type StartedTurn = TurnPlace & { agentId: string | null }
 
 /**
- * Starts the workflow of a turn unless it is already started, a few of an owner at a time. Rejects when Temporal does not
- * answer in time.
+ * Starts the workflow of a turn unless it is already started, a few of an owner at a time. The next one of the owner waits
+ * for a moment until `goneOn` resolves. Rejects when Temporal does not answer in time.
  */
-export type TurnStarter = (turn: StartedTurn, owner: string) => Promise<void>
+export type TurnStarter = (turn: StartedTurn, owner: string, goneOn?: Promise<void>) => Promise<void>
 
 /**
  * Operations on a turn's workflow. `turnId` is a plain UUID. All reject when Temporal is unavailable. Those with an owner

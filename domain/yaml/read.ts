@@ -1,4 +1,3 @@
-import type { Claim } from '../../lib/threads/slots.ts'
 import { tooMany } from '../errors.ts'
 import type { YamlAnswer } from './parse.ts'
 import type { DocumentThreads } from './threads.ts'
@@ -14,9 +13,9 @@ const BUSY_SECONDS = 5
 export async function readYaml(
   threads: DocumentThreads,
   text: string,
-  claim: Claim = {},
+  { owner }: { owner: string },
 ): Promise<YamlAnswer | 'late' | 'broken'> {
-  const { answers, end } = await threads.run(text, TIME_LIMIT_MS, undefined, claim)
+  const { answers, end } = await threads.run(text, TIME_LIMIT_MS, undefined, { owner })
   if (answers[0] !== undefined) return answers[0]
   if (end === 'busy') throw tooMany('Documents cannot be read at the moment', BUSY_SECONDS)
   return end === 'late' ? 'late' : 'broken'

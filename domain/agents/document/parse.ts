@@ -31,18 +31,21 @@ const FIRST_LINE = /(?:^|\n)(?![ \t\r]*(?:#|\n|$)|---|%)([^\n]+)/
 const KEY_OR_BRACE = /^\s*[?{]|:(\s|$)/
 const AGENT_KEY = /^(["']?)(name|system_prompt)\1[ \t]*:/m
 
+/** Threads that read a document, and the owner for whom they do. */
+type Reader = { threads: DocumentThreads; owner: string }
+
 /**
  * Reads an agent from Markdown with YAML front matter, JSON, YAML, or a text that is its prompt. Throws `invalid` for a
  * malformed document, with the line, and for one without a prompt; `too_many` when the service is busy with other
  * documents.
  */
 export async function parseAgentDocument(
-  threads: DocumentThreads,
+  reader: Reader,
   text: string,
   contentType: string | undefined,
 ): Promise<AgentDocument> {
   const type = contentType?.split(';')[0]?.trim().toLowerCase()
-  const fields = await readFields(threads, text.replace(/^\ufeff/, ''), type)
+  const fields = await readFields(reader, text.replace(/^\ufeff/, ''), type)
   const known = FIELDS.filter((field) => Object.hasOwn(fields, field) && fields[field] !== undefined)
   const { system_prompt, ...rest }: Fields = Object.fromEntries(known.map((field) => [field, fields[field]]))
   if (system_prompt === undefined || system_prompt === null || system_prompt === '') {
@@ -67,29 +70,29 @@ export const markedAsMissing = (
 
 const withRef = (capability: unknown): unknown => (typeof capability === 'string' ? { ref: capability } : capability)
 
-async function readFields(threads: DocumentThreads, text: string, type: string | undefined): Promise<Fields> {
+async function readFields(reader: Reader, text: string, type: string | undefined): Promise<Fields> {
   if (type === 'application/json') return readJson(text)
   const isYaml = type !== undefined && YAML_TYPES.includes(type)
   const split = splitFrontMatter(text)
   if (split === 'unclosed') {
     // In plain YAML the line only marks the start of a document.
-    if (isYaml) return readYamlMap(threads, text, 0)
+    if (isYaml) return readYamlMap(reader, text, 0)
     throw invalid('line 1: the front matter is not closed; it ends with a line that is ---')
   }
   if (split !== 'none') {
-    const fields = await readYamlMap(threads, split.yaml, 1)
+    const fields = await readYamlMap(reader, split.yaml, 1)
     const body = split.body.trim()
     return body === '' ? fields : { ...fields, system_prompt: body }
   }
-  if (!/^\s*\{/.test(text)) return readYamlOrProse(threads, text, isYaml)
-  return isYaml ? readYamlMap(threads, text, 0) : readJson(text)
+  if (!/^\s*\{/.test(text)) return readYamlOrProse(reader, text, isYaml)
+  return isYaml ? readYamlMap(reader, text, 0) : readJson(text)
 }
 
-async function readYamlMap(threads: DocumentThreads, text: string, linesBefore: number): Promise<Fields> {
+async function readYamlMap(reader: Reader, text: string, linesBefore: number): Promise<Fields> {
   if (text.trim() === '') return {}
   const own = readOwnJson(text)
   if (own !== undefined) return own
-  const answer = await readDocument(threads, text)
+  const answer = await readDocument(reader, text)
   if ('problem' in answer) throw invalid(`line ${linesBefore + answer.line}: ${answer.problem}`)
   const { value } = answer
   if (value === null) return {}
@@ -97,10 +100,10 @@ async function readYamlMap(threads: DocumentThreads, text: string, linesBefore: 
   return value
 }
 
-async function readYamlOrProse(threads: DocumentThreads, text: string, isYaml: boolean): Promise<Fields> {
+async function readYamlOrProse(reader: Reader, text: string, isYaml: boolean): Promise<Fields> {
   const prose = { system_prompt: text.trim() === '' ? '' : text }
   if (!isYaml && !mayBeAgent(text)) return prose
-  const answer = await readDocument(threads, text)
+  const answer = await readDocument(reader, text)
   if ('problem' in answer) {
     if (isYaml || answer.isAgent) throw invalid(`line ${answer.line}: ${answer.problem}`)
     return prose
@@ -114,8 +117,8 @@ function mayBeAgent(text: string): boolean {
   return KEY_OR_BRACE.test(first) && (first.trimStart().startsWith('{') || AGENT_KEY.test(text))
 }
 
-async function readDocument(threads: DocumentThreads, text: string): Promise<YamlAnswer> {
-  const answer = await readYaml(threads, text)
+async function readDocument(reader: Reader, text: string): Promise<YamlAnswer> {
+  const answer = await readYaml(reader.threads, text, reader)
   if (typeof answer === 'string') throw invalid(UNREADABLE[answer])
   return answer
 }

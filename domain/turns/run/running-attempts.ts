@@ -109,6 +109,8 @@ export type EarlyAttempt = {
   claimed: Promise<void>
   /** Reports that Temporal has the turn's workflow: the step may end. */
   acknowledge(): void
+  /** Resolves when the attempt is over, or its activity waits for it: Temporal has less to do with the turn from then on. */
+  goneOn: Promise<void>
   /** Aborts when the attempt is over. */
   over: AbortSignal
 }
@@ -120,6 +122,7 @@ type Running = {
   abort: AbortController
   /** Set for an early attempt: see `EarlyAttempt`. Whoever waits for it shows that Temporal has the workflow, too. */
   acknowledge?: () => void
+  goneOn?: () => void
   /** Number of those who wait for the outcome. */
   waiting: number
   /** True when whoever comes later finds the outcome in the record. */
@@ -263,12 +266,14 @@ export function createRunningAttempts({
     const key = keyOf(turn, iteration)
     const claimed = Promise.withResolvers<void>()
     const known = Promise.withResolvers<void>()
+    const goneOn = Promise.withResolvers<void>()
     const over = new AbortController()
     const early = { holdsStep, claimed: claimed.resolve, isKnown: false, known: known.promise }
     if (holdsStep) claimed.resolve()
     const running = add(key, leave, (attempt) => run(turn, iteration, Object.assign(attempt, { early })))
     const end = () => {
       claimed.resolve()
+      goneOn.resolve()
       over.abort()
     }
     running.outcome.then(end, end)
@@ -278,7 +283,8 @@ export function createRunningAttempts({
       watch(key, running)
     }
     running.acknowledge = acknowledge
-    return { claimed: claimed.promise, acknowledge, over: over.signal }
+    running.goneOn = goneOn.resolve
+    return { claimed: claimed.promise, acknowledge, goneOn: goneOn.promise, over: over.signal }
   }
 
   return {
@@ -331,6 +337,7 @@ export function createRunningAttempts({
       const running = attempts.get(key)
       if (running === undefined) return undefined
       running.acknowledge?.()
+      running.goneOn?.()
       running.lostAt = undefined
       running.leader = by
       const cancel = () => {

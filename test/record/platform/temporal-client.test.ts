@@ -176,6 +176,23 @@ describe('starting a turn', () => {
     await Promise.all([turn, ...many].map((turn) => handleOf('default', turn).terminate()))
   })
 
+  it('starts no more of an owner until those that it has started have gone on', async () => {
+    const temporal = open('default')
+    const goneOn = Promise.withResolvers<void>()
+    const started = Array.from({ length: 4 }, () => newTurn())
+    await Promise.all(started.map((turn) => temporal.startTurn(turn, 'owner', goneOn.promise)))
+    const next = newTurn()
+    let isStarted = false
+    const starting = temporal.startTurn(next, 'owner').then(() => {
+      isStarted = true
+    })
+    await temporal.startTurn(newTurn(), 'other')
+    expect(isStarted).toBe(false)
+    goneOn.resolve()
+    await starting
+    await Promise.all([...started, next].map((turn) => handleOf('default', turn).terminate()))
+  })
+
   it('works without search attributes if Temporal refuses to register them', async () => {
     // All keyword attributes are taken. Temporal refuses more with the same error as for a missing permission.
     const others = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`Other${index}`, KEYWORD]))

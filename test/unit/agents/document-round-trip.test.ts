@@ -163,7 +163,7 @@ describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
     for (let number = 0; number < AGENTS; number++) {
       const own = seed + number
       const agent = drawAgent(own)
-      const parsed = await parseAgentDocument(threads, renderAgentDocument(agent), 'text/markdown')
+      const parsed = await parseAgentDocument({ threads, owner: 'owner' }, renderAgentDocument(agent), 'text/markdown')
       expect({ seed: own, agent: sorted(parsed) }).toEqual({ seed: own, agent: sorted(given(agent)) })
     }
   })
@@ -174,7 +174,7 @@ describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
     JSON.parse(String.raw`{"type":"a","\\":1}`)
     const tool = { type: 'client_side' as const, name: 'a', description: '', parameters: { type: 'a', '"': 1 } }
     const agent = { ...drawAgent(seed), tools: [tool] }
-    const parsed = await parseAgentDocument(threads, renderAgentDocument(agent), 'text/markdown')
+    const parsed = await parseAgentDocument({ threads, owner: 'owner' }, renderAgentDocument(agent), 'text/markdown')
     expect(Object.keys((parsed.tools as typeof agent.tools)[0]?.parameters ?? {})).toEqual(['type', '"'])
   })
 
@@ -193,9 +193,11 @@ describe.each(seedsOf('documents'))('any agent (SEED=%i)', (seed) => {
       const document = renderAgentDocument(drawAgent(seed + number))
       const place = below(document.length)
       const damaged = document.slice(0, place) + pick(['', ...MARKS]) + document.slice(place + below(4))
-      const outcome = await parseAgentDocument(threads, damaged, pick([undefined, 'application/yaml'])).catch(
-        (error) => error,
-      )
+      const outcome = await parseAgentDocument(
+        { threads, owner: 'owner' },
+        damaged,
+        pick([undefined, 'application/yaml']),
+      ).catch((error) => error)
       if (!(outcome instanceof DomainError)) expect(outcome).toHaveProperty('system_prompt')
       else expect(outcome.message).toMatch(/^(line \d+: |system_prompt: must not be empty$)/)
     }
@@ -269,7 +271,7 @@ name: no key
   it('is the same agent, however large its values', async () => {
     const config = { many: Array.from({ length: 50_000 }, (_, position) => position), ['__proto__']: 1, '<<': 'a' }
     const document = renderAgentDocument({ ...AGENT, capabilities: [{ ref: 'noop', config }] })
-    const parsed = await parseAgentDocument(threads, document, undefined)
+    const parsed = await parseAgentDocument({ threads, owner: 'owner' }, document, undefined)
     expect(sorted(parsed)).toBe(sorted({ ...given(AGENT), capabilities: [{ ref: 'noop', config }] }))
   })
 

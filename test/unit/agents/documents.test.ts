@@ -25,7 +25,7 @@ tools:
 const threads = createDocumentThreads()
 /** Returns what was read, or the message of the refusal. */
 const read = (text: string, contentType?: string): Promise<unknown> =>
-  parseAgentDocument(threads, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
+  parseAgentDocument({ threads, owner: 'owner' }, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
 const readFront = (...lines: string[]): Promise<unknown> => read(['---', ...lines, '---', 'Hi'].join('\n'))
 const EMPTY = 'invalid: system_prompt: must not be empty'
 
@@ -80,7 +80,7 @@ describe('front matter', () => {
   it('has keys without special meaning', async () => {
     const text =
       '---\ncapabilities: [{ref: a, config: {__proto__: {x: 1}, 1: b, ~: c, true: d, "<<": e, constructor: f}}]\n---\nHi'
-    const { capabilities } = await parseAgentDocument(threads, text, undefined)
+    const { capabilities } = await parseAgentDocument({ threads, owner: 'owner' }, text, undefined)
     expect(JSON.stringify(capabilities)).toBe(
       '[{"ref":"a","config":{"1":"b","__proto__":{"x":1},"~":"c","true":"d","<<":"e","constructor":"f"}}]',
     )
@@ -262,7 +262,7 @@ describe('a document made to take time and memory', () => {
       many(blank, 300_000),
     )
     for (const text of [prompt, ...blanks.map((blank) => `${blank}Hi`)]) {
-      expect(await parseAgentDocument(threads, text, 'text/plain')).toEqual({ system_prompt: text })
+      expect(await parseAgentDocument({ threads, owner: 'owner' }, text, 'text/plain')).toEqual({ system_prompt: text })
     }
     expect(await readFront(`description: |\n  ${prompt}`)).toEqual(expect.objectContaining({ system_prompt: 'Hi' }))
     expect(await read(`{"name":"${many('\\n', 500_000)}","system_prompt":"Hi"}`)).toHaveProperty('name')
