@@ -39,6 +39,9 @@ beforeAll(async () => {
     // A schedule that runs each minute takes one.
     ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
     ['sleep 60', 'sleep 12'],
+    // All pages are carried out at once.
+    ['sleep 1\n', 'sleep 5\n'],
+    ['sleep 2\n', 'sleep 5\n'],
     ['/tmp/', `${folder}/`],
   ]
   outputs = new Map(
@@ -61,6 +64,10 @@ describe('the README and the guides', () => {
     const titles = pages.flatMap(({ sections }) => sections.map(({ title }) => title))
     expect(titles).toEqual(expect.arrayContaining(Object.keys(LEFT_OUT)))
     expect(tried.flatMap(({ sections }) => sections.flatMap(({ commands }) => commands)).length).toBeGreaterThan(80)
+  })
+
+  it('are short: the README has at most 12 kB', async () => {
+    expect((await readFile('README.md')).length).toBeLessThanOrEqual(12 * 1024)
   })
 
   const rows = tried.flatMap(({ page, sections }) => sections.map((section) => [page, section.title, section] as const))
