@@ -43,6 +43,7 @@ export const GUIDES = [
   { name: 'events', title: 'Events' },
   { name: 'authentication', title: 'Authentication' },
   { name: 'simulator', title: 'Models without a provider' },
+  { name: 'limits', title: 'Limits' },
 ] as const
 
 /** `isOpen`: the service knows no users, so that nobody needs credentials. */

@@ -28,7 +28,8 @@ export type PredefinedProvider = {
 // Ids are stored by agents and sessions of every organization: add lines, but never renumber them.
 const idOf = (number: string) => `01933b5a-0000-7000-8000-00000000${number}`
 
-const DEFAULT_MODELS = { openai: 'gpt-5-mini', anthropic: 'claude-sonnet-5-5', gemini: 'gemini-3.8-flash' }
+/** Models of providers of the environment that name none. */
+export const DEFAULT_MODELS = { openai: 'gpt-5-mini', anthropic: 'claude-sonnet-5-5', gemini: 'gemini-3.8-flash' }
 
 const SIMULATOR: PredefinedProvider = {
   id: idOf('0101'),

@@ -85,8 +85,10 @@ const joined = (parts: Json[], step = 0): string =>
   parts.map((part) => (part.type === 'text' && part.step === step ? part.delta : '')).join('')
 
 describe('the package', () => {
-  it.concurrent('compiles with the program of its README', async () => {
+  it.concurrent("compiles with the programs of its README and of the service's", async () => {
     const [program = '', ofTools = ''] = await programsIn('client/README.md')
+    const [first = ''] = await programsIn('README.md')
+    expect(await project.compile(`declare const console: { log(text: string): void }\n${first}`)).toBe('')
     expect(await project.compile(`declare const console: { log(...what: unknown[]): void }\n${ofTools}`)).toBe('')
     const wrong = [
       'await client.sessions.get({ session_id: 1 })',

@@ -1,43 +1,57 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import sharp from 'sharp'
 import { carryOut, expectShown, readSections } from '../support/documentation.ts'
 import { startEverythingServer } from '../support/everything-server.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 /** Sections whose commands need what is not here. */
 const LEFT_OUT: Record<string, string> = {
-  'A provider': 'an account at a provider',
+  'Adding a provider': 'an account at a provider',
   'Who may call': 'a service with sign-in: test/service/authentication-page has it',
-  Deployment: 'Docker',
 }
-/** Commands that have been carried out already. */
-const STARTS = /^(PORT=3001 npx mcp-server-everything|ALLOWED_PRIVATE_HOSTS=127.0.0.1:3001 npm start)/
 const LIMIT_MS = 90_000
 
-const sections = readSections(await readFile('README.md', 'utf8'))
-const tried = sections
-  .filter(({ title }) => !(title in LEFT_OUT))
-  .map(({ title, commands }) => ({ title, commands: commands.filter(({ text }) => !STARTS.test(text)) }))
+const guides = (await readdir('docs/guides')).filter((file) => file.endsWith('.md'))
+const pages = await Promise.all(
+  ['README.md', ...guides.map((file) => `docs/guides/${file}`)].map(async (page) => ({
+    page,
+    sections: readSections(await readFile(page, 'utf8')),
+  })),
+)
+const tried = pages.map(({ page, sections }) => ({
+  page,
+  sections: sections.filter(({ title }) => !(title in LEFT_OUT)),
+}))
 
-let outputs: Map<string, string>
+let outputs: Map<string, Map<string, string>>
 let folder: string
 let server: Awaited<ReturnType<typeof startEverythingServer>>
 let service: TestService
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'readme-'))
+  await cp('docs', path.join(folder, 'docs'), { recursive: true })
   server = await startEverythingServer()
   service = await startService({ environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
-  const cat = sharp({ create: { width: 64, height: 48, channels: 3, background: 'orange' } })
-  await writeFile(path.join(folder, 'cat.jpg'), await cat.jpeg().toBuffer())
-  outputs = await carryOut(tried, folder, [
+  const others: [string, string][] = [
     ['localhost:9300', new URL(service.url).host],
     ['http://127.0.0.1:3001/mcp', server.url],
     // A schedule that runs each minute takes one.
     ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
     ['sleep 60', 'sleep 12'],
-  ])
+    // All pages are carried out at once.
+    ['sleep 1\n', 'sleep 5\n'],
+    ['sleep 2\n', 'sleep 5\n'],
+    ['/tmp/', `${folder}/`],
+  ]
+  outputs = new Map(
+    await Promise.all(
+      tried.map(async ({ page, sections }) => {
+        const output = await carryOut(sections, path.join(folder, path.dirname(page)), others)
+        return [page, output] as const
+      }),
+    ),
+  )
 }, LIMIT_MS)
 afterAll(async () => {
   await service.stop()
@@ -45,15 +59,19 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-describe('the README', () => {
-  it('names no section as left out that it does not have', () => {
-    const titles = sections.map(({ title }) => title)
+describe('the README and the guides', () => {
+  it('name no section as left out that they do not have', () => {
+    const titles = pages.flatMap(({ sections }) => sections.map(({ title }) => title))
     expect(titles).toEqual(expect.arrayContaining(Object.keys(LEFT_OUT)))
-    expect(tried.length).toBeGreaterThan(8)
+    expect(tried.flatMap(({ sections }) => sections.flatMap(({ commands }) => commands)).length).toBeGreaterThan(80)
   })
 
-  it.each(tried.map((section) => [section.title, section] as const))(
-    'shows what its commands do when they are copied: %s',
-    (title, section) => expectShown(section, outputs.get(title)),
+  it('are short: the README has at most 12 kB', async () => {
+    expect((await readFile('README.md')).length).toBeLessThanOrEqual(12 * 1024)
+  })
+
+  const rows = tried.flatMap(({ page, sections }) => sections.map((section) => [page, section.title, section] as const))
+  it.each(rows)('show what their commands do when they are copied: %s, %s', (page, title, section) =>
+    expectShown(section, outputs.get(page)?.get(title)),
   )
 })

@@ -2,7 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
+import { DEFAULT_MODELS } from '../../../domain/llm/predefined.ts'
 import { configVariables } from '../../../platform/config.ts'
+import { Variables } from '../../../platform/variables.ts'
+import { configurationPage } from '../../../scripts/configuration/page.ts'
 
 type ComposeService = {
   environment?: Record<string, string>
@@ -78,7 +81,7 @@ describe('docker-compose.yml', () => {
     ])
   })
 
-  test.each(['api', 'worker'])('passes every setting of the README to the %s', async (name) => {
+  test.each(['api', 'worker'])('passes every setting to the %s', async (name) => {
     const { services } = await readComposeFile()
     const environment = services[name]?.environment ?? {}
     const passed = Object.entries(environment).filter(([variable]) => !OWN_SETTINGS.includes(variable))
@@ -114,15 +117,19 @@ describe('docker-compose.yml', () => {
   })
 })
 
-describe('the tables of settings in the documents', () => {
-  test('list every setting, and no other', async () => {
-    const documents = await Promise.all(
-      ['README.md', 'docs/authentication.md'].map((file) => readText(`../../../${file}`)),
-    )
-    const tables = documents.flatMap(
-      (text) => /\n## Configuration\n([\s\S]*?)(\n## |$)/.exec(text)?.[1]?.match(/^\|[^|]*/gm) ?? [],
-    )
-    const listed = tables.flatMap((cell) => [...cell.matchAll(/`([A-Z][A-Z_]+)`/g)].map(([, name]) => name))
-    expect([...new Set(listed)].sort()).toEqual([...configVariables].sort())
+describe('docs/configuration.md', () => {
+  test('lists every setting, and no other', async () => {
+    const rows = (await readText('../../../docs/configuration.md')).matchAll(/^\| `([A-Z][A-Z_]+)`/gm)
+    expect([...rows].map(([, name]) => name).sort()).toEqual([...configVariables].sort())
+  })
+
+  test('is as `npm run configuration` writes it, with a description of each setting', async () => {
+    expect(await readText('../../../docs/configuration.md')).toBe(configurationPage())
+    for (const [name, { description }] of Object.entries(Variables.shape))
+      expect([name, description]).toEqual([name, expect.stringMatching(/^\S.*\.$/)])
+  })
+
+  test('names the default models', () => {
+    for (const model of Object.values(DEFAULT_MODELS)) expect(configurationPage()).toContain(`\`${model}\``)
   })
 })

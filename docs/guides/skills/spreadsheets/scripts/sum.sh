@@ -1,0 +1,1 @@
+awk -F, '{sum += $2} END {print sum}' "$1"
