@@ -2,6 +2,7 @@ import type { Deps } from '../../../domain/deps.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/ids.ts'
 import { createMessage } from '../../../domain/messages/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { repeatLostNotices } from '../../../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
@@ -23,7 +24,7 @@ beforeEach(async () => {
     started.push(turnId)
     throw new Error('Temporal is away')
   }
-  deps = withWorkflows(service.platform.deps, { startTurn })
+  deps = { ...withWorkflows(service.platform.deps, { startTurn }), owners: { ownerOf: async () => 'an owner' } }
 })
 afterEach(() => service.stop())
 
@@ -47,6 +48,7 @@ async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Prom
   await new Promise(setImmediate)
   started = []
   await startLostTurns(deps, swept, options)
+  await new Promise(setImmediate)
   return started.sort()
 }
 
@@ -91,5 +93,29 @@ describe('the sweeper', () => {
     const swept = new Map<string, number>()
     expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[0], turns[1]))
     expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[2]))
+  })
+})
+
+describe('a notice to a workflow', () => {
+  it('is repeated only when the attempt before is over', async () => {
+    const [turn] = await createTurns(1)
+    await deps.db.turn.update({ where: { id: turn?.turnId ?? '' }, data: { noticeDueAt: new Date(0) } })
+    const asked: PromiseWithResolvers<void>[] = []
+    const resumeTurn = () => {
+      asked.push(Promise.withResolvers())
+      return asked.at(-1)?.promise ?? Promise.resolve()
+    }
+    const underWay = new Set<string>()
+    const repeat = async () => {
+      await repeatLostNotices(withWorkflows(deps, { resumeTurn }), underWay)
+      await new Promise(setImmediate)
+    }
+    await repeat()
+    await repeat()
+    expect(asked).toHaveLength(1)
+    asked[0]?.reject(new Error('Temporal is away'))
+    await new Promise(setImmediate)
+    await repeat()
+    expect(asked).toHaveLength(2)
   })
 })
