@@ -1,5 +1,7 @@
+import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
 import { type Notice, notifyWorkflow } from '../control/workflow-outbox.ts'
+import { inShareSql } from '../run/process-lease.ts'
 
 const GRACE_MS = 2000
 const MAX_UNDER_WAY = 500
@@ -11,7 +13,7 @@ const MAX_UNDER_WAY = 500
 export async function repeatLostNotices(deps: Deps, underWay: Set<string>): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "turnId", organization_id AS "organizationId", finished_at IS NOT NULL AS "hasEnded", notice_due_at AS "noticeDueAt" FROM turns
-    WHERE notice_due_at < now() - make_interval(secs => ${GRACE_MS / 1000})
+    WHERE notice_due_at < now() - make_interval(secs => ${GRACE_MS / 1000}) AND ${inShareSql(deps, Prisma.sql`id`)}
       AND id <> ALL (${[...underWay]}::uuid[])
     ORDER BY notice_due_at LIMIT ${MAX_UNDER_WAY - underWay.size}`
   for (const notice of notices) {
