@@ -17,7 +17,7 @@ import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { Clock } from '../domain/schedules/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
-import { createSlots } from '../lib/threads/slots.ts'
+import { createFairQueue } from '../lib/fair-queue.ts'
 import { runsIn } from '../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
@@ -145,7 +145,7 @@ function createTracker() {
 type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>) => Promise<T>
 
 function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTurn {
-  const slots = createSlots(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
+  const slots = createFairQueue(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
   const waiting = new Map<string, Promise<unknown>>()
   const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>) => {
     const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))

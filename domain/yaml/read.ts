@@ -1,4 +1,4 @@
-import type { Claim } from '../../lib/threads/slots.ts'
+import type { Claim } from '../../lib/fair-queue.ts'
 import { tooMany } from '../errors.ts'
 import type { YamlAnswer } from './parse.ts'
 import type { DocumentThreads } from './threads.ts'
