@@ -2,29 +2,37 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { freePorts, startServices } from '../dev/services/index.ts'
-import { benchAppend } from './append.ts'
-import { benchAttacks } from './attacks.ts'
-import { benchAuth } from './auth.ts'
-import { benchConsole } from './console.ts'
-import { benchDatabases } from './databases.ts'
-import { benchFairness } from './fairness.ts'
-import { benchFiles } from './files.ts'
-import { benchGrep } from './files-grep.ts'
-import { benchGrowth } from './growth.ts'
-import { benchHostile } from './hostile.ts'
-import { benchImages } from './images.ts'
-import { benchLists } from './lists.ts'
-import { benchMany } from './many.ts'
-import { benchSchedules } from './schedules.ts'
-import { benchSse } from './sse.ts'
-import { benchApart, benchTurns } from './turns.ts'
+import type { Ground } from './site.ts'
 
-/**
- * `npm run bench [-- turns | apart | growth | sse | lists | auth | append | hostile | images | files |
- * databases | schedules | console | many | fairness | attacks]`: starts its own services and the service, measures, prints, and
- * cleans up.
- */
+type Bench = (ground: Ground & { ports: [number, number]; args: string[] }) => Promise<boolean>
+
+/** Benchmarks by the subject that `npm run bench -- <subject>` names. Each resolves with whether its goals were met. */
+const BENCHES: Record<string, Bench> = {
+  turns: async (ground) => (await import('./turns.ts')).benchTurns(ground),
+  apart: async (ground) => (await import('./turns.ts')).benchApart(ground),
+  growth: async (ground) => (await import('./growth.ts')).benchGrowth(ground),
+  many: async (ground) => (await import('./many.ts')).benchMany(ground, ground.args),
+  sse: async ({ services, ports }) => (await import('./sse.ts')).benchSse(services, ports[0]),
+  lists: async ({ services, ports }) => (await import('./lists.ts')).benchLists(services, ports),
+  auth: async ({ services, ports }) => (await import('./auth.ts')).benchAuth(services, ports),
+  append: async ({ services }) => (await import('./append.ts')).benchAppend(services),
+  hostile: async ({ services, ports }) => (await import('./hostile.ts')).benchHostile(services, ports[0]),
+  images: async ({ services, ports }) => (await import('./images.ts')).benchImages(services, ports[0]),
+  files: async ({ services, ports }) => {
+    const stored = await (await import('./files.ts')).benchFiles(services, ports[0])
+    return (await (await import('./files-grep.ts')).benchGrep(services, ports[1])) && stored
+  },
+  databases: async ({ services }) => (await import('./databases.ts')).benchDatabases(services),
+  schedules: async ({ services, ports }) => (await import('./schedules.ts')).benchSchedules(services, ports[0]),
+  console: async ({ services, ports }) => (await import('./console.ts')).benchConsole(services, ports),
+  fairness: async ({ services, ports, args }) =>
+    (await import('./fairness.ts')).benchFairness(services, ports[0], args),
+  attacks: async ({ services, ports, args }) => (await import('./attacks.ts')).benchAttacks(services, ports[0], args),
+}
+
 const [subject = 'turns', ...args] = process.argv.slice(2)
+const bench = BENCHES[subject]
+if (bench === undefined) throw new Error(`There is no benchmark ${subject}, only ${Object.keys(BENCHES).join(', ')}.`)
 const dataDir = await mkdtemp(path.join(tmpdir(), 'agent-sessions-bench-'))
 const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0, port = 0, otherPort = 0] = await freePorts(6)
 const services = await startServices({
@@ -34,28 +42,8 @@ const services = await startServices({
   log: () => {},
 })
 try {
-  process.exitCode = (await measure()) ? 0 : 1
+  process.exitCode = (await bench({ services, dataDir, ports: [port, otherPort], args })) ? 0 : 1
 } finally {
   await services.stop()
   await rm(dataDir, { recursive: true, force: true })
-}
-
-async function measure(): Promise<boolean> {
-  if (subject === 'sse') return benchSse(services, port)
-  if (subject === 'append') return benchAppend(services)
-  if (subject === 'auth') return benchAuth(services, [port, otherPort])
-  if (subject === 'hostile') return benchHostile(services, port)
-  if (subject === 'console') return benchConsole(services, [port, otherPort])
-  if (subject === 'databases') return benchDatabases(services)
-  if (subject === 'schedules') return benchSchedules(services, port)
-  if (subject === 'images') return benchImages(services, port)
-  if (subject === 'files')
-    return [await benchFiles(services, port), await benchGrep(services, otherPort)].every(Boolean)
-  if (subject === 'many') return benchMany({ services, dataDir }, args)
-  if (subject === 'fairness') return benchFairness(services, port, args)
-  if (subject === 'attacks') return benchAttacks(services, port, args)
-  if (subject === 'lists') return benchLists(services, [port, otherPort])
-  if (subject === 'growth') return benchGrowth({ services, dataDir })
-  if (subject === 'apart') return benchApart({ services, dataDir })
-  return benchTurns({ services, dataDir })
 }

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { FairQueue } from '../lib/fair-queue.ts'
 import type { GuardOptions } from '../lib/outgoing/guard.ts'
 import type { OwnerPlaces } from '../lib/owner-places.ts'
-import type { Slots } from '../lib/threads/slots.ts'
 import type { PrismaClient } from '../prisma/generated/client.ts'
 import type { AuthSettings } from './auth/settings.ts'
 import type { SchemaThreads } from './capabilities/arguments/threads.ts'
@@ -70,8 +70,8 @@ export type Deps = {
   fileStore: FileStore
   /** Changes of a session's files, one at a time in this process. */
   fileLines: SessionLines
-  /** Slots of the process for reading whole files for tools. */
-  fileReads: Slots
+  /** Queue of the process for reading whole files for tools. */
+  fileReads: FairQueue
   /** Places of the process for downloads of all files of a session. */
   zipPlaces: OwnerPlaces
   /** Connections to MCP servers. */
@@ -87,12 +87,12 @@ export type Deps = {
   conversations: ConversationCache
   /** Images as models were lately given them. */
   images: ImageCache
-  /** Slots of the process for loading and scaling images of messages. */
-  imageLoads: Slots
-  /** Slots of the process for searches in files. */
-  grepSlots: Slots
-  /** Slots of the process for unpacking and storing archives of skills. */
-  archiveSlots: Slots
+  /** Queue of the process for loading and scaling images of messages. */
+  imageLoads: FairQueue
+  /** Queue of the process for searches in files. */
+  grepSlots: FairQueue
+  /** Queue of the process for unpacking and storing archives of skills. */
+  archiveSlots: FairQueue
   /** Threads for work that untrusted input can make long, started when needed. */
   threads: {
     documents: DocumentThreads

@@ -1,3 +1,4 @@
+import { Prisma } from '../prisma/generated/client.ts'
 import { tooMany } from './errors.ts'
 
 /** Postgres's code of lock_not_available. */
@@ -17,12 +18,16 @@ export async function waitForLocks<T>(change: () => Promise<T>, what: string, si
     try {
       return await change()
     } catch (error) {
-      if (!isLocked(error)) throw error
+      if (codeOf(error) !== LOCKED) throw error
     }
   }
   throw tooMany(`${what} being changed by others; try again`, 2)
 }
 
-/** Whether Postgres has waited for a lock for as long as it may. Of Prisma's errors only the message has the code. */
-const isLocked = (error: unknown): boolean =>
-  error instanceof Error && (('code' in error && error.code === LOCKED) || error.message.includes(LOCKED))
+/** Returns Postgres's code of an error by the driver or by Prisma, which keeps the driver's error in `meta`. */
+function codeOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return undefined
+  if (!(error instanceof Prisma.PrismaClientKnownRequestError)) return 'code' in error ? error.code : undefined
+  const failure = error.meta?.driverAdapterError as { cause?: { originalCode?: unknown } } | undefined
+  return failure?.cause?.originalCode
+}

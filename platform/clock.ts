@@ -1,7 +1,7 @@
 import { type Client, isGrpcServiceError, ServiceError } from '@temporalio/client'
+// Not public, and neither is another way to encode an action: the public client updates without a conflict token.
 import { encodeScheduleAction } from '@temporalio/client/lib/schedule-helpers.js'
-import { defaultPayloadConverter, type TypedSearchAttributes } from '@temporalio/common'
-import { msToTs, requiredTsToDate, tsToMs } from '@temporalio/common/lib/time.js'
+import { defaultPayloadConverter, msToTs, type TypedSearchAttributes, tsToDate, tsToMs } from '@temporalio/common'
 import { toId } from '../contract/ids.ts'
 import { newUuid } from '../domain/ids.ts'
 import type { Clock, ClockSettings, NextTimes } from '../domain/schedules/clock.ts'
@@ -171,7 +171,7 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
     },
     timezone: spec?.timezoneName || 'UTC',
     taskQueue: action?.startWorkflow?.taskQueue?.name ?? undefined,
-    lastTime: last && requiredTsToDate(last, 'futureActionTimes'),
+    lastTime: last && tsToDate(last),
     changedAt: new Date(
       Math.max(tsToMs(found.info?.createTime), found.info?.updateTime ? tsToMs(found.info.updateTime) : 0),
     ),
@@ -201,7 +201,7 @@ async function listTimes(client: Client, place: Place, scheduleId: string, from:
     endTime: msToTs(to.getTime()),
   }
   const { startTime } = await query(client, () => client.workflowService.listScheduleMatchingTimes(request))
-  return startTime.map((time) => requiredTsToDate(time, 'startTime'))
+  return startTime.map(tsToDate)
 }
 
 /**

@@ -17,8 +17,8 @@ import type { TemporalHealthReader } from '../domain/durable/health.ts'
 import type { Clock } from '../domain/schedules/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../domain/schedules/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../domain/turns/turn-workflows.ts'
+import { createFairQueue } from '../lib/fair-queue.ts'
 import { sleep } from '../lib/sleep.ts'
-import { createSlots } from '../lib/threads/slots.ts'
 import { runsIn } from '../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
@@ -151,7 +151,7 @@ function createTracker() {
 type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => Promise<T>
 
 function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTurn {
-  const slots = createSlots(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
+  const slots = createFairQueue(atOnce, WAIT_MS, { maxOfOwner: ofOwner, ...WAITING })
   const waiting = new Map<string, Promise<unknown>>()
   const askInTurn = async <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => {
     const isIn = await slots.enter({ owner }, signal).finally(() => waiting.delete(what))

@@ -215,6 +215,7 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 /** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
+  const noticesUnderWay = new Set<string>()
   const compared = new Map<string, number>()
   const sweptExecutions = new Map<string, number>()
   const late = new Map<string, number>()
@@ -226,7 +227,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
-    repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps)),
+    repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps, noticesUnderWay)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),
     repeat(deps, FIND_LATE_MS, signal, 'finding late schedules', () => findLateSchedules(deps, late)),

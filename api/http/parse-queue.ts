@@ -1,4 +1,5 @@
 import { setImmediate as nextRound } from 'node:timers/promises'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 
 /** Turn of one request to work on its large body. */
 export type ParseTurn = {
@@ -8,37 +9,25 @@ export type ParseTurn = {
 }
 export type ParseQueue = (owner: string | undefined) => ParseTurn
 
+const UNLIMITED = { maxWaiting: Number.POSITIVE_INFINITY, maxWaitingOfOwner: Number.POSITIVE_INFINITY }
+
 /**
  * Lets one large body be worked on at a time, in steps, so that everything else gets its time in between. Owners take
  * turns: one who sends many bodies waits for their own. The memory for bodies bounds the queue.
  */
 export function createParseQueue(): ParseQueue {
-  const waiting = new Map<string, (() => void)[]>()
-  let isTaken = false
-  const passOn = () => {
-    const [first] = waiting
-    isTaken = first !== undefined
-    if (first === undefined) return
-    const [owner, [next, ...others]] = first
-    waiting.delete(owner)
-    if (others.length > 0) waiting.set(owner, others)
-    next?.()
-  }
-  return (owner = '') => {
-    let isMine = false
-    const take = async () => {
-      isMine = true
-      if (isTaken) await new Promise<void>((resolve) => waiting.set(owner, [...(waiting.get(owner) ?? []), resolve]))
-      isTaken = true
-    }
+  const queue = createFairQueue(1, Number.POSITIVE_INFINITY, UNLIMITED)
+  return (owner) => {
+    let entered: Promise<unknown> | undefined
     return {
       async step() {
-        if (!isMine) await take()
+        entered ??= queue.enter({ owner })
+        await entered
         await nextRound()
       },
       end() {
-        if (isMine) setImmediate(passOn)
-        isMine = false
+        void entered?.then(() => setImmediate(() => queue.leave({ owner })))
+        entered = undefined
       },
     }
   }

@@ -1,5 +1,5 @@
 import { hash, verify } from '@node-rs/argon2'
-import pLimit from 'p-limit'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import { tooMany } from '../errors.ts'
 
 /** OWASP's minimum for argon2id, the library's default algorithm: 19 MiB, two passes. */
@@ -11,12 +11,12 @@ const AT_ONCE = 2
 const MAX_WAITING = 100
 const BUSY_SECONDS = 5
 
-const limit = pLimit(AT_ONCE)
+const queue = createFairQueue(AT_ONCE, Number.POSITIVE_INFINITY, { maxWaiting: MAX_WAITING })
 
-function run<T>(work: () => Promise<T>): Promise<T> {
-  if (limit.pendingCount >= MAX_WAITING) throw tooMany('Too many people are signing in; try again', BUSY_SECONDS)
-  return limit(work)
-}
+const run = <T>(work: () => Promise<T>): Promise<T> =>
+  queue.run({}, work, () => {
+    throw tooMany('Too many people are signing in; try again', BUSY_SECONDS)
+  })
 
 /** Hashes a password. Throws `too_many` when too many hashes are waiting, as verifyPassword does. */
 export const hashPassword = async (password: string): Promise<string> => run(() => hash(password, COST))

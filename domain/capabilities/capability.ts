@@ -27,9 +27,9 @@ export type ToolContext = {
   organizationId: string
   sessionId: string
   turnId: string
-  /** Id of the call, which is unique among the calls of one answer only. */
+  /** Id of the call, unique in the conversation that the model is shown. */
   callId: string
-  /** Unique to the call, and the same for all its runs. */
+  /** Key of the call among all calls of all sessions, the same for all its runs. Has only characters of a header. */
   idempotencyKey: string
   /** True when an earlier run of this call was interrupted and may have had its effect. */
   mayHaveRun: boolean

@@ -1,5 +1,5 @@
+import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
-import { createSlots, type Slots } from '../../lib/threads/slots.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../deps.ts'
 import { fetchImage, type ImageBytes, isDataUrl, readDataUrl } from './fetch-image.ts'
@@ -28,8 +28,8 @@ const WAIT_MS = 30_000
 /** Above what the model calls that a worker makes at once can have waiting. */
 const MAX_WAITING = 1000
 
-export const createImageLoads = (): Slots =>
-  createSlots(LOADS_AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING })
+export const createImageLoads = (): FairQueue =>
+  createFairQueue(LOADS_AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING })
 
 /**
  * Loads an image as the model takes it. Throws errors of the record, a retryable `ModelError` when too many are being
@@ -46,17 +46,19 @@ export async function loadImage(
   const key = `${maxEdge} ${source.type} ${source.value}`
   const cached = deps.images.get(organizationId, key)
   if (cached !== undefined) return cached
-  const claim = { owner: await deps.owners.ownerOf(organizationId) }
-  if (!(await deps.imageLoads.enter(claim, signal))) throw busy()
-  try {
+  const owner = await deps.owners.ownerOf(organizationId)
+  const load = async (): Promise<Loaded> => {
     const read = await readBytes(deps, reader, source, signal)
     if (read === 'not_found') return read
-    const result = 'problem' in read ? read : await fitImage(claim.owner, read.bytes, maxEdge, signal)
+    const result = 'problem' in read ? read : await fitImage(owner, read.bytes, maxEdge, signal)
     deps.images.set(organizationId, key, result)
     return result
-  } finally {
-    deps.imageLoads.leave(claim)
   }
+  return deps.imageLoads.run({ owner }, load, refuse, signal)
+}
+
+const refuse = (): never => {
+  throw busy()
 }
 
 async function readBytes(

@@ -1,4 +1,4 @@
-import type { Claim } from '../../lib/threads/slots.ts'
+import type { Claim } from '../../lib/fair-queue.ts'
 import type { Deps } from '../deps.ts'
 import { DomainError } from '../errors.ts'
 import type { CallScope } from '../session-scope.ts'

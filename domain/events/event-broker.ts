@@ -83,7 +83,7 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
   return {
     subscribe: (sessionId, cursor) => subscribe(subscribers, sessionId, cursor),
     isFollowed: (sessionId) => subscribers.has(sessionId),
-    watchTurn: (turnId, onEnd) => watchTurn(watches, turnId, onEnd),
+    watchTurn: (turnId, onEnd) => addTo(watches, turnId, onEnd),
     publish: createPublish((publications) => {
       for (const entries of publications) deliver(readers, entries)
       relay.send(publications)
@@ -99,25 +99,24 @@ type Subscribers = Map<string, Set<Subscriber>>
 
 function subscribe(subscribers: Subscribers, sessionId: string, cursor: () => number): Subscription {
   const inbox = createInbox()
-  const subscription: Subscription = {
-    onOverflow: () => {},
-    take: inbox.take,
-    wait: inbox.wait,
-    close: () => {
-      peers.delete(own)
-      if (peers.size === 0) subscribers.delete(sessionId)
-    },
-  }
-  const own: Subscriber = {
+  const close = addTo(subscribers, sessionId, {
     cursor,
     invalidate: inbox.invalidate,
     deliver: (entry) => {
       if (!inbox.add(entry)) subscription.onOverflow()
     },
-  }
-  const peers = subscribers.get(sessionId) ?? new Set()
-  subscribers.set(sessionId, peers.add(own))
+  })
+  const subscription: Subscription = { onOverflow: () => {}, take: inbox.take, wait: inbox.wait, close }
   return subscription
+}
+
+/** Adds a member to the set of a key. Returns a function that removes it, and removes nothing when called again. */
+function addTo<Member>(sets: Map<string, Set<Member>>, key: string, member: Member): () => void {
+  const peers = sets.get(key) ?? new Set()
+  sets.set(key, peers.add(member))
+  return () => {
+    if (peers.delete(member) && peers.size === 0) sets.delete(key)
+  }
 }
 
 type Held = { entries: LiveEntry[]; bytes: number; longBytes: number; missed: boolean }
@@ -165,15 +164,6 @@ function createInbox() {
       wake = () => {}
       signal.removeEventListener('abort', stop)
     },
-  }
-}
-
-function watchTurn(watches: TurnWatches, turnId: string, onEnd: () => void): () => void {
-  const peers = watches.get(turnId) ?? new Set()
-  watches.set(turnId, peers.add(onEnd))
-  return () => {
-    peers.delete(onEnd)
-    if (peers.size === 0) watches.delete(turnId)
   }
 }
 

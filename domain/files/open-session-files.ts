@@ -1,4 +1,4 @@
-import { createSlots, type Slots } from '../../lib/threads/slots.ts'
+import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import type { Deps } from '../deps.ts'
 import { tooMany } from '../errors.ts'
 import type { CallScope } from '../session-scope.ts'
@@ -13,20 +13,20 @@ import type { SessionFiles } from './session-files.ts'
 const READS_AT_ONCE = 4
 const READ_WAIT_MS = 20_000
 
-export const createFileReads = (): Slots => createSlots(READS_AT_ONCE, READ_WAIT_MS)
+export const createFileReads = (): FairQueue => createFairQueue(READS_AT_ONCE, READ_WAIT_MS)
+
+const refuse = (): never => {
+  throw tooMany('Too many files are being read; try again', 2)
+}
 
 /** Opens a session's files for a tool call. */
 export function openSessionFiles(deps: Deps, scope: CallScope): SessionFiles {
   const { organizationId, sessionId, writer } = scope
   const read = async (path: string): Promise<WholeFile | undefined> => {
     const claim = { owner: await deps.owners.ownerOf(organizationId) }
-    if (!(await deps.fileReads.enter(claim, scope.signal))) throw tooMany('Too many files are being read; try again', 2)
-    try {
-      const [file] = await deps.fileStore.readWhole(organizationId, sessionId, [path])
-      return file
-    } finally {
-      deps.fileReads.leave(claim)
-    }
+    const readWhole = () => deps.fileStore.readWhole(organizationId, sessionId, [path])
+    const [file] = await deps.fileReads.run(claim, readWhole, refuse, scope.signal)
+    return file
   }
   return {
     maxBytes: deps.quotas.files.maxBytes,

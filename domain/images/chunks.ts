@@ -1,4 +1,4 @@
-import pLimit from 'p-limit'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import type { Deps } from '../deps.ts'
 
 /**
@@ -9,11 +9,11 @@ export const CHUNK_BYTES = 48 * 1024
 
 /** Chunks written at once. Each takes several times its size until it is with Postgres. */
 const WRITTEN_AT_ONCE = 4
-const limit = pLimit(WRITTEN_AT_ONCE)
+const queue = createFairQueue(WRITTEN_AT_ONCE, Number.POSITIVE_INFINITY, { maxWaiting: Number.POSITIVE_INFINITY })
 
 /** Stores the bytes of an image from the byte `start` on, once it is their turn. */
 export const insertChunk = (deps: Deps, imageId: string, start: number, bytes: Buffer): Promise<void> =>
-  limit(() => deps.imageChunks.insert(imageId, start, bytes))
+  queue.run({}, () => deps.imageChunks.insert(imageId, start, bytes))
 
 /** Reads an image's bytes from `start` up to but excluding `end`, one chunk at a time. Ends early when they are gone. */
 export async function* readChunks(

@@ -1,7 +1,7 @@
 import sharp, { type Sharp } from 'sharp'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import { hasMoreFramesThan, hasMoreScansThan } from '../../lib/image-frames.ts'
 import type { ImageType } from '../../lib/image-type.ts'
-import { createSlots } from '../../lib/threads/slots.ts'
 import { tooMany } from '../errors.ts'
 
 /** Maximum number of pixels of an image, or of each frame of an animation. */
@@ -24,20 +24,17 @@ sharp.unblock({
   operation: ['Png', 'Jpeg', 'Nsgif', 'Webp'].map((format) => `VipsForeignLoad${format}`),
 })
 
-const slots = createSlots(AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING / 2 })
+const slots = createFairQueue(AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING / 2 })
 
 /**
  * Runs work that decodes an image once it is its turn, fairly among owners. Throws `too_many`
  * when too much is waiting, and the signal's reason when it aborts before that.
  */
-export async function decoding<T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const claim = { owner }
-  if (!(await slots.enter(claim, signal))) throw tooMany('Too many images are being decoded; try again', BUSY_SECONDS)
-  try {
-    return await work()
-  } finally {
-    slots.leave(claim)
-  }
+export const decoding = <T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
+  slots.run({ owner }, work, refuse, signal)
+
+const refuse = (): never => {
+  throw tooMany('Too many images are being decoded; try again', BUSY_SECONDS)
 }
 
 /** Returns the limit that an image exceeds whose decoding would take too long, whatever its size. */

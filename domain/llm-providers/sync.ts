@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../contract/ids.ts'
 import type { ModelSync } from '../../contract/llm-providers.ts'
-import { type Claim, createSlots } from '../../lib/threads/slots.ts'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
@@ -16,11 +16,9 @@ import { damagedKey, keyOf } from './stored-key.ts'
 /** Syncs of one process at a time: each holds a list of some MiB. */
 const AT_ONCE = 8
 const WAIT_MS = 30_000
-const slots = createSlots(AT_ONCE, WAIT_MS, { maxWaiting: 50 })
+const slots = createFairQueue(AT_ONCE, WAIT_MS, { maxWaiting: 50 })
 /** Owners who sync a provider in this process. Each has one at a time, so that a slow one keeps no other waiting. */
 const syncing = new Set<string>()
-/** A sync is completed even if its client goes away meanwhile. */
-const UNENDING = new AbortController().signal
 
 /**
  * Brings the discovered models of a provider up to date with the provider's own list. Throws `not_found`,
@@ -34,22 +32,19 @@ export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Prom
   if (syncing.has(owner)) throw tooMany('Another provider of this owner is being synced; try again soon', 5)
   syncing.add(owner)
   try {
-    return await inSlot({ owner }, async () => {
+    const sync = async (): Promise<ModelSync> => {
       const listed = await readList(deps, actor, found)
       return listed === 'not_supported' ? { status: listed } : await record(deps, actor, found, listed)
-    })
+    }
+    // Without a signal: a sync is completed even if its client goes away meanwhile.
+    return await slots.run({ owner }, sync, refuse)
   } finally {
     syncing.delete(owner)
   }
 }
 
-async function inSlot<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
-  if (!(await slots.enter(claim, UNENDING))) throw tooMany('Many providers are being synced; try again soon', 10)
-  try {
-    return await work()
-  } finally {
-    slots.leave(claim)
-  }
+const refuse = (): never => {
+  throw tooMany('Many providers are being synced; try again soon', 10)
 }
 
 async function readList(deps: Deps, { organizationId }: Actor, found: FoundProvider) {

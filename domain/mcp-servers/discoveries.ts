@@ -1,4 +1,4 @@
-import { createSlots } from '../../lib/threads/slots.ts'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import type { McpServer } from '../../prisma/generated/client.ts'
 import type { Owners } from '../owners.ts'
 
@@ -36,7 +36,7 @@ const AT_ONCE_OF_OWNER = 8
 const REFUSED_MS = 60_000
 
 export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAITS): Discoveries {
-  const slots = createSlots(AT_ONCE, waits.placeMs, { maxOfOwner: AT_ONCE_OF_OWNER })
+  const slots = createFairQueue(AT_ONCE, waits.placeMs, { maxOfOwner: AT_ONCE_OF_OWNER })
   /** The latest discovery of each server. */
   const running = new Map<string, Running>()
   /** When servers were refused, the latest ones last. */
@@ -55,18 +55,17 @@ export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAI
 
   const inSlot = async (server: Server, signal: AbortSignal, work: (signal: AbortSignal) => Promise<boolean>) => {
     const owner = await ownerOf(server.organizationId)
-    if (!(await slots.enter({ owner }, signal))) {
+    const begin = async () => {
+      refusals.delete(keyOf(server))
+      // The work may only listen for an abort that is to come.
+      signal.throwIfAborted()
+      return work(signal)
+    }
+    const refuse = () => {
       noteRefusal(keyOf(server))
       return false
     }
-    refusals.delete(keyOf(server))
-    try {
-      // The work may only listen for an abort that is to come.
-      signal.throwIfAborted()
-      return await work(signal)
-    } finally {
-      slots.leave({ owner })
-    }
+    return slots.run({ owner }, begin, refuse, signal)
   }
 
   return {

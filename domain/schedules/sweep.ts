@@ -1,5 +1,7 @@
 import { atOnce } from '../../lib/at-once.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { inShareSql } from '../turns/run/process-lease.ts'
 import { type ExecutionPlace, endExecution, INTERNAL_ERROR } from './end-execution.ts'
 import type { StartedExecution } from './execution-workflows.ts'
 
@@ -25,7 +27,7 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
       s.target_name AS "targetName", e.scheduled_at AS "scheduledAt"
     FROM schedule_executions e JOIN schedules s ON s.id = e.schedule_id
     WHERE e.status = 'pending' AND e.created_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND e.id <> ALL (${[...swept.keys()]}::uuid[])
+      AND e.id <> ALL (${[...swept.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`e.id`)}
     ORDER BY e.created_at LIMIT ${limit}`
   await atOnce(lost, AT_ONCE, async (execution) => {
     swept.set(execution.executionId, now)
@@ -41,7 +43,7 @@ type Notice = { executionId: string; noticeDueAt: Date }
 export async function tellEndsOfTurns(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "executionId", notice_due_at AS "noticeDueAt" FROM schedule_executions
-    WHERE notice_due_at IS NOT NULL ORDER BY notice_due_at LIMIT ${LIMITS.limit}`
+    WHERE notice_due_at IS NOT NULL AND ${inShareSql(deps, Prisma.sql`id`)} ORDER BY notice_due_at LIMIT ${LIMITS.limit}`
   await atOnce(notices, AT_ONCE, async ({ executionId, noticeDueAt }) => {
     await deps.workflows.tellExecution(executionId)
     await deps.db.scheduleExecution.updateMany({ where: { id: executionId, noticeDueAt }, data: { noticeDueAt: null } })
@@ -56,7 +58,7 @@ export async function failLostExecutions(deps: Deps, cursor: string | null, grac
   const running = await deps.db.$queryRaw<ExecutionPlace[]>`
     SELECT e.id AS "executionId", e.organization_id AS "organizationId" FROM schedule_executions e
     WHERE e.status = 'running' AND e.started_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND (${cursor}::uuid IS NULL OR e.id > ${cursor}::uuid)
+      AND (${cursor}::uuid IS NULL OR e.id > ${cursor}::uuid) AND ${inShareSql(deps, Prisma.sql`e.id`)}
       AND NOT EXISTS (SELECT FROM turns WHERE id = e.id)
     ORDER BY e.id LIMIT ${PAGE}`
   await atOnce(running, AT_ONCE, async (execution) => {

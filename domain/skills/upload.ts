@@ -64,18 +64,15 @@ async function readWhole(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array>
   return Buffer.concat(all)
 }
 
-/** An upload is stored even if its client goes away meanwhile. */
-const UNENDING = new AbortController().signal
-
-/** Runs the work once it is its turn, so that few archives are unpacked in memory. Throws `too_many`. */
+/**
+ * Runs the work once it is its turn, so that few archives are unpacked in memory, even if its client goes away meanwhile.
+ * Throws `too_many`.
+ */
 async function withSlot<T>(deps: Deps, { organizationId }: Actor, work: () => Promise<T>): Promise<T> {
   const claim = { owner: await deps.owners.ownerOf(organizationId) }
-  if (!(await deps.archiveSlots.enter(claim, UNENDING))) throw busy()
-  try {
-    return await work()
-  } finally {
-    deps.archiveSlots.leave(claim)
-  }
+  return deps.archiveSlots.run(claim, work, () => {
+    throw busy()
+  })
 }
 
 const busy = () => tooMany('Too many archives are being unpacked; try again', BUSY_SECONDS)
@@ -101,7 +98,7 @@ async function readArchive(
 
 async function unpack(deps: Deps, { organizationId }: Actor, archive: Uint8Array): Promise<NewFile[]> {
   const claim = { owner: await deps.owners.ownerOf(organizationId) }
-  const { answers, end } = await deps.threads.archives.run(archive, TIME_LIMIT_MS, UNENDING, claim)
+  const { answers, end } = await deps.threads.archives.run(archive, TIME_LIMIT_MS, undefined, claim)
   if (end === 'busy') throw busy()
   if (end !== 'done') throw refused('takes too much time or memory to unpack')
   return [directory(''), ...answers.flatMap(filesOf)]

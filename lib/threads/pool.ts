@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
-import { type Claim, createSlots } from './slots.ts'
+import { type Claim, createFairQueue } from '../fair-queue.ts'
 import type { ThreadMessage } from './worker.ts'
 
 export type Ran<Answer> = {
@@ -44,7 +44,7 @@ const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: f
 
 /** Creates a pool of threads for expensive work. A thread is started when needed, and ended when its job fails. */
 export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): ThreadPool<Job, Answer> {
-  const slots = createSlots(options.maxThreads, options.waitMs)
+  const slots = createFairQueue(options.maxThreads, options.waitMs)
   const idle = createIdleThreads()
   const start = async (): Promise<Worker> => {
     const worker = new Worker(options.file, { env: {}, resourceLimits: options.resourceLimits })

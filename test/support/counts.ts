@@ -25,7 +25,6 @@ const COUNTS = {
   drawnAgents: [150, 34_000],
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
-  recordedBatches: [300, 3000],
   databaseScripts: [40, 1000],
 } satisfies Record<string, [test: number, soak: number]>
 

@@ -14,7 +14,6 @@ const SEEDS = {
   sessionLists: [1],
   documents: [1, 494_151_735],
   conversations: [1],
-  recordedBatches: [1],
   databaseScripts: [1],
 } satisfies Record<string, [number, ...number[]]>
 

@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { Claim } from '../../../lib/fair-queue.ts'
 import type { Ran } from '../../../lib/threads/pool.ts'
-import type { Claim } from '../../../lib/threads/slots.ts'
 import { tooMany } from '../../errors.ts'
 import { AJV_OPTIONS, argumentsProblem, TOO_LARGE } from './schema-problems.ts'
 import type { Schema, SchemaJob, SentCall } from './schema-worker.ts'

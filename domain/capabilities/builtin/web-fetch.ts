@@ -38,12 +38,11 @@ const webFetchTool: Tool = {
   },
 }
 
-async function fetchPage(url: string, { outgoing, callId, signal }: ToolContext): Promise<OutgoingAnswer> {
+async function fetchPage(url: string, { outgoing, idempotencyKey, signal }: ToolContext): Promise<OutgoingAnswer> {
   const headers = {
     accept: 'text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.1',
     'user-agent': 'agent-session-service (web_fetch)',
-    // The model chooses the id, so characters that a header must not contain are escaped.
-    'idempotency-key': encodeURIComponent(callId.toWellFormed()).slice(0, 255),
+    'idempotency-key': idempotencyKey,
   }
   try {
     return await fetchSafely(outgoing, url, { headers, signal, timeoutMs: 30_000 })

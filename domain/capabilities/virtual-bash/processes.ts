@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { availableParallelism, totalmem } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { createSlots } from '../../../lib/threads/slots.ts'
+import { createFairQueue } from '../../../lib/fair-queue.ts'
 import type { FileChange } from '../../files/file-change.ts'
 import { type Ended, runIn, startChild } from './child.ts'
 import type { Command, Question } from './command.ts'
@@ -52,7 +52,7 @@ export function fittingProcesses(cores = availableParallelism(), memoryBytes = m
 const memoryOfMachine = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 export function createBashProcesses({ maxProcesses, ownerOf }: BashOptions): BashProcesses {
-  const slots = createSlots(maxProcesses, WAIT_MS, WAITING)
+  const slots = createFairQueue(maxProcesses, WAIT_MS, WAITING)
   const idle = createIdleProcesses()
   let running = 0
 

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Claim, createSlots } from '../../../lib/threads/slots.ts'
+import { type Claim, createFairQueue, createKeyedQueue } from '../../../lib/fair-queue.ts'
 import { type Copies, createCopies, removeFiles } from './copies.ts'
 import { makeFolder, removeFolder } from './folder.ts'
 import type { JobLimits } from './job.ts'
-import type { Description, ExecuteResult, Keeper, QueryResult, Ran } from './keeper.ts'
-import { createLines } from './lines.ts'
+import type { Description, ExecuteResult, Failure, Keeper, QueryResult, Ran } from './keeper.ts'
 import { loadFile } from './load-file.ts'
 import { createProcessPool, type ProcessPool } from './processes.ts'
 import { failureOf, runTask, type Task } from './run-task.ts'
@@ -24,6 +23,8 @@ export type KeeperOptions = {
   idleMs?: number
 }
 
+/** Calls that may wait for one database. */
+const WAITING = { maxWaiting: 100, maxWaitingOfOwner: 100 }
 /** Calls at once, on however many cores: each can take 400 MB of memory. */
 const MAX_PROCESSES = 4
 /** Time that a call may wait for the database, and then for a process: longer than the SQL of another call takes. */
@@ -43,8 +44,8 @@ type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 export function createKeeper(options: KeeperOptions = {}): Keeper {
   const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
-  const lines = createLines(WAIT_MS)
-  const slots = createSlots(MAX_PROCESSES, WAIT_MS)
+  const databases = createKeyedQueue(1, WAIT_MS, WAITING)
+  const slots = createFairQueue(MAX_PROCESSES, WAIT_MS)
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   let workshop: Promise<Workshop> | undefined
@@ -62,19 +63,12 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
     return workshop
   }
   const begin = async (task: Task, signal: AbortSignal) => runTask(await enterWorkshop(), task, limits, signal)
-  const runInTurn = async (task: Task, claim: Claim, signal: AbortSignal) => {
-    const { id } = task.source
-    if (!(await lines.enter(id, claim, signal))) return failureOf('busy', 'Others use the database; try again later')
-    try {
-      if (!(await slots.enter(claim, signal))) return failureOf('busy')
-      try {
-        return await begin(task, signal)
-      } finally {
-        slots.leave(claim)
-      }
-    } finally {
-      lines.leave(id, claim)
-    }
+  const inSlot = <T>(claim: Claim, work: () => Promise<T | Failure>, signal: AbortSignal) =>
+    slots.run<T | Failure>(claim, work, () => failureOf('busy'), signal)
+  const runInTurn = (task: Task, claim: Claim, signal: AbortSignal) => {
+    const work = () => inSlot(claim, () => begin(task, signal), signal)
+    const refuse = () => failureOf('busy', 'Others use the database; try again later')
+    return databases.run(task.source.id, claim, work, refuse, signal)
   }
   const untilEnded = async <Result>(call: Promise<Result>): Promise<Result> => {
     running.add(call)
@@ -92,12 +86,7 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
     const path = join(folder, `upload-${randomUUID()}.db`)
     try {
       await writeFile(path, bytes, { mode: 0o600, signal })
-      if (!(await slots.enter(claim, signal))) return failureOf('busy')
-      try {
-        return await loadFile(processes, path, store, limits, signal)
-      } finally {
-        slots.leave(claim)
-      }
+      return await inSlot(claim, () => loadFile(processes, path, store, limits, signal), signal)
     } finally {
       await removeFiles(path)
     }

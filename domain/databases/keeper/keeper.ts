@@ -1,4 +1,4 @@
-import type { Claim } from '../../../lib/threads/slots.ts'
+import type { Claim } from '../../../lib/fair-queue.ts'
 
 /** Bytes of each page of a database. */
 export const PAGE_BYTES = 4096

@@ -1,5 +1,5 @@
 import type { GrepRequest } from '../../../contract/files.ts'
-import type { Claim } from '../../../lib/threads/slots.ts'
+import type { Claim } from '../../../lib/fair-queue.ts'
 import type { Deps } from '../../deps.ts'
 import { invalid, tooMany } from '../../errors.ts'
 import type { SessionScope } from '../../session-scope.ts'
@@ -20,6 +20,9 @@ const LIMIT_MS = 60_000
 
 const slow = (field: string) => invalid(`${field}: takes too long to match; make it simpler, or path_pattern narrower`)
 const busy = () => tooMany('Too many searches are running; try again later', 2)
+const refuse = (): never => {
+  throw busy()
+}
 
 /**
  * Finds the lines of a session's text files that match. Reading, matching and waiting end when `signal` aborts. Throws
@@ -34,15 +37,15 @@ export async function grepFiles(
 ): Promise<Found> {
   await statFile(deps, scope, '/')
   const claim = { owner: await deps.owners.ownerOf(scope.organizationId) }
-  if (!(await deps.grepSlots.enter(claim, signal))) throw busy()
-  const limit = AbortSignal.timeout(LIMIT_MS)
-  try {
-    return await search(deps, scope, request, claim, AbortSignal.any([signal, limit]))
-  } catch (error) {
-    throw limit.aborted && error === limit.reason ? busy() : error
-  } finally {
-    deps.grepSlots.leave(claim)
+  const searchForAWhile = async () => {
+    const limit = AbortSignal.timeout(LIMIT_MS)
+    try {
+      return await search(deps, scope, request, claim, AbortSignal.any([signal, limit]))
+    } catch (error) {
+      throw limit.aborted && error === limit.reason ? busy() : error
+    }
   }
+  return deps.grepSlots.run(claim, searchForAWhile, refuse, signal)
 }
 
 async function search(

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
+import { createFairQueue, type FairQueue } from '../../../lib/fair-queue.ts'
 import { createThreadPool, type ThreadPool } from '../../../lib/threads/pool.ts'
-import { createSlots, type Slots } from '../../../lib/threads/slots.ts'
 import type { GrepAnswer, GrepJob } from './job.ts'
 
 /** Threads that match tenants' patterns. */
@@ -18,4 +18,4 @@ export const createGrepThreads = (): GrepThreads =>
 const GREPS_AT_ONCE = 4
 const WAIT_MS = 10_000
 
-export const createGrepSlots = (): Slots => createSlots(GREPS_AT_ONCE, WAIT_MS)
+export const createGrepSlots = (): FairQueue => createFairQueue(GREPS_AT_ONCE, WAIT_MS)

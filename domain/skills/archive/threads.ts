@@ -1,5 +1,5 @@
+import { createFairQueue, type FairQueue } from '../../../lib/fair-queue.ts'
 import { createThreadPool, type ThreadPool } from '../../../lib/threads/pool.ts'
-import { createSlots, type Slots } from '../../../lib/threads/slots.ts'
 import type { ArchiveAnswer } from './archive.ts'
 
 /** Threads that unpack archives of skills. */
@@ -19,4 +19,4 @@ export const createArchiveThreads = (): ArchiveThreads =>
   })
 
 /** Creates the slots of a process for unpacking and storing archives. */
-export const createArchiveSlots = (): Slots => createSlots(STORED_AT_ONCE, WAIT_MS)
+export const createArchiveSlots = (): FairQueue => createFairQueue(STORED_AT_ONCE, WAIT_MS)

@@ -76,7 +76,7 @@ async function cancelAndGoOn(
  */
 export function tellCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
   for (const { turnId, wasRunning, at } of cancelled) {
-    if (wasRunning) notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
+    if (wasRunning) void notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
   }
 }
 

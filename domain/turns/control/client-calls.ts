@@ -108,7 +108,8 @@ export async function submitToolResults(
   if (submitted === undefined) throw notFound('Session')
   const { turn, isWaiting, at } = submitted
   if (turn.status === 'waiting' && !isWaiting) {
-    notifyWorkflow(deps, { turnId: turn.id, organizationId: actor.organizationId, hasEnded: false, noticeDueAt: at })
+    const { organizationId } = actor
+    void notifyWorkflow(deps, { turnId: turn.id, organizationId, hasEnded: false, noticeDueAt: at })
   }
   return { accepted: results.length, status: isWaiting ? 'waitingfortoolresults' : 'active' }
 }

@@ -6,17 +6,16 @@ import { toId } from '../../ids.ts'
 export type Notice = { turnId: string; organizationId: string; hasEnded: boolean; noticeDueAt: Date }
 
 /**
- * Notifies a turn's workflow that the turn was cancelled, or that the results it waits for are in. Returns without
- * waiting: the record is authoritative, and the sweeper repeats a notice that fails.
+ * Notifies a turn's workflow that the turn was cancelled, or that the results it waits for are in. Never rejects, and
+ * need not be awaited: the record is authoritative, and the sweeper repeats a notice that fails.
  */
-export function notifyWorkflow(deps: Deps, notice: Notice): void {
-  tellTurn(deps, notice).catch((error: Error) => {
-    warnRarely(
-      deps.log,
-      { turn: toId('turn', notice.turnId), err: error.message },
-      'workflow not notified; the sweeper will notify it',
-    )
-  })
+export async function notifyWorkflow(deps: Deps, notice: Notice): Promise<void> {
+  try {
+    await tellTurn(deps, notice)
+  } catch (error) {
+    const fields = { turn: toId('turn', notice.turnId), err: (error as Error).message }
+    warnRarely(deps.log, fields, 'workflow not notified; the sweeper will notify it')
+  }
 }
 
 async function tellTurn(deps: Deps, { turnId, organizationId, hasEnded, noticeDueAt }: Notice): Promise<void> {

@@ -18,10 +18,22 @@ const POLLS_MS = 75_000
 
 type Place = Pick<Deps, 'db' | 'attempts'>
 
+const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
+
 /** SQL for whether the process with a number lives. */
-export const livesSql = (number: Prisma.Sql): Prisma.Sql => Prisma.sql`EXISTS (
-  SELECT FROM processes WHERE number = ${number} AND seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
-)`
+export const livesSql = (number: Prisma.Sql): Prisma.Sql =>
+  Prisma.sql`EXISTS (SELECT FROM processes WHERE number = ${number} AND ${LIVES})`
+
+/**
+ * SQL for whether the row with an id is in this process's share of a sweep. Living processes share all rows; a process
+ * that holds no lease sweeps every row. The others take a dead process's share when its lease has run out.
+ */
+export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql): Prisma.Sql => {
+  const own = Prisma.sql`${attempts.process}::bigint`
+  const count = Prisma.sql`SELECT count(*) FROM processes WHERE ${LIVES}`
+  return Prisma.sql`(NOT ${livesSql(own)}
+    OR (hashtext(${id}::text) & 2147483647) % greatest((${count}), 1) = (${count} AND number < ${own}))`
+}
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
 export async function renewLease({ db, attempts }: Place): Promise<void> {

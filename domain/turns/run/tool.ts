@@ -215,14 +215,13 @@ async function withTimeLimit(
   const limited = AbortSignal.any([signal, late.signal])
   const timer = setTimeout(() => late.abort(new Error('the tool took too long')), tool.timeoutMs)
   let unheeded: NodeJS.Timeout | undefined
-  const givenUp = new Promise<never>((_, reject) => {
-    const giveUp = () => reject(limited.reason)
-    limited.addEventListener('abort', () => {
-      unheeded = setTimeout(giveUp, UNHEEDED_MS)
-    })
-  })
+  const givenUp = Promise.withResolvers<never>()
+  const giveUpSoon = () => {
+    unheeded = setTimeout(() => givenUp.reject(limited.reason), UNHEEDED_MS)
+  }
+  limited.addEventListener('abort', giveUpSoon)
   try {
-    return await Promise.race([run(limited), givenUp])
+    return await Promise.race([run(limited), givenUp.promise])
   } catch (error) {
     signal.throwIfAborted()
     if (!late.signal.aborted) throw error
@@ -230,6 +229,7 @@ async function withTimeLimit(
   } finally {
     clearTimeout(timer)
     clearTimeout(unheeded)
+    limited.removeEventListener('abort', giveUpSoon)
   }
 }
 

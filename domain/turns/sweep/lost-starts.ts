@@ -1,4 +1,6 @@
+import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
+import { inShareSql } from '../run/process-lease.ts'
 import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
@@ -22,7 +24,7 @@ export async function startLostTurns(
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", s.agent_id AS "agentId"
     FROM turns t JOIN sessions s ON s.id = t.session_id
     WHERE t.status = 'queued' AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND t.id <> ALL (${[...swept.keys()]}::uuid[])
+      AND t.id <> ALL (${[...swept.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND NOT EXISTS (
         SELECT FROM turns earlier

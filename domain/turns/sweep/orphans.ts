@@ -4,7 +4,7 @@ import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { toId } from '../../ids.ts'
 import { failTurn } from '../control/fail-turn.ts'
-import { livesSql } from '../run/process-lease.ts'
+import { inShareSql, livesSql } from '../run/process-lease.ts'
 import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
@@ -35,7 +35,7 @@ export async function failOrphans(
       s.agent_id AS "agentId"
     FROM turns t JOIN sessions s ON s.id = t.session_id
     WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${graceMs / 1000})
-      AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid)
+      AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid) AND ${inShareSql(deps, Prisma.sql`t.id`)}
     ORDER BY t.id LIMIT ${PAGE}`
   await compareAll(deps, turns, IN_PASSING)
   return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
@@ -62,7 +62,7 @@ export async function startLostEarlyTurns(deps: Deps, compared: Map<string, numb
     WHERE t.finished_at IS NULL AND t.status = 'active' AND t.iterations = 1
       AND t.started_at < now() - make_interval(secs => ${EARLY_GRACE_MS / 1000})
       AND (t.started_at < now() - make_interval(secs => ${STARTS_ITSELF_MS / 1000}) OR NOT ${livesSql(Prisma.sql`p.process`)})
-      AND t.id <> ALL (${[...compared.keys()]}::uuid[])
+      AND t.id <> ALL (${[...compared.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
       AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'reason.completed' AND step = p.step)
     ORDER BY t.started_at LIMIT ${PAGE}`
   for (const { turnId } of turns) compared.set(turnId, now)

@@ -212,15 +212,4 @@ describe('record_events', () => {
       expect(eventTypes.filter((type) => text?.includes(`'${type}'`))).toEqual(repeatable)
     }
   })
-
-  it('keeps the previous release’s function for processes that still call it', async () => {
-    const { id, writer } = await createTurns()
-    const events = JSON.stringify([activated(writer), ...ended(writer)])
-    const [row] = await deps.db.$queryRaw<{ result: Json }[]>`
-      SELECT append_events(${writer.sessionId}::uuid, ${writer.turnId}::uuid, NULL, NULL, ${events}::jsonb) AS result`
-    const sequences = [1, 2, 3].map((ordinal) => [ordinal, ordinal + 1])
-    expect(row?.result).toMatchObject({ outcome: 'appended', events: sequences, next_turn_id: null })
-    expect(await getSession(id)).toMatchObject({ status: 'idle' })
-    expect(await getTurn(id, writer)).toMatchObject({ status: 'completed' })
-  })
 })

@@ -160,8 +160,8 @@ describe('the broker', () => {
   })
 
   it('gives long lines to readers of its own process only, and half a megabyte of them at a time', async () => {
-    const own = startBroker(new Map(), NO_CHECKS)
     const session = newUuid()
+    const own = startBroker(new Map([[session, 0]]), NO_CHECKS)
     const inbox = own.broker.subscribe(session, () => 0)
     await waitFor(async () => own.client.status === 'ready', 'Redis')
     expect([own.broker.isFollowed(session), own.broker.isFollowed(newUuid())]).toEqual([true, false])
@@ -257,6 +257,22 @@ describe('the broker', () => {
     broker.subscribe(other, () => 1)
     await waitFor(async () => looks.length > seen + 2, 'more looks')
     expect(looks.slice(-2)).toEqual([[other], [other]])
+    await broker.close()
+  })
+
+  it('keeps later subscribers and watches when an earlier one is closed again', async () => {
+    const { broker } = startBroker(new Map(), NO_CHECKS)
+    const [end] = entriesOf(newUuid(), 'turn.completed') as [LiveEntry]
+    let ends = 0
+    const watch = () => broker.watchTurn(end.turnId, () => ends++)
+    const closes = [broker.subscribe(end.sessionId, () => 0).close, watch()]
+    for (const close of closes) close()
+    broker.subscribe(end.sessionId, () => 0)
+    watch()
+    for (const close of closes) close()
+    broker.publish([end])
+    await immediate()
+    expect([broker.isFollowed(end.sessionId), ends]).toEqual([true, 1])
     await broker.close()
   })
 

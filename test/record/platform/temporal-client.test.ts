@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client'
-import { msToTs } from '@temporalio/common/lib/time.js'
+import { msToTs } from '@temporalio/common'
 import { NativeConnection, Runtime } from '@temporalio/worker'
 import { pino } from 'pino'
 import { newUuid, toId } from '../../../domain/ids.ts'

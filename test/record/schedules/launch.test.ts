@@ -227,6 +227,37 @@ describe('the sweep', () => {
     expect([running, recent, waiting]).not.toContain(gone)
   })
 
+  it('is shared by the living workers, and each execution is one worker’s', async () => {
+    const { deps } = createDeps()
+    const schedule = await insertSchedule(deps)
+    const insert = (given: object) => Promise.all([1, 2, 3, 4].map(() => insertExecution(deps, schedule.id, given)))
+    const createdAt = agoMs(60_000)
+    const ids = [
+      ...(await insert({ createdAt })),
+      ...(await insert({ status: 'running', startedAt: createdAt })),
+      ...(await insert({ status: 'completed', noticeDueAt: createdAt })),
+    ]
+    await deps.db
+      .$executeRaw`INSERT INTO processes (number, seen_at) SELECT n, 'infinity' FROM generate_series(1, 2) AS n`
+    const seen: string[] = []
+    const see = async (execution: string | { executionId: string }) =>
+      seen.push(typeof execution === 'string' ? execution : execution.executionId) > 0
+    const workflows = {
+      startExecution: see,
+      isExecutionRunning: see,
+      tellExecution: async (id: string) => void see(id),
+    }
+    for (const process of [1, 2]) {
+      const own = { ...withWorkflows(deps, workflows), attempts: { ...deps.attempts, process } }
+      await startLostExecutions(own, new Map())
+      await failLostExecutions(own, null)
+      // Temporal is not told of the same end twice.
+      await tellEndsOfTurns(own)
+    }
+    await deps.db.process.deleteMany()
+    expect(seen.filter((id) => ids.includes(id)).sort()).toEqual(ids.sort())
+  })
+
   it('tells a workflow that its turn has ended until Temporal has taken it', async () => {
     const { deps } = createDeps()
     const schedule = await insertSchedule(deps)

@@ -2,8 +2,11 @@ import type { Deps } from '../../../domain/deps.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/ids.ts'
 import { createMessage } from '../../../domain/messages/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
+import { repeatLostNotices } from '../../../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
+import { failOrphans } from '../../../domain/turns/sweep/orphans.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { createSession, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -23,7 +26,7 @@ beforeEach(async () => {
     started.push(turnId)
     throw new Error('Temporal is away')
   }
-  deps = withWorkflows(service.platform.deps, { startTurn })
+  deps = { ...withWorkflows(service.platform.deps, { startTurn }), owners: { ownerOf: async () => 'an owner' } }
 })
 afterEach(() => service.stop())
 
@@ -47,6 +50,7 @@ async function sweep(swept = new Map<string, number>(), options = AT_ONCE): Prom
   await new Promise(setImmediate)
   started = []
   await startLostTurns(deps, swept, options)
+  await new Promise(setImmediate)
   return started.sort()
 }
 
@@ -91,5 +95,62 @@ describe('the sweeper', () => {
     const swept = new Map<string, number>()
     expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[0], turns[1]))
     expect(await sweep(swept, { ...AT_ONCE, limit: 2 })).toEqual(idsOf(turns[2]))
+  })
+})
+
+describe('a notice to a workflow', () => {
+  it('is repeated only when the attempt before is over', async () => {
+    const [turn] = await createTurns(1)
+    await deps.db.turn.update({ where: { id: turn?.turnId ?? '' }, data: { noticeDueAt: new Date(0) } })
+    const asked: PromiseWithResolvers<void>[] = []
+    const resumeTurn = () => {
+      asked.push(Promise.withResolvers())
+      return asked.at(-1)?.promise ?? Promise.resolve()
+    }
+    const underWay = new Set<string>()
+    const repeat = async () => {
+      await repeatLostNotices(withWorkflows(deps, { resumeTurn }), underWay)
+      await new Promise(setImmediate)
+    }
+    await repeat()
+    await repeat()
+    expect(asked).toHaveLength(1)
+    asked[0]?.reject(new Error('Temporal is away'))
+    await new Promise(setImmediate)
+    await repeat()
+    expect(asked).toHaveLength(2)
+  })
+})
+
+describe('several workers', () => {
+  it.each<[string, Prisma.TurnUpdateManyMutationInput, (deps: Deps) => Promise<unknown>]>([
+    ['lost starts', {}, (of) => startLostTurns(of, new Map(), AT_ONCE)],
+    ['orphans', { status: 'active', startedAt: new Date(0) }, (of) => failOrphans(of, null)],
+    ['lost notices', { noticeDueAt: new Date(0) }, (of) => repeatLostNotices(of, new Set())],
+  ])('share %s, and take over the share of one that dies', async (_, state, sweepOnce) => {
+    const turns = (await Promise.all([1, 2, 3, 4, 5, 6].map(() => createTurns(1)))).flat()
+    await deps.db.turn.updateMany({ data: state })
+    await deps.db
+      .$executeRaw`INSERT INTO processes (number, seen_at) SELECT n, 'infinity' FROM generate_series(1, 2) AS n`
+    const seen: string[] = []
+    // Temporal answers none of them.
+    const see = (id: string) => new Promise<never>(() => seen.push(id))
+    const workflows = {
+      startTurn: ({ turnId }: { turnId: string }) => see(turnId),
+      resumeTurn: see,
+      readTurnState: async (id: string) => {
+        seen.push(id)
+        return 'running' as const
+      },
+    }
+    const sweepAs = async (process: number) => {
+      await sweepOnce({ ...withWorkflows(deps, workflows), attempts: { ...deps.attempts, process } })
+      await new Promise(setImmediate)
+      return seen.splice(0)
+    }
+    expect([...(await sweepAs(1)), ...(await sweepAs(2))].sort()).toEqual(idsOf(...turns))
+    // The lease of a process that has died runs out in three seconds.
+    await deps.db.$executeRaw`UPDATE processes SET seen_at = now() - interval '3 seconds' WHERE number = 2`
+    expect((await sweepAs(1)).sort()).toEqual(idsOf(...turns))
   })
 })

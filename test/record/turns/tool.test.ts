@@ -166,6 +166,18 @@ describe('an attempt that is aborted before its tool has begun', () => {
   }, 5000)
 })
 
+describe('an attempt that is aborted after its call has its result', () => {
+  it('waits for nothing more', async () => {
+    const { turn } = await createCall('echo')
+    const attempt = new AbortController()
+    await run(turn, 1, attempt.signal)
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    attempt.abort(new Error('the worker stops'))
+    expect(timers).not.toHaveBeenCalled()
+    timers.mockRestore()
+  })
+})
+
 describe('a call whose error is long', () => {
   it('has the beginning of it as its result', async () => {
     const { id, turn } = await createCall('fail', { text: `${'x'.repeat(4078)}😀${'x'.repeat(100_000)}` })

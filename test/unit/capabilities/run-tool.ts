@@ -16,7 +16,7 @@ const pages = createWebPageThreads()
 const bash = createBashProcesses({ maxProcesses: 2, ownerOf: async (organizationId) => organizationId })
 
 type Options = Partial<
-  Pick<ToolContext, 'callId' | 'signal' | 'files' | 'storage' | 'skills' | 'schedules' | 'mayHaveRun'>
+  Pick<ToolContext, 'idempotencyKey' | 'signal' | 'files' | 'storage' | 'skills' | 'schedules' | 'mayHaveRun'>
 > & {
   allowPrivateNetwork?: boolean
 }
@@ -27,11 +27,11 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   if (tool === undefined) throw new Error(`there is no tool ${name}`)
   const [problem] = await checkArguments(threads, [{ schema: tool.parameters, args, isTrusted: true }])
   if (problem !== undefined) throw new Error(problem)
-  const { allowPrivateNetwork = false, callId = 'call_1', signal = new AbortController().signal } = options
+  const { allowPrivateNetwork = false, idempotencyKey = 'turn_1:1:0', signal = new AbortController().signal } = options
   // Most tools have nothing to do with files or storage.
   const { files = {} as SessionFiles, storage = {} as SessionStorage, skills = {} as SessionSkills } = options
   const { schedules = {} as SessionSchedules, mayHaveRun = false } = options
-  const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId }
+  const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId: 'call_1' }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
     threads: { pages },
@@ -45,7 +45,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     mcp: {} as McpClient,
     report: () => {},
     ...ids,
-    idempotencyKey: `t:${callId}`,
+    idempotencyKey,
     mayHaveRun,
     config: undefined,
     answers: [],

@@ -109,15 +109,12 @@ describe('web_fetch', () => {
     }
   })
 
-  it('sends the id of the call, whatever its characters', async () => {
-    const { requests } = server
-    await fetchPage('/text', { callId: 'call_Ab1' })
-    expect(requests.at(-1)?.headers).toMatchObject({
-      'idempotency-key': 'call_Ab1',
+  it('sends the key of the call, which no call of another session has', async () => {
+    await fetchPage('/text', { idempotencyKey: 'turn_1:2:3' })
+    expect(server.requests.at(-1)?.headers).toMatchObject({
+      'idempotency-key': 'turn_1:2:3',
       'user-agent': expect.stringContaining('agent-session-service'),
     })
-    await fetchPage('/text', { callId: 'a b\r\nx: y\ud800' })
-    expect(requests.at(-1)?.headers['idempotency-key']).toBe('a%20b%0D%0Ax%3A%20y%EF%BF%BD')
   })
 
   it.each([

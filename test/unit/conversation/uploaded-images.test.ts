@@ -112,12 +112,11 @@ describe('uploaded images', () => {
     const reader = { ...createRecord({}).readerOf('a'), existing: async (ids: string[]) => new Set(ids) }
     const read = () => Promise.reject(new Error('away'))
     const entered: AbortSignal[] = []
-    const imageLoads = {
+    const imageLoads = Object.assign(createImageLoads(), {
       // The first one begins; the others wait until they are told to stop.
       enter: (_: unknown, signal: AbortSignal) =>
         entered.push(signal) === 1 ? Promise.resolve(true) : new Promise<boolean>(() => undefined),
-      leave: () => undefined,
-    }
+    })
     const files = ['1', '2', '3'].map(fileOf)
     const asked = loadImages({ ...depsOf(), imageLoads }, { ...reader, read }, [messageOf('user', ...files)], never)
     await expect(asked).rejects.toThrow('away')
@@ -130,7 +129,7 @@ describe('uploaded images', () => {
     const deps = depsOf()
     const ask = async (imageLoads: typeof deps.imageLoads) =>
       (await loadImages({ ...deps, imageLoads }, readerOf('a'), [messageOf('user', fileOf('one'))], never))[0]?.content
-    const full = { enter: async () => false, leave: () => undefined }
+    const full = Object.assign(createImageLoads(), { enter: async () => false })
     const busy = { message: 'The service is loading too many images at the moment.', retryable: true }
     await expect(ask(full)).rejects.toMatchObject(busy)
     expect(await ask(deps.imageLoads)).toEqual([data(one)])

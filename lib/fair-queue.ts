@@ -1,17 +1,23 @@
-import { newestOfLargest } from '../newest-of-largest.ts'
+import { newestOfLargest } from './newest-of-largest.ts'
 
-/** Party that a job is for. Jobs without an owner share one queue and may take every slot. */
+/** Party that a job is for. Jobs without an owner form one queue and may take every slot. */
 export type Claim = {
   owner?: string | undefined
   /** Set for a job that goes ahead of those that are not urgent. */
   isUrgent?: boolean
 }
 
-export type Slots = {
+export type FairQueue = {
   /** Waits for a slot. False when none is free in time. When `signal` aborts, rejects with its reason. */
-  enter(claim: Claim, signal: AbortSignal): Promise<boolean>
+  enter(claim: Claim, signal?: AbortSignal): Promise<boolean>
   /** Gives a slot back. */
   leave(claim: Claim): void
+  /** Runs work in a slot. Returns or throws what `refuse` does when none is free in time. */
+  run<T>(claim: Claim, work: () => Promise<T>, refuse?: () => T, signal?: AbortSignal): Promise<T>
+}
+
+const refuseRun = (): never => {
+  throw new Error('No slot of the queue became free in time.')
 }
 
 type Waiting = { isUrgent: boolean; begin(): void; giveUp(): void }
@@ -29,9 +35,10 @@ type Limits = Partial<typeof WAITING> & {
 
 /**
  * Limits the jobs that run at once. An owner never has all slots, and those who wait are served in turn, so that the
- * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order.
+ * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order. A job waits for `waitMs` at
+ * most, which may be infinite.
  */
-export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {}): Slots {
+export function createFairQueue(maxSlots: number, waitMs: number, limits: Limits = {}): FairQueue {
   const { maxWaiting, maxWaitingOfOwner, maxOfOwner } = { maxOfOwner: Math.max(maxSlots - 1, 1), ...WAITING, ...limits }
   let taken = 0
   const takenBy = new Map<string, number>()
@@ -58,8 +65,8 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
   }
   const findNext = (isUrgent: boolean): [owner: string, waiting: Waiting] | undefined => {
     for (const [owner, queue] of queues) {
-      const waiting = mayEnter(owner) && [...queue].find((candidate) => candidate.isUrgent === isUrgent)
-      if (waiting) return [owner, waiting]
+      if (!mayEnter(owner)) continue
+      for (const waiting of queue) if (waiting.isUrgent === isUrgent) return [owner, waiting]
     }
     return undefined
   }
@@ -73,9 +80,9 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
     return true
   }
 
-  return {
+  const fairQueue: FairQueue = {
     enter: async ({ owner = '', isUrgent = false }, signal) => {
-      signal.throwIfAborted()
+      signal?.throwIfAborted()
       if (mayEnter(owner)) {
         change(owner, 1)
         return true
@@ -92,6 +99,37 @@ export function createSlots(maxSlots: number, waitMs: number, limits: Limits = {
       change(owner, -1)
       while (beginNext());
     },
+    run: async (claim, work, refuse = refuseRun, signal) => {
+      if (!(await fairQueue.enter(claim, signal))) return refuse()
+      try {
+        return await work()
+      } finally {
+        fairQueue.leave(claim)
+      }
+    },
+  }
+  return fairQueue
+}
+
+export type KeyedQueue = {
+  /** Runs work when its turn in the queue of the key comes. */
+  run<T>(key: string, claim: Claim, work: () => Promise<T>, refuse: () => T, signal: AbortSignal): Promise<T>
+}
+
+/** Creates a queue for each key, with the same settings. A queue is kept as long as it is used. */
+export function createKeyedQueue(...settings: Parameters<typeof createFairQueue>): KeyedQueue {
+  const queues = new Map<string, { queue: FairQueue; users: number }>()
+  return {
+    run: async (key, ...job) => {
+      const own = queues.get(key) ?? { queue: createFairQueue(...settings), users: 0 }
+      queues.set(key, own)
+      own.users++
+      try {
+        return await own.queue.run(...job)
+      } finally {
+        if (--own.users === 0) queues.delete(key)
+      }
+    },
   }
 }
 
@@ -100,13 +138,13 @@ function waitIn(
   queue: Set<Waiting>,
   isUrgent: boolean,
   waitMs: number,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   { onBegin, onLeft }: { onBegin(): void; onLeft(): void },
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const end = () => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', stop)
+      signal?.removeEventListener('abort', stop)
       queue.delete(waiting)
       onLeft()
     }
@@ -117,15 +155,15 @@ function waitIn(
     }
     const stop = () => {
       end()
-      reject(signal.reason)
+      reject(signal?.reason)
     }
     const giveUp = () => {
       end()
       resolve(false)
     }
     const waiting: Waiting = { isUrgent, begin, giveUp }
-    const timer = setTimeout(giveUp, waitMs)
-    signal.addEventListener('abort', stop)
+    const timer = waitMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(giveUp, waitMs)
+    signal?.addEventListener('abort', stop)
     queue.add(waiting)
   })
 }
