@@ -102,7 +102,7 @@ export const databaseEndpoints = group(
       body: CreateDatabaseRequest,
       creates: true,
       responses: { 201: Database },
-      errors: [422, 429],
+      errors: [429],
     },
     get: {
       operationId: 'getDatabase',
@@ -141,7 +141,7 @@ export const databaseEndpoints = group(
       params: ofDatabase,
       raw: { maxBytes: MAX_FILE_BYTES, inMemory: true },
       responses: { 200: Database, 201: Database },
-      errors: [422, 429],
+      errors: [409, 422, 429],
     },
     schema: {
       operationId: 'getDatabaseSchema',

@@ -20,6 +20,8 @@ export const ErrorCode = z
     'expectation_failed',
     'unprocessable',
     'too_many',
+    'queue_full',
+    'too_many_streams',
     'internal',
     'bad_gateway',
     'unavailable',

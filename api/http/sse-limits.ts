@@ -43,4 +43,8 @@ export function createStreamPlaces({ maxStreams = MAX_STREAMS, maxStreamsPerOrga
   }
 }
 
-const tooMany = (what: string) => new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
+const tooMany = (what: string) =>
+  new DomainError('too_many', `Too many open streams ${what}; close one, or try again`, {
+    code: 'too_many_streams',
+    retryAfterSeconds: 5,
+  })

@@ -61,8 +61,8 @@ type Answer = { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' 
 
 /**
  * Creates a database from a SQLite file, or replaces the one of this name. A script that is being run on it is run again
- * on the new one. Throws `not_found`, `too_many`, and `unprocessable` for a file that cannot be used and for too many
- * databases.
+ * on the new one. Throws `not_found`, `too_many`, `unprocessable` for a file that cannot be used, and `conflict` for too
+ * many databases.
  */
 export async function putDatabaseFile(
   deps: Deps,

@@ -75,7 +75,7 @@ const insertUnfinished = (deps: Deps, data: Unfinished, quota: 'now' | 'later'):
     const since = new Date(Date.now() - COUNTED_MS)
     const others = await tx.image.count({ where: { organizationId, completedAt: null, createdAt: { gt: since } } })
     if (others >= UPLOADS_AT_ONCE) {
-      throw tooMany(`The organization uploads ${others} images already, as many as it can; try again`, BUSY_SECONDS)
+      throw tooMany(`The organization uploads ${others} images already, which is the limit; try again`, BUSY_SECONDS)
     }
     await tx.image.create({ data, select: { id: true } })
   })

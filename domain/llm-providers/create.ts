@@ -50,7 +50,7 @@ async function insertWithin(
   const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
   if ((await tx.llmProvider.count({ where: isOwn })) >= quotas.llmProviders) {
     throw quotaExceeded(
-      `The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`,
+      `The organization has ${quotas.llmProviders} LLM providers, which is the limit; delete one first`,
     )
   }
   const [row] = await tx.llmProvider.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -62,7 +62,7 @@ async function insertWithin(
   const { organizationId } = data
   await lockOrganization(tx, organizationId)
   if ((await tx.mcpServer.count({ where: { organizationId } })) >= quotas.mcpServers) {
-    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, which is the limit; delete one first`)
   }
   await requireFreeSlug(tx, data)
   const [row] = await tx.mcpServer.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -4,7 +4,7 @@ import { Prisma, type McpServer as ServerRow } from '../../prisma/generated/clie
 import type { Actor } from '../actor.ts'
 import { checkCalledUrl } from '../called-url.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid, notFound } from '../errors.ts'
+import { conflict, invalid, notFound, quotaExceeded } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { MASK } from '../secrets.ts'
 import { keepsValues } from '../sent-headers.ts'
@@ -65,7 +65,7 @@ async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: s
   await requireFreeSlug(tx, { ...row, name, slug })
   const formerSlugs = [...new Set([...row.formerSlugs, row.slug])].filter((former) => former !== slug)
   if (formerSlugs.length > MAX_FORMER_SLUGS) {
-    throw conflict(`The MCP server has had ${MAX_FORMER_SLUGS} other names, as many as it can; add it anew`)
+    throw quotaExceeded(`The MCP server has had ${MAX_FORMER_SLUGS} other names, which is the limit; add it anew`)
   }
   return { name, slug, formerSlugs }
 }

@@ -127,7 +127,7 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
   const most = Math.ceil(deps.quotas.schedules.maxCount / 2)
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null, toolName: { not: null } } })) >= most)
     throw quotaExceeded(
-      `The agents of the organization have made ${most} schedules, as many as they can; delete one first`,
+      `The agents of the organization have made ${most} schedules, which is the limit; delete one first`,
     )
   const target = { targetType: 'workflow', targetName: 'session_message' }
   await insertSchedule(tx, deps, { ...row, ...target, catchUpMissed: true, maxCatchUp: 1 })

@@ -1,7 +1,7 @@
 import { MAX_SECRET_BYTES, MAX_VALUE_BYTES } from '../../contract/storage.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import type { Deps } from '../deps.ts'
-import { DomainError, invalid, notFound } from '../errors.ts'
+import { invalid, notFound, quotaExceeded } from '../errors.ts'
 import { placeOf } from '../secrets.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
@@ -20,7 +20,7 @@ type Answer =
 
 /**
  * Stores a value or secret, for a tool call once, however often it is run. Returns whether there was one before. Throws
- * `invalid` for what cannot be stored, `unprocessable` beyond a quota, `not_found`, and for a call `WriterLost`.
+ * `invalid` for what cannot be stored, `conflict` beyond a quota, `not_found`, and for a call `WriterLost`.
  */
 export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string, text: string) {
   requireStorable('name', name)
@@ -53,7 +53,7 @@ async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<
     case 'repeated':
       return answer.effect
     case 'refused':
-      throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind), { code: 'quota_exceeded' })
+      throw quotaExceeded(PROBLEMS[answer.problem](deps, wanted.kind))
     default:
       throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
   }

@@ -184,6 +184,7 @@ describe('a stream', () => {
     const path = `/v1/sessions/${session}/sse`
     const refused = await call(service.url, 'GET', path)
     expectError(refused, 429, 'Too many open streams on this session')
+    expect(refused.body.code).toBe('too_many_streams')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     const elsewhere = await open(await createSession(service.url))
     expect(elsewhere.status).toBe(200)

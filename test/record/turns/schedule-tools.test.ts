@@ -213,7 +213,7 @@ describe('the quotas', () => {
     await Promise.all(sessions.map(({ run }) => run(0, withQuota(2 * most))))
     const results = (await Promise.all(sessions.map(({ id }) => resultsOf(id)))).flat()
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `The agents of the organization have made ${most} schedules, as many as they can; delete one first`
+    const tooMany = `The agents of the organization have made ${most} schedules, which is the limit; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 })
