@@ -62,7 +62,7 @@ const QueryDatabaseRequest = z
       .meta({ description: 'One statement that only reads, such as a SELECT.' }),
     params: z
       .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
-      .max(MAX_PARAMS, { error: `must be at most ${MAX_PARAMS}` })
+      .max(MAX_PARAMS, { error: `must have at most ${MAX_PARAMS} values` })
       .nullish()
       .meta({ description: 'The values of the ? in the SQL, in their order.' }),
   })

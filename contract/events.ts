@@ -200,7 +200,7 @@ const eventType = z.string().transform((type, context): EventType => {
   context.issues.push({
     code: 'custom',
     input: type,
-    message: `unknown event type "${type.slice(0, 64)}"${type.includes(',') ? '; repeat the key for several' : ''}`,
+    message: `must be an event type, not "${type.slice(0, 64)}"${type.includes(',') ? '; repeat the key for several' : ''}`,
   })
   return z.NEVER
 })

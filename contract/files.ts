@@ -53,7 +53,7 @@ const CreateFileRequest = z
     is_readonly: z.boolean().nullish(),
   })
   .refine(({ content, is_directory }) => !(is_directory && content), {
-    error: 'a directory has no content',
+    error: 'must be left out for a directory',
     path: ['content'],
   })
   .meta({ id: 'CreateFileRequest' })

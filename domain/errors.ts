@@ -27,6 +27,10 @@ export class DomainError extends Error {
   }
 }
 
+/** Returns a sentence as it stands after the name of a field: with a small letter and without a full stop. */
+export const afterField = (sentence: string): string =>
+  sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '')
+
 export const invalid = (message: string) => new DomainError('invalid', message)
 /** Reports a missing thing, in the same words as a thing of another organization. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)

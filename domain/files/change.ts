@@ -97,7 +97,7 @@ const PROBLEMS = {
   of_skill: (path: string) =>
     invalid(`${path} belongs to the session's skills and is read-only; copy a file elsewhere to change it`),
   not_empty: (path: string) => invalid(`${path} is not empty; delete it with recursive=true`),
-  into_itself: (path: string) => invalid(`${path} is what is to be moved or copied, or inside it`),
+  into_itself: (path: string) => invalid(`${path} is inside the directory to be moved or copied, or is that directory`),
   changed: (path: string) => new FileChanged(path),
   too_long: (path: string) =>
     invalid(`Paths inside ${path} would have more than 1,024 bytes or 64 segments; move it to a shorter path`),

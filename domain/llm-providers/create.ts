@@ -20,7 +20,7 @@ export async function createProvider(
   attempt: CreationAttempt,
 ): Promise<LlmProvider> {
   const { organizationId } = actor
-  if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
+  if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
   const { id } = await createOnce(attempt, {
     find: (id) => deps.db.llmProvider.findUnique({ where: { organizationId_id: { organizationId, id } } }),
     insert: async (id) => {

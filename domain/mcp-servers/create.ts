@@ -27,7 +27,7 @@ export async function createServer(
   attempt: CreationAttempt,
 ): Promise<McpServer> {
   const { organizationId } = actor
-  if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
+  if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
   const credentials = { apiKey: input.api_key ?? '', headers: mergeServerHeaders(input.headers ?? {}, {}) }
   checkCredentials(credentials)
   const row = await createOnce(attempt, {

@@ -138,7 +138,7 @@ function readStored(deps: Deps, row: ServerRow): Credentials {
 /** Throws `invalid` for a change that would send stored credentials to another server, where its reader would see them. */
 function refuseOtherServer(row: ServerRow, input: UpdateMcpServerRequest, url: string): void {
   if (new URL(url).origin === new URL(row.url).origin) return
-  const sentence = 'with a change of the server, because what is stored is for the one before'
-  if (row.hasApiKey && keepsKey(input)) throw invalid(`api_key: is needed ${sentence}; "" removes it`)
-  if (row.headerNames.length > 0 && keepsHeaders(input)) throw invalid(`headers: are needed ${sentence}`)
+  const sentence = 'with another server, because the stored one is for the previous server'
+  if (row.hasApiKey && keepsKey(input)) throw invalid(`api_key: is required ${sentence}; "" removes it`)
+  if (row.headerNames.length > 0 && keepsHeaders(input)) throw invalid(`headers: is required ${sentence}`)
 }

@@ -93,8 +93,7 @@ type Fields = Pick<
 function fieldsOf({ organizationId, sessionId }: CallScope, wanted: NewSessionSchedule): Fields {
   const { name: toolName, message, timezone } = wanted
   const bytes = Buffer.byteLength(message)
-  if (bytes > MAX_MESSAGE_BYTES)
-    throw invalid(`The message has ${bytes} bytes of UTF-8; that of a schedule has at most ${MAX_MESSAGE_BYTES}`)
+  if (bytes > MAX_MESSAGE_BYTES) throw invalid(`message: must be at most ${MAX_MESSAGE_BYTES} bytes of UTF-8`)
   checkTimezone(timezone)
   const times = timesOf(wanted)
   const id = toId('session', sessionId)

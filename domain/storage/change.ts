@@ -27,7 +27,7 @@ export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKi
   requireStorable('value', text)
   const bytes = Buffer.byteLength(text)
   const most = MAX_BYTES[kind]
-  if (bytes > most) throw invalid(`The value has ${bytes} bytes of UTF-8; a ${kind} has at most ${most}`)
+  if (bytes > most) throw invalid(`value: must be at most ${most} bytes of UTF-8 for a ${kind}`)
   const place = placeOf(SESSION_SECRETS, [scope.sessionId, name])
   const stored = kind === 'secret' ? { secret: deps.secrets.encrypt(text, place) } : { text }
   return change(deps, scope, { do: 'set', kind, name, ...stored })
@@ -42,7 +42,7 @@ export async function deleteStored(deps: Deps, scope: SessionScope, kind: Storag
 /** Throws `invalid` for text that Postgres cannot store, or that UTF-8 cannot represent. */
 export function requireStorable(what: string, text: string): void {
   if (storableText(text) !== text)
-    throw invalid(`The ${what} has a NUL or half of a surrogate pair, which cannot be stored; encode it, as base64 say`)
+    throw invalid(`${what}: must not have NUL or lone surrogates; encode it, for example as base64`)
 }
 
 async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<Existed> {

@@ -163,7 +163,7 @@ describe('a stream', () => {
   })
 
   it.each([
-    ['types=nonsense', {}, /^types.*: unknown event type "nonsense"/],
+    ['types=nonsense', {}, /^types.*: must be an event type, not "nonsense"/],
     ['since_id=event_1', {}, /^since_id: must be event_/],
     [`since_id=${unknownId('event')}`, {}, /^since_id: is not the id of an event of this session/],
     ['', { 'Last-Event-ID': 'event_1' }, /must be event_/],

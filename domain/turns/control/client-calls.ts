@@ -158,14 +158,14 @@ function isApproved(result: unknown, field: string): boolean {
   const approved = typeof result === 'object' && result !== null && 'approved' in result ? result.approved : undefined
   if (typeof approved === 'boolean') return approved
   throw invalid(
-    `${field}.result: this call waits for approval; the result has to be {"approved": true} or {"approved": false}`,
+    `${field}.result: must be {"approved": true} or {"approved": false}, because the call waits for approval`,
   )
 }
 
 function checkAnswer(result: unknown, field: string): void {
   if (QuestionAnswer.safeParse(result).success) return
   throw invalid(
-    `${field}.result: this call asks the user; the result has to be {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}`,
+    `${field}.result: must be {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}, because the call asks the user`,
   )
 }
 
@@ -176,5 +176,6 @@ const toResult = ({ result }: SubmittedResult, error: string | undefined): CallR
 
 function checkUnique(ids: string[]): void {
   const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (repeated !== undefined) throw invalid(`tool_results: ${repeated.slice(0, 200)} is given twice`)
+  if (repeated !== undefined)
+    throw invalid(`tool_results: must have one result for each call, but ${repeated.slice(0, 200)} is there twice`)
 }
