@@ -1,7 +1,7 @@
 import { type Database, MAX_DATABASES } from '../../contract/databases.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, notFound, tooMany } from '../errors.ts'
+import { conflict, noSession, tooMany } from '../errors.ts'
 import { newUuid } from '../ids.ts'
 import type { SessionScope } from '../session-scope.ts'
 import { requireSession } from '../sessions/read.ts'
@@ -91,7 +91,7 @@ async function storePages(deps: Deps, scope: SessionScope, name: string, pages: 
     // store_session_database returns this.
     const { outcome } = (await waitForLocks(() => deps.databaseStore.store(call), 'The database is', signal)) as Answer
     if (outcome === 'stored') return found === null
-    if (outcome === 'session_gone') throw notFound('Session')
+    if (outcome === 'session_gone') throw noSession()
     if (outcome === 'too_many') throw tooManyDatabases()
   }
   throw tooMany('Others change the database all the time; try again', 2)

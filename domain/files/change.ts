@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, invalid, notFound, quotaExceeded } from '../errors.ts'
+import { conflict, DomainError, invalid, noSession, notFound, quotaExceeded } from '../errors.ts'
 import { createSessionLines, type SessionLines } from '../events/session-lines.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
@@ -33,7 +33,7 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
     case 'refused':
       throw PROBLEMS[answer.problem](answer.path, deps)
     default:
-      throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
+      throw scope.writer === undefined ? noSession() : new WriterLost(answer.outcome)
   }
 }
 

@@ -6,7 +6,7 @@ import type { Actor } from '../actor.ts'
 import { requireModel } from '../agents/check.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, notFound } from '../errors.ts'
+import { conflict, DomainError, noSession } from '../errors.ts'
 import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
@@ -111,12 +111,12 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
     }
     const cancelled = await cancelForBusyPolicy(session, head, policy)
     const inserted = await insertMessage(session.db, message, 'always')
-    if (inserted === undefined) throw notFound('Session')
+    if (inserted === undefined) throw noSession()
     const events = presentInserted(deps, inserted)
     session.publish(message.turnId, events)
     return { cancelled, events, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
   })
-  if (done === undefined) throw notFound('Session')
+  if (done === undefined) throw noSession()
   const { cancelled, events, agentId, next } = done
   const { organizationId, sessionId } = message
   tellCancelled(deps, organizationId, cancelled)

@@ -1,7 +1,7 @@
 import { MAX_SECRET_BYTES, MAX_VALUE_BYTES } from '../../contract/storage.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import type { Deps } from '../deps.ts'
-import { invalid, notFound, quotaExceeded } from '../errors.ts'
+import { invalid, noSession, quotaExceeded } from '../errors.ts'
 import { placeOf } from '../secrets.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
@@ -55,7 +55,7 @@ async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<
     case 'refused':
       throw quotaExceeded(PROBLEMS[answer.problem](deps, wanted.kind))
     default:
-      throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
+      throw scope.writer === undefined ? noSession() : new WriterLost(answer.outcome)
   }
 }
 

@@ -199,8 +199,8 @@ describe('a change', () => {
   it('that pauses or resumes is made once, and keeps the reason', async () => {
     const path = await addSchedule()
     const steps = [
-      ['pause', false, 'paused by the API', 2],
-      ['pause', false, 'paused by the API', 2],
+      ['pause', false, 'paused', 2],
+      ['pause', false, 'paused', 2],
       ['resume', true, null, 3],
       ['resume', true, null, 3],
     ] as const

@@ -4,7 +4,7 @@ import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
-import { conflict, invalid, notFound } from '../../errors.ts'
+import { conflict, invalid, noSession } from '../../errors.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
@@ -105,7 +105,7 @@ export async function submitToolResults(
     const { status } = await db.turn.findUniqueOrThrow({ where: { id: turn.id }, select: { status: true } })
     return { turn, isWaiting: status === 'waiting', at: appended.at }
   })
-  if (submitted === undefined) throw notFound('Session')
+  if (submitted === undefined) throw noSession()
   const { turn, isWaiting, at } = submitted
   if (turn.status === 'waiting' && !isWaiting) {
     notifyWorkflow(deps, { turnId: turn.id, organizationId: actor.organizationId, hasEnded: false, noticeDueAt: at })
