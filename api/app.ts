@@ -132,7 +132,7 @@ const refuseOwnRequests =
   ({ serviceId }: Deps['outgoing']): Middleware =>
   (ctx, next) => {
     if (serviceId === undefined || ctx.get(SERVICE_HEADER) !== serviceId) return next()
-    throw new RequestError(403, 'This is the address of the service itself, which its tools never call')
+    throw new RequestError(403, 'Tools cannot call the service itself')
   }
 
 /** Refuses with 400 what Node lets through although it names no resource: no Host, or a broken address as the target. */
@@ -193,7 +193,7 @@ const refuseForeignHosts =
     const isOurs = isLoopback(name) || name.endsWith('.localhost') || isIP(name.replace(/[[\]]/g, '')) !== 0
     const isAllowed = allowedOrigins.some((origin) => URL.parse(origin)?.hostname === name)
     if (isOurs || isAllowed) return next()
-    throw new RequestError(403, 'Without HOST the service is there only for names of this machine, such as localhost')
+    throw new RequestError(403, 'HOST is not set, so only requests to localhost are accepted')
   }
 
 /**
@@ -207,7 +207,7 @@ const refuseForeignWrites =
     // Any page can have the origin null.
     const isAllowed = origin !== 'null' && allowedOrigins.includes(origin)
     if (!isWrite(ctx) || isAllowed || !isForeign(ctx)) return next()
-    throw new RequestError(403, 'Pages of other sites may write only if CORS_ALLOWED_ORIGINS names their origin')
+    throw new RequestError(403, 'Pages of other sites may write only if CORS_ALLOWED_ORIGINS lists their origin')
   }
 
 function isForeign(ctx: Context): boolean {

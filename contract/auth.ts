@@ -92,7 +92,7 @@ const CreateApiKeyRequest = z
     name: nameUpTo(MAX_API_KEY_NAME_BYTES),
     scopes: z
       .array(textUpTo(100))
-      .max(MAX_SCOPES, { error: `must be at most ${MAX_SCOPES}` })
+      .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} scopes` })
       .nullish()
       .meta({
         description:

@@ -62,7 +62,7 @@ const QueryDatabaseRequest = z
       .meta({ description: 'One statement that only reads, such as a SELECT.' }),
     params: z
       .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
-      .max(MAX_PARAMS, { error: `must be at most ${MAX_PARAMS}` })
+      .max(MAX_PARAMS, { error: `must have at most ${MAX_PARAMS} values` })
       .nullish()
       .meta({ description: 'The values of the ? in the SQL, in their order.' }),
   })
@@ -102,7 +102,7 @@ export const databaseEndpoints = group(
       body: CreateDatabaseRequest,
       creates: true,
       responses: { 201: Database },
-      errors: [422, 429],
+      errors: [429],
     },
     get: {
       operationId: 'getDatabase',
@@ -141,7 +141,7 @@ export const databaseEndpoints = group(
       params: ofDatabase,
       raw: { maxBytes: MAX_FILE_BYTES, inMemory: true },
       responses: { 200: Database, 201: Database },
-      errors: [422, 429],
+      errors: [409, 422, 429],
     },
     schema: {
       operationId: 'getDatabaseSchema',

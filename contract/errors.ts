@@ -20,6 +20,8 @@ export const ErrorCode = z
     'expectation_failed',
     'unprocessable',
     'too_many',
+    'queue_full',
+    'too_many_streams',
     'internal',
     'bad_gateway',
     'unavailable',
@@ -27,6 +29,33 @@ export const ErrorCode = z
   ])
   .meta({ id: 'ErrorCode' })
 export type ErrorCode = z.infer<typeof ErrorCode>
+
+/** Code of a failed turn. */
+export const TurnErrorCode = z
+  .enum([
+    'llm_error',
+    'no_model',
+    'max_iterations',
+    'turn_too_old',
+    'answer_too_long',
+    'too_many_tool_calls',
+    'timeout',
+    'internal_error',
+  ])
+  .meta({ id: 'TurnErrorCode' })
+export type TurnErrorCode = z.infer<typeof TurnErrorCode>
+
+/** How a tool call has ended. */
+export const ToolCallStatus = z.enum(['success', 'error', 'timeout', 'cancelled']).meta({ id: 'ToolCallStatus' })
+
+/** Why the service ends a stream, in its frame `disconnecting`. */
+export const DisconnectReason = z.enum([
+  'connection_cycle',
+  'shutdown',
+  'slow_consumer',
+  'credential_ended',
+  'session_deleted',
+])
 
 export const ErrorResponse = z
   .object({
@@ -61,8 +90,12 @@ const CODES: Record<number, ErrorCode> = {
 /** Field with which a sentence begins, as in `name: is required`. A sentence of several fields has none. */
 const FIELD = /^([\w-]+(?:\.[^\s:]+)*): (?!.*; [\w-]+(?:\.[^\s:]+)*: )/s
 
-/** Returns the body of an error. Its field is the one that its sentence begins with. */
-export function describeError(status: number, error: string, code = CODES[status] ?? 'invalid'): ErrorResponse {
-  const field = FIELD.exec(error)?.[1]
+/** Returns the body of an error. Its field is by default the one that its sentence begins with. */
+export function describeError(
+  status: number,
+  error: string,
+  code = CODES[status] ?? 'invalid',
+  field = FIELD.exec(error)?.[1],
+): ErrorResponse {
   return { error, code, ...(field !== undefined && { field }) }
 }

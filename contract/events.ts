@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CostUsd, DateTime, listOf, milliseconds, TokenUsage } from './common.ts'
 import { group } from './endpoint.ts'
+import { ToolCallStatus, TurnErrorCode } from './errors.ts'
 import { SessionId, TurnId, wireId, wireUuid } from './ids.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
 import { repeated } from './query.ts'
@@ -75,7 +76,7 @@ export const eventData = {
     usage,
     cost_usd,
   }),
-  'turn.failed': z.object({ turn_id, error: z.string(), error_code: z.string().nullish() }),
+  'turn.failed': z.object({ turn_id, error: z.string(), error_code: TurnErrorCode.nullish() }),
   'turn.cancelled': z.object({ turn_id, reason: z.string().nullish(), usage }),
   'reason.started': z.object({
     ...agent,
@@ -117,7 +118,7 @@ export const eventData = {
     tool_call_id: z.string(),
     tool_name: z.string(),
     display_name: z.string().nullish(),
-    status: z.string(),
+    status: ToolCallStatus,
     success: z.boolean(),
     result: z.array(ContentPart).nullish(),
     error: z.string().nullish(),
@@ -200,7 +201,7 @@ const eventType = z.string().transform((type, context): EventType => {
   context.issues.push({
     code: 'custom',
     input: type,
-    message: `unknown event type "${type.slice(0, 64)}"${type.includes(',') ? '; repeat the key for several' : ''}`,
+    message: `must be an event type, not "${type.slice(0, 64)}"${type.includes(',') ? '; repeat the key for several' : ''}`,
   })
   return z.NEVER
 })

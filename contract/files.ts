@@ -53,7 +53,7 @@ const CreateFileRequest = z
     is_readonly: z.boolean().nullish(),
   })
   .refine(({ content, is_directory }) => !(is_directory && content), {
-    error: 'a directory has no content',
+    error: 'must be left out for a directory',
     path: ['content'],
   })
   .meta({ id: 'CreateFileRequest' })
@@ -134,7 +134,7 @@ export const fileEndpoints = group(
       body: CopyFileRequest,
       creates: true,
       responses: { 201: SessionFile },
-      errors: [422, 429],
+      errors: [429],
     },
     move: {
       operationId: 'moveFile',
@@ -144,7 +144,7 @@ export const fileEndpoints = group(
       params: ofSession,
       body: MoveFileRequest,
       responses: { 200: SessionFile },
-      errors: [409, 422, 429],
+      errors: [409, 429],
     },
     stat: {
       operationId: 'statFile',
@@ -193,7 +193,7 @@ export const fileEndpoints = group(
       raw: RAW,
       creates: true,
       responses: { 201: SessionFile },
-      errors: [422, 429],
+      errors: [429],
     },
     update: {
       operationId: 'updateFile',
@@ -206,7 +206,7 @@ export const fileEndpoints = group(
       bodyLimitBytes: FILE_BODY_BYTES,
       raw: RAW,
       responses: { 200: SessionFile },
-      errors: [422, 429],
+      errors: [409, 429],
     },
     delete: {
       operationId: 'deleteFile',

@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 
 const MAX_ISSUES = 5
+/** Characters of a key that a sentence repeats. */
+const MAX_KEY = 100
 
 /**
  * Parses a value with a schema. For one that is not valid, `problem` says what is wrong with which fields, or with
@@ -23,7 +25,9 @@ export function check<S extends z.ZodType>(
 
 function describe(issue: z.core.$ZodIssue): [path: string, words: string] {
   const nested = reasonOf(issue)
-  return [[...issue.path, ...(nested?.path ?? [])].join('.'), wordsOf(nested ?? issue)]
+  const path = [...issue.path, ...(nested?.path ?? [])]
+  // Keys of a record may be long.
+  return [path.map((key) => `${String(key)}`.slice(0, MAX_KEY)).join('.'), wordsOf(nested ?? issue)]
 }
 
 /** Returns the issue that says more: that of a record's key, or of the member of a union whose type the value has. */
@@ -47,23 +51,29 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 function inWords(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${withArticle(`${issue.expected}`)}${butNot(issue.input)}`
+      return `must be ${withArticle(`${issue.expected}`)}${isFraction(issue) ? '' : butNot(issue.input)}`
     case 'invalid_value':
       return `must be ${oneOf(issue.values)}`
     case 'invalid_union':
       return ofUnion(issue)
     case 'too_small':
-      return `must ${isSized(issue) ? 'have' : 'be'} at least ${issue.minimum}${unitOf(issue)}`
+      return `must ${isSized(issue) ? 'have' : 'be'} at least ${issue.minimum}${unitOf(issue, issue.minimum)}`
     case 'too_big':
-      return `must ${isSized(issue) ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue)}`
+      return `must ${isSized(issue) ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue, issue.maximum)}`
     case 'invalid_format':
       return `must be ${FORMATS[issue.format] ?? 'in another form'}`
     case 'unrecognized_keys':
-      return `must not have the key ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}`
+      return `must not have the key ${shownKeys(issue.keys)}`
     default:
       return 'must be another value'
   }
 }
+
+const shownKeys = (keys: string[]): string =>
+  keys
+    .slice(0, MAX_ISSUES)
+    .map((key) => JSON.stringify(key.slice(0, MAX_KEY)))
+    .join(', ')
 
 const FORMATS: Partial<Record<string, string>> = {
   datetime: 'a time such as 2030-01-31T09:00:00Z',
@@ -104,7 +114,13 @@ const butNot = (input: unknown): string => {
   return `, not ${withArticle(type)}`
 }
 
+/** Whether a number is given where a whole one is meant. */
+const isFraction = ({ expected, input }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): boolean =>
+  expected === 'int' && typeof input === 'number'
+
 type Sized = { origin?: string }
 const isSized = ({ origin }: Sized): boolean => origin === 'string' || origin === 'array'
-const unitOf = ({ origin }: Sized): string =>
-  origin === 'string' ? ' characters' : origin === 'array' ? ' entries' : ''
+const unitOf = ({ origin }: Sized, count: number | bigint): string => {
+  const [one, several] = origin === 'string' ? [' character', ' characters'] : [' entry', ' entries']
+  return origin !== 'string' && origin !== 'array' ? '' : count === 1 ? one : several
+}

@@ -141,6 +141,7 @@ export const sessionEndpoints = group(
       summary: "Puts the session at the top of the caller's list",
       params: SessionPath,
       responses: { 204: null },
+      errors: [409],
     },
     unpin: {
       operationId: 'unpinSession',

@@ -57,7 +57,7 @@ export const storageEndpoints = group(
       params: ofValue,
       body: PutValueRequest,
       responses: { 204: null },
-      errors: [422, 429],
+      errors: [409, 429],
     },
     deleteKey: {
       operationId: 'deleteKey',
@@ -77,7 +77,7 @@ export const storageEndpoints = group(
       params: ofSecret,
       body: PutSecretRequest,
       responses: { 204: null },
-      errors: [422, 429],
+      errors: [409, 429],
     },
     deleteSecret: {
       operationId: 'deleteSecret',

@@ -92,12 +92,12 @@ export const MAX_CAPABILITIES = 250
 export const MAX_TOOLS = 50
 export const toolList = z
   .array(InputToolDefinition)
-  .max(MAX_TOOLS, { error: `must be at most ${MAX_TOOLS} tools` })
+  .max(MAX_TOOLS, { error: `must have at most ${MAX_TOOLS} tools` })
   .refine((tools) => new Set(tools.map((tool) => tool.name)).size === tools.length, {
     error: 'must not have two tools of one name',
   })
 export const capabilityList = jsonUpTo(
-  z.array(InputCapability).max(MAX_CAPABILITIES, { error: `must be at most ${MAX_CAPABILITIES} capabilities` }),
+  z.array(InputCapability).max(MAX_CAPABILITIES, { error: `must have at most ${MAX_CAPABILITIES} capabilities` }),
   256 * KiB,
 )
-export const tagList = z.array(textUpTo(256)).max(100, { error: 'must be at most 100 tags' })
+export const tagList = z.array(textUpTo(256)).max(100, { error: 'must have at most 100 tags' })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
 import { group } from './endpoint.ts'
+import { TurnErrorCode } from './errors.ts'
 import { SessionId, TurnId, wireId } from './ids.ts'
 import { pagination } from './query.ts'
 
@@ -45,7 +46,7 @@ export const Turn = z
     usage: TokenUsage,
     cost_usd: CostUsd.nullish(),
     error: z.string().nullish(),
-    error_code: z.string().nullish(),
+    error_code: TurnErrorCode.nullish(),
     finish_reason: z.string().nullish().meta({ description: FINISH_REASON }),
     workflow_id: z.string(),
     pending_tool_calls: z.array(RequestedCall),

@@ -17,19 +17,31 @@ export class DomainError extends Error {
   readonly kind: ErrorKind
   /** Code that says more than the kind. */
   readonly code: ErrorCode
+  /** Field that is at fault, where the sentence does not begin with it. */
+  readonly field: string | undefined
   readonly retryAfterSeconds: number | undefined
 
-  constructor(kind: ErrorKind, message: string, options: { code?: ErrorCode; retryAfterSeconds?: number } = {}) {
+  constructor(
+    kind: ErrorKind,
+    message: string,
+    options: { code?: ErrorCode; field?: string; retryAfterSeconds?: number } = {},
+  ) {
     super(message)
     this.kind = kind
     this.code = options.code ?? kind
+    this.field = options.field
     this.retryAfterSeconds = options.retryAfterSeconds
   }
 }
 
+/** Returns a sentence as it stands after the name of a field: with a small letter and without a full stop. */
+export const afterField = (sentence: string): string =>
+  sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '')
+
 export const invalid = (message: string) => new DomainError('invalid', message)
 /** Reports a missing thing, in the same words as a thing of another organization. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)
+export const noSession = () => new DomainError('not_found', 'Session not found', { field: 'session_id' })
 export const unauthenticated = (message: string) => new DomainError('unauthenticated', message)
 export const forbidden = (message: string) => new DomainError('forbidden', message)
 /** Reports the failure of another service that this one called. */

@@ -33,7 +33,7 @@ export async function runOnce<T>(
   const reserved = await reserve(deps, actor, key, fingerprint)
   if (!fingerprint.equals(reserved.fingerprint)) {
     throw conflict(
-      'Idempotency-Key: it came with another request already; use a new one for each',
+      'Idempotency-Key: was already used for a different request; use a new one for each request',
       'idempotency_key_reused',
     )
   }

@@ -4,7 +4,7 @@ import type { Member, Organization as OrganizationRow, Prisma } from '../prisma/
 import type { Actor } from './actor.ts'
 import { createOnce } from './create-once.ts'
 import type { Deps } from './deps.ts'
-import { forbidden, invalid, notFound } from './errors.ts'
+import { forbidden, notFound, quotaExceeded } from './errors.ts'
 import type { CreationAttempt } from './idempotency-keys.ts'
 import { toId } from './ids.ts'
 import { type Pages, type Place, pages } from './lists.ts'
@@ -54,7 +54,7 @@ export async function requireMember({ db }: { db: Prisma.TransactionClient }, ac
   return member
 }
 
-/** Creates an organization that the caller owns. Throws `invalid` when the caller owns too many. */
+/** Creates an organization that the caller owns. Throws `conflict` when the caller owns too many. */
 export async function createOrganization(
   deps: Deps,
   { userId }: Actor,
@@ -69,7 +69,7 @@ export async function createOrganization(
 }
 
 /**
- * Inserts an organization and its owner. Returns undefined when the id is taken. Throws `invalid` when the user owns
+ * Inserts an organization and its owner. Returns undefined when the id is taken. Throws `conflict` when the user owns
  * too many.
  */
 async function insertOwned(
@@ -80,7 +80,7 @@ async function insertOwned(
   // The lock makes a user's creations sequential, so that the limit holds.
   await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
   if ((await db.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
-    throw invalid(`You own ${MAX_OWNED} organizations, which is as many as one can`)
+    throw quotaExceeded(`You own ${MAX_OWNED} organizations, which is the limit; hand one over to another owner first`)
   }
   const [row] = await db.organization.createManyAndReturn({ data: [data], skipDuplicates: true })
   if (row !== undefined) await db.member.create({ data: { userId, organizationId: row.id, role: 'owner' } })

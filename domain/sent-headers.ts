@@ -19,12 +19,13 @@ export function mergeHeaders(
   const seen = new Set<string>()
   const merged = Object.entries(given).map(([name, value]): [string, string] => {
     const key = name.toLowerCase()
-    if (isReserved(key)) throw invalid(`${field}: ${name} is set by the service and cannot be given`)
-    if (seen.has(key)) throw invalid(`${field}: ${name} is given twice; upper and lower case make no difference`)
+    if (isReserved(key)) throw invalid(`${field}: must not have ${name}, which the service sets`)
+    if (seen.has(key)) throw invalid(`${field}: must have ${name} once; upper and lower case make no difference`)
     seen.add(key)
     if (value !== MASK) return [name, value]
     const kept = values.get(key)
-    if (kept === undefined) throw invalid(`${field}: ${MASK} stands for a value that is kept, and ${name} has none yet`)
+    if (kept === undefined)
+      throw invalid(`${field}: must have a value for ${name}; ${MASK} keeps a stored one, and there is none`)
     return [name, kept]
   })
   const bytes = merged.reduce((sum, [name, value]) => sum + name.length + value.length, 0)

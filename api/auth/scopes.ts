@@ -9,7 +9,7 @@ export function checkScopes(scopes: readonly string[]): void {
   const known = ['read', 'write', ...areas.flatMap((area) => [`${area}:read`, `${area}:write`])]
   const unknown = scopes.find((scope) => !known.includes(scope))
   if (unknown !== undefined) {
-    throw invalid(`scopes: there is no "${unknown.slice(0, 100)}"; there are ${known.join(', ')}`)
+    throw invalid(`scopes: must be of ${known.join(', ')}, not "${unknown.slice(0, 100)}"`)
   }
 }
 

@@ -65,8 +65,8 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const problem = error instanceof Error ? error.message.slice(0, 200) : ''
-    throw new RequestError(400, `The request body is not valid JSON: ${problem}`)
+    const [place] = (error instanceof Error && / \(line \d+ column \d+\)/.exec(error.message)) || ['']
+    throw new RequestError(400, `The request body is not valid JSON${place}`)
   }
 }
 
@@ -191,5 +191,5 @@ function bodyError(error: Error, limitBytes: number): RequestError {
   const status = (error as { status?: number }).status
   if (status === 413) return tooLarge(limitBytes)
   if (status === 415) return unsupported()
-  return new RequestError(400, `The request body cannot be read: ${error.message.slice(0, 200)}`)
+  return new RequestError(400, 'The request body cannot be read; check its Content-Length and Content-Encoding')
 }

@@ -57,7 +57,7 @@ export const answerErrors =
       } else if (known.status === 503) {
         warnRarely(log, { err: (error as Error).message, requestId: ctx.state.requestId }, 'request turned away')
       }
-      const { status, message, code, headers }: Described = known ?? INTERNAL
+      const { status, message, code, field, headers }: Described = known ?? INTERNAL
       if (ctx.res.headersSent) {
         ctx.res.destroy()
         return
@@ -65,7 +65,7 @@ export const answerErrors =
       for (const header of OF_ANOTHER_BODY) ctx.remove(header)
       ctx.status = status
       ctx.set(headers)
-      ctx.body = describeError(status, message, code)
+      ctx.body = describeError(status, message, code, field)
     }
   }
 
@@ -80,7 +80,13 @@ const OF_ANOTHER_BODY = [
   'Cache-Control',
 ]
 
-type Described = { status: number; message: string; code?: ErrorCode; headers: Record<string, string> }
+type Described = {
+  status: number
+  message: string
+  code?: ErrorCode
+  field?: string | undefined
+  headers: Record<string, string>
+}
 
 const INTERNAL: Described = { status: 500, message: 'Internal server error', headers: {} }
 
@@ -90,7 +96,8 @@ function describe(error: unknown, unavailability: ReturnType<Deps['unavailabilit
   if (error instanceof DomainError) {
     const retryAfter = error.retryAfterSeconds
     const headers: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
-    return { status: STATUS_OF_KIND[error.kind], message: error.message, code: error.code, headers }
+    const { kind, message, code, field } = error
+    return { status: STATUS_OF_KIND[kind], message, code, field, headers }
   }
   if (unavailability === undefined) return undefined
   const headers = { 'Retry-After': '2' }

@@ -126,7 +126,9 @@ function partOf(ctx: Context, { sizeBytes, etag }: ServedFile): Part | undefined
   const end = from === '' || to === '' ? sizeBytes : Math.min(Number(to) + 1, sizeBytes)
   if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined
   if (start < end) return { start, end }
-  throw new RequestError(416, `Range: the file has ${sizeBytes} bytes`, { 'Content-Range': `bytes */${sizeBytes}` })
+  throw new RequestError(416, `Range: must begin within the file, which has ${sizeBytes} bytes`, {
+    'Content-Range': `bytes */${sizeBytes}`,
+  })
 }
 
 /** Yields the bytes of a part. Throws when their number is not the announced one. */

@@ -149,7 +149,7 @@ function openForm(parser: BusboyInstance, declared: MultipartBody, stop: AbortCo
     if (isDeclared(declared, name)) fields[name] = value
   })
   parser.on('partsLimit', () => refuse(bad('The multipart body has too many parts')))
-  parser.on('error', (error) => refuse(bad(`The multipart body is malformed: ${String((error as Error).message)}`)))
+  parser.on('error', () => refuse(bad('The multipart body is malformed or incomplete')))
   parser.on('finish', () => {
     if (file === undefined) refuse(bad(`${declared.file.field}: is required`))
     finished.resolve()
@@ -165,9 +165,10 @@ function problemOfFile(
   fileName: string | undefined,
   isSecond: boolean,
 ) {
-  if (name !== field) return bad(`${shown(name)}: is not expected; the file belongs into "${field}"`)
+  if (name !== field) return bad(`${shown(name)}: must not be a file; send the file as "${field}"`)
   if (isSecond) return bad(`${field}: must be given once`)
-  if (Buffer.byteLength(fileName ?? '') > NAME_BYTES) return bad(`${field}: its name is too long`)
+  if (Buffer.byteLength(fileName ?? '') > NAME_BYTES)
+    return bad(`${field}: must have a file name of at most ${NAME_BYTES} bytes`)
   return undefined
 }
 

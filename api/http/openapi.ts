@@ -41,6 +41,7 @@ const REASONS: Record<string, string> = {
 export const GUIDES = [
   { name: 'building-a-chat', title: 'Building a chat' },
   { name: 'events', title: 'Events' },
+  { name: 'errors', title: 'Errors' },
   { name: 'authentication', title: 'Authentication' },
   { name: 'simulator', title: 'Models without a provider' },
   { name: 'limits', title: 'Limits' },

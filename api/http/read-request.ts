@@ -78,7 +78,7 @@ async function readBody(ctx: Context, endpoint: Endpoint, reading: Reading): Pro
   const body = await readJson(ctx, bounds)
   if (body !== undefined) return body
   if (endpoint.bodyOptional) return {}
-  throw new RequestError(400, 'A JSON request body is needed')
+  throw new RequestError(400, 'A JSON request body is required')
 }
 
 /** Maximum size of a body that is not needed. */

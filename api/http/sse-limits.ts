@@ -25,15 +25,15 @@ export function createStreamPlaces({ maxStreams = MAX_STREAMS, maxStreamsPerOrga
   return {
     take: ({ owner, sessionId, cut }) => {
       const isFull = sessionId !== undefined && (bySession.get(sessionId) ?? 0) >= MAX_STREAMS_PER_SESSION
-      if (isFull) throw tooMany('on this session')
+      if (isFull) throw full('on this session')
       let isHeld = true
       const end = () => {
         if (isHeld && sessionId !== undefined) change(sessionId, -1)
         isHeld = false
       }
       const leave = places.take({ owner, cut: () => [end(), cut()] })
-      if (leave === 'own') throw tooMany('in the organizations of this owner')
-      if (leave === 'all') throw tooMany('on this server')
+      if (leave === 'own') throw full('in the organizations of this owner')
+      if (leave === 'all') throw full('on this server')
       if (sessionId !== undefined) change(sessionId, 1)
       return () => {
         end()
@@ -43,4 +43,8 @@ export function createStreamPlaces({ maxStreams = MAX_STREAMS, maxStreamsPerOrga
   }
 }
 
-const tooMany = (what: string) => new DomainError('too_many', `Too many open streams ${what}`, { retryAfterSeconds: 5 })
+const full = (what: string) =>
+  new DomainError('too_many', `Too many open streams ${what}; close one, or try again`, {
+    code: 'too_many_streams',
+    retryAfterSeconds: 5,
+  })

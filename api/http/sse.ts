@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
+import { DisconnectReason } from '../../contract/errors.ts'
 import { type Credential, heldKey } from '../../domain/auth/caller.ts'
 import { DomainError } from '../../domain/errors.ts'
 import type { EventLine } from '../../domain/events/read.ts'
@@ -222,8 +223,9 @@ async function run(
   }, pace.heartbeatMs)
   try {
     res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, RETRY_MS))
-    const reason = await relay(res, events, ended.signal, pace)
-    if (reason !== 'client_gone' && reason !== 'end') {
+    // There is no farewell to a client that has gone, and none after the end of a turn.
+    const { data: reason } = DisconnectReason.safeParse(await relay(res, events, ended.signal, pace))
+    if (reason !== undefined) {
       res.write(frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: RETRY_MS }) }, RETRY_MS))
     }
     endWithin(res, pace.flushMs ?? FLUSH_MS)

@@ -1,9 +1,11 @@
+import type { ErrorCode, TurnErrorCode } from './generated/types.gen.ts'
+
 /** Answer of the service that is an error. Its message is the service's sentence. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** What is wrong, from a closed list: programs decide by it, never by the sentence. */
-  readonly code: string | undefined
+  /** What is wrong, by which programs decide. Undefined where something between here and the service has answered. */
+  readonly code: ErrorCode | undefined
   /** Path of the field that is wrong, where one is. */
   readonly field: string | undefined
   /** Time after which the service asks to try again, in ms. */
@@ -14,7 +16,8 @@ export class ApiError extends Error {
   constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>, told: Told = {}) {
     super(sentence)
     this.status = status
-    this.code = textOf(told.code)
+    // A later release of the service may have more codes.
+    this.code = textOf(told.code) as ErrorCode | undefined
     this.field = textOf(told.field)
     this.retryAfterMs = readRetryAfter(headers)
     this.requestId = headers.get('X-Request-Id') ?? undefined
@@ -28,10 +31,10 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 /** Turn that failed or was cancelled. Its message is the service's sentence. */
 export class TurnFailed extends Error {
   override readonly name = 'TurnFailed'
-  /** Code of the service, `cancelled`, `session_deleted`, or `failed` where the service gave none. */
-  readonly code: string
+  /** Code of the service, or the client's own: `failed` where the service gave none. */
+  readonly code: TurnErrorCode | 'cancelled' | 'session_deleted' | 'no_message' | 'failed'
 
-  constructor(code: string, sentence: string) {
+  constructor(code: TurnFailed['code'], sentence: string) {
     super(sentence)
     this.code = code
   }

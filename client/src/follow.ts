@@ -90,7 +90,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
 
 /** Other things may be missing, too, such as the organization that a user has left. */
 const isSessionGone = (error: unknown): boolean =>
-  error instanceof ApiError && error.status === 404 && error.message.startsWith('Session')
+  error instanceof ApiError && error.code === 'not_found' && error.field === 'session_id'
 
 type Connection = ReturnType<typeof createConnection>
 

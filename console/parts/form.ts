@@ -125,12 +125,11 @@ function forgetSecrets(form: HTMLFormElement): void {
   for (const input of form.querySelectorAll<HTMLInputElement>('input[type=password]')) input.value = ''
 }
 
-/** Finds the field that an error is about: the service's sentences begin with its name. */
+/** Finds the field that an error is about: the service names it, or a part of it. */
 function fieldOf(error: unknown, fields: Field[]): string | undefined {
   if (error instanceof FieldError) return error.field
   if (!(error instanceof ApiError)) return undefined
-  const { message } = error
-  const isAbout = ({ name, path = name }: Field) => message.startsWith(path) && !/\w/.test(message[path.length] ?? '')
+  const isAbout = ({ name, path = name }: Field) => `${error.field}.`.startsWith(`${path}.`)
   return fields.find(isAbout)?.name
 }
 
@@ -138,10 +137,8 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
 function sentenceAt({ name, path = name, label }: Field, error: unknown): string {
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
-  const rest = sentence.slice(path.length)
   // A part of the value is named as it is.
-  if (!rest.startsWith(': ')) return sentence
-  return /^: [a-z]/.test(rest) ? `${label} ${rest.slice(2)}` : rest.slice(2)
+  return sentence.startsWith(`${path}: `) ? `${label} ${sentence.slice(path.length + 2)}` : sentence
 }
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {

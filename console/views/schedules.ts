@@ -19,10 +19,6 @@ const MOST = 100
 const LOOK_MS = 3000
 const MESSAGE = 'session_message'
 
-/** Who pauses a schedule in the console need not know that it does so through the API. */
-const reasonOf = (reason: string | null | undefined): string =>
-  !reason || reason === 'paused by the API' ? 'paused' : reason
-
 export const schedules: Resource<ScheduleResponse> = {
   path: 'schedules',
   title: 'Schedules',
@@ -38,7 +34,7 @@ export const schedules: Resource<ScheduleResponse> = {
     {
       title: 'Next run',
       cell: ({ enabled, next_trigger_at, disabled_reason, timezone }) =>
-        enabled ? html`<${Time} at=${next_trigger_at} zone=${timezone} />` : reasonOf(disabled_reason),
+        enabled ? html`<${Time} at=${next_trigger_at} zone=${timezone} />` : (disabled_reason ?? 'paused'),
     },
     {
       title: 'Last run',

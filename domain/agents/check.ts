@@ -6,7 +6,7 @@ import type { Capability } from '../capabilities/capability.ts'
 import { toolChoiceOf } from '../capabilities/server-config.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
-import { invalid } from '../errors.ts'
+import { afterField, invalid } from '../errors.ts'
 import { asUuid, toId } from '../ids.ts'
 import { readModel, readModelsNamed } from '../llm/read-models.ts'
 import { checkScript } from '../llm/simulator/llmsim-script.ts'
@@ -51,7 +51,7 @@ export async function checkAgent<T extends Checked>(
     before?.capabilities as AgentCapabilityConfig[] | undefined,
   )
   const scriptProblem = checkScript(input.system_prompt ?? '')
-  if (scriptProblem !== undefined) throw invalid(`system_prompt: ${scriptProblem}`)
+  if (scriptProblem !== undefined) throw invalid(`system_prompt: ${afterField(scriptProblem)}`)
   await checkAgentTools(deps, actor, { ...input, known }, before)
   // TypeScript keeps a spread type parameter's own field.
   return { ...input, default_model_id } as WithModelId<T>

@@ -5,7 +5,7 @@ import type { ApiKey as ApiKeyRow, Prisma } from '../../prisma/generated/client.
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid, notFound } from '../errors.ts'
+import { conflict, notFound, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { newUuid } from '../ids.ts'
 import type { All } from '../lists.ts'
@@ -32,7 +32,7 @@ export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor)
 export type MadeApiKey = { apiKey: ApiKey; seed: string }
 
 /**
- * Creates a key. `loginId` is the login that asks for it, undefined in mode none. Throws `invalid`, also for a key
+ * Creates a key. `loginId` is the login that asks for it, undefined in mode none. Throws `conflict` for a key
  * beyond MAX_API_KEYS, `not_found` when the membership has ended, and `unauthenticated` when that login has: the key
  * would outlive it.
  */
@@ -76,7 +76,9 @@ const insertApiKey = (
     if (members.length === 0) throw notFound('Organization')
     await requireOpenLogin(tx, userId, loginId)
     if ((await tx.apiKey.count({ where: { userId, organizationId } })) >= MAX_API_KEYS) {
-      throw invalid(`You have ${MAX_API_KEYS} API keys in this organization; revoke one of them first`)
+      throw quotaExceeded(
+        `You have ${MAX_API_KEYS} API keys in this organization, which is the limit; revoke one first`,
+      )
     }
     const [row] = await tx.apiKey.createManyAndReturn({
       data: [{ ...data, id: newUuid(), userId, organizationId }],

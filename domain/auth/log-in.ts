@@ -53,7 +53,7 @@ export async function createUser(deps: Deps, user: NewUser): Promise<User> {
   }
 }
 
-export const emailTaken = () => conflict('email: somebody has signed up with it already; sign in the way you did then')
+export const emailTaken = () => conflict('email: is already registered; sign in instead')
 
 /** Recognizes Prisma's error for a violated unique constraint. */
 const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
@@ -85,7 +85,7 @@ export async function startLogin(deps: Deps, { id, passwordHash, provider, subje
       )
     )
     SELECT user_id FROM begun`
-  if (begun.length === 0) throw unauthenticated('This user does not sign in that way any more; begin again')
+  if (begun.length === 0) throw unauthenticated('This login is no longer valid; sign in again')
   return tokens.issue({ userId: id, loginId, generation: 0 })
 }
 
@@ -113,7 +113,7 @@ export async function refresh(deps: Deps, refreshToken: string): Promise<TokenRe
   return tokens.issue({ ...login, generation: renewed.generation })
 }
 
-const signInAgain = () => unauthenticated('The refresh token is not valid, or not any more; sign in again')
+const signInAgain = () => unauthenticated('The refresh token is wrong or no longer valid; sign in again')
 
 /** Ends a login: its refresh token and its access tokens are invalid from now on. May be repeated. */
 export async function endLogin(deps: Deps, { loginId, userId }: { loginId: string; userId: string }): Promise<void> {

@@ -55,7 +55,7 @@ async function discover(options: OpenIdOptions): Promise<openid.Configuration> {
   }
 }
 
-const notDescribed = () => badGateway('The identity provider does not describe itself as it has to')
+const notDescribed = () => badGateway('The identity provider has no valid discovery document')
 
 /**
  * Returns a client authentication that sends the redirect URI as configured. openid-client derives it from the current

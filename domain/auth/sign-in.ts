@@ -26,7 +26,7 @@ export async function startSignIn(deps: Deps, name: string, returnTo: string | u
   const target = returnTo === undefined ? `${deps.auth.baseUrl}${DEFAULT_RETURN_TO}` : ownAddress(deps, returnTo)
   const { location, secrets } = await provider.start()
   const state = await deps.auth.tokens.seal({ ...secrets, provider: name, returnTo: target }, LIFETIME_SECONDS)
-  if (state.length > MAX_STATE_CHARACTERS) throw invalid('return_to: is too long')
+  if (state.length > MAX_STATE_CHARACTERS) throw invalid('return_to: must be shorter')
   return { location, state, lifetimeSeconds: LIFETIME_SECONDS }
 }
 

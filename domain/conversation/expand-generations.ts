@@ -1,5 +1,5 @@
 import type { Message } from '../../contract/messages.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import type { Row } from '../events/event-queries.ts'
 import type { ExpandGenerations } from '../events/read.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from './compaction.ts'
@@ -22,7 +22,7 @@ export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
     // Every call was given at least one message. Without any, they were deleted with their session.
-    if (messages.length === 0) throw notFound('Session')
+    if (messages.length === 0) throw noSession()
     const thresholds = thresholdsOf(call)
     const given = thresholds === undefined ? messages : applyCompaction(messages, thresholds)
     return `[${given.map(toText).join(',')}]`

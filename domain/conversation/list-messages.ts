@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import { EVENT_COLUMNS, sizedEventsSql } from '../events/page-sql.ts'
 import { messageTypes, presentMessage, type StoredEvent } from '../events/present.ts'
 import { stepSql } from '../events/steps.ts'
@@ -56,7 +56,7 @@ async function readPage(
     SELECT s.id AS "sessionId", page.* FROM sessions s
       LEFT JOIN LATERAL ${sizedEventsSql(messages, direction)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
-  if (found.length === 0) throw notFound('Session')
+  if (found.length === 0) throw noSession()
   // A session without such messages yields one row with no message.
   return found.filter((row) => row.sequence !== null)
 }

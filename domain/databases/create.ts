@@ -3,7 +3,7 @@ import type { SessionDatabase } from '../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, notFound } from '../errors.ts'
+import { conflict, type DomainError, noSession, quotaExceeded } from '../errors.ts'
 import type { CreationAttempt } from '../idempotency-keys.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
 import { presentDatabase } from './present.ts'
@@ -13,13 +13,11 @@ type Answer = { outcome: 'created' | 'exists' | 'too_many' | 'session_gone' }
 
 /** Error of a database that would be one too many. */
 export const tooManyDatabases = (): DomainError =>
-  new DomainError('unprocessable', `A session has at most ${MAX_DATABASES} databases; delete one first`, {
-    code: 'quota_exceeded',
-  })
+  quotaExceeded(`A session has at most ${MAX_DATABASES} databases; delete one first`)
 
 /**
- * Creates an empty database, or returns the one that an earlier run created. Throws `not_found`, `conflict` when the
- * session has one of this name, and `unprocessable` when it has too many.
+ * Creates an empty database, or returns the one that an earlier run created. Throws `not_found`, and `conflict` when the
+ * session has one of this name, or too many.
  */
 export async function createDatabase(
   deps: Deps,
@@ -36,7 +34,7 @@ export async function createDatabase(
       const create = () => deps.databaseStore.create(place, name, MAX_DATABASES)
       // create_session_database returns this.
       const { outcome } = (await waitForLocks(create, 'The databases of the session are')) as Answer
-      if (outcome === 'session_gone') throw notFound('Session')
+      if (outcome === 'session_gone') throw noSession()
       if (outcome === 'too_many') throw tooManyDatabases()
       if (outcome === 'exists') throw conflict(`The session has a database ${name} already`)
       return find(databaseId)

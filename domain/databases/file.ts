@@ -1,7 +1,7 @@
 import { type Database, MAX_DATABASES } from '../../contract/databases.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, notFound, tooMany } from '../errors.ts'
+import { conflict, noSession, tooMany } from '../errors.ts'
 import { newUuid } from '../ids.ts'
 import type { SessionScope } from '../session-scope.ts'
 import { requireSession } from '../sessions/read.ts'
@@ -61,8 +61,8 @@ type Answer = { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' 
 
 /**
  * Creates a database from a SQLite file, or replaces the one of this name. A script that is being run on it is run again
- * on the new one. Throws `not_found`, `too_many`, and `unprocessable` for a file that cannot be used and for too many
- * databases.
+ * on the new one. Throws `not_found`, `too_many`, `unprocessable` for a file that cannot be used, and `conflict` for too
+ * many databases.
  */
 export async function putDatabaseFile(
   deps: Deps,
@@ -91,7 +91,7 @@ async function storePages(deps: Deps, scope: SessionScope, name: string, pages: 
     // store_session_database returns this.
     const { outcome } = (await waitForLocks(() => deps.databaseStore.store(call), 'The database is', signal)) as Answer
     if (outcome === 'stored') return found === null
-    if (outcome === 'session_gone') throw notFound('Session')
+    if (outcome === 'session_gone') throw noSession()
     if (outcome === 'too_many') throw tooManyDatabases()
   }
   throw tooMany('Others change the database all the time; try again', 2)

@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import { type Pages, type Place, pages } from '../lists.ts'
 import type { EventFilter } from './filter.ts'
 import { createEventReader, type EventLine, type ExpandGenerations } from './read.ts'
@@ -25,7 +25,7 @@ export function listEvents(
     limit,
     read: async (place: Place<EventLine>) => {
       const { events, through, hasMore } = await read(place.after?.sequence ?? after)
-      if (through === undefined) throw notFound('Session')
+      if (through === undefined) throw noSession()
       return { rows: events, hasMore }
     },
     present: (events) => events,

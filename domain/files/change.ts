@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { conflict, DomainError, invalid, notFound } from '../errors.ts'
+import { conflict, DomainError, invalid, noSession, notFound, quotaExceeded } from '../errors.ts'
 import { createSessionLines, type SessionLines } from '../events/session-lines.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
@@ -14,8 +14,8 @@ type Answer =
   | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
 /**
- * Makes the changes in one transaction, or none of them. Throws `not_found`, `conflict`, `invalid` and `unprocessable`
- * as PROBLEMS says, and `WriterLost` for a tool call that may not write.
+ * Makes the changes in one transaction, or none of them. Throws `not_found`, `conflict` and `invalid` as
+ * PROBLEMS says, and `WriterLost` for a tool call that may not write.
  */
 export async function changeFiles(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed | Repeated> {
   const { maxCount, maxTotalBytes } = deps.quotas.files
@@ -33,7 +33,7 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
     case 'refused':
       throw PROBLEMS[answer.problem](answer.path, deps)
     default:
-      throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
+      throw scope.writer === undefined ? noSession() : new WriterLost(answer.outcome)
   }
 }
 
@@ -87,8 +87,6 @@ export class FileChanged extends DomainError {
   }
 }
 
-const overQuota = (message: string) => new DomainError('unprocessable', message, { code: 'quota_exceeded' })
-
 /** Errors for the problems of change_session_files. */
 const PROBLEMS = {
   exists: (path: string) => conflict(`${path} exists already`),
@@ -99,12 +97,14 @@ const PROBLEMS = {
   of_skill: (path: string) =>
     invalid(`${path} belongs to the session's skills and is read-only; copy a file elsewhere to change it`),
   not_empty: (path: string) => invalid(`${path} is not empty; delete it with recursive=true`),
-  into_itself: (path: string) => invalid(`${path} is what is to be moved or copied, or inside it`),
+  into_itself: (path: string) => invalid(`${path} is inside the directory to be moved or copied, or is that directory`),
   changed: (path: string) => new FileChanged(path),
   too_long: (path: string) =>
     invalid(`Paths inside ${path} would have more than 1,024 bytes or 64 segments; move it to a shorter path`),
   too_many: (_path: string, { quotas }: Deps) =>
-    overQuota(`A session has at most ${quotas.files.maxCount} files and directories; delete some first`),
+    quotaExceeded(`A session has at most ${quotas.files.maxCount} files and directories; delete some first`),
   too_large: (_path: string, { quotas }: Deps) =>
-    overQuota(`The files of a session have at most ${quotas.files.maxTotalBytes} bytes together; delete some first`),
+    quotaExceeded(
+      `The files of a session have at most ${quotas.files.maxTotalBytes} bytes together; delete some first`,
+    ),
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FileEncoding, FileInfo, FileStat } from '../../contract/files.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession, notFound } from '../errors.ts'
 import type { SessionScope } from '../session-scope.ts'
 import { encodingOf, type FileRow, fileColumns, presentFile, presentStat } from './present.ts'
 
@@ -16,7 +16,7 @@ async function find(deps: Deps, { organizationId, sessionId }: SessionScope, fil
     FROM sessions s LEFT JOIN ${files} f ON f.session_id = s.id
     WHERE s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   const [row] = rows
-  if (row === undefined) throw notFound('Session')
+  if (row === undefined) throw noSession()
   return { createdAt: row.sessionCreatedAt, row: row.id === null ? undefined : row }
 }
 

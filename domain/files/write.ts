@@ -11,7 +11,7 @@ import { describeFile, findFileById } from './read.ts'
 
 /**
  * Creates a file or a directory, or returns the one that an earlier run created. A directory that exists is left. Throws
- * `conflict`, `invalid`, `too_large`, `unprocessable` and `not_found`.
+ * `conflict`, `invalid`, `too_large` and `not_found`.
  */
 export function createFile(
   deps: Deps,
@@ -26,7 +26,7 @@ export function createFile(
   return create(deps, scope, attempt, (id) => ({ do: 'write', if: 'absent', path, ...parsed, isReadonly, id }))
 }
 
-/** Copies a file. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
+/** Copies a file. Throws `not_found`, `conflict` and `invalid`. */
 export const copyFile = (
   deps: Deps,
   scope: SessionScope,
@@ -48,7 +48,7 @@ const create = (
 
 /**
  * Replaces a file's content, and protects it or ends that, as far as they are given. Throws `not_found`, `invalid`,
- * `too_large` and `unprocessable`.
+ * `too_large` and `conflict`.
  */
 export async function updateFile(
   deps: Deps,
@@ -71,7 +71,7 @@ export async function updateFile(
   return presentChanged((await changeFilesNow(deps, scope, [change])).file)
 }
 
-/** Moves a file, or a directory with everything in it. Throws `not_found`, `conflict`, `invalid` and `unprocessable`. */
+/** Moves a file, or a directory with everything in it. Throws `not_found`, `conflict` and `invalid`. */
 export const moveFile = async (deps: Deps, scope: SessionScope, from: string, to: string): Promise<FileInfo> =>
   presentChanged((await changeFilesNow(deps, scope, [{ do: 'move', from, to }])).file)
 

@@ -13,7 +13,7 @@ export async function examineImage(bytes: Buffer, type: ImageType): Promise<Exam
   if (limit !== undefined) throw invalid(`file: must have at most ${limit}`)
   const { width, height } = await readSize(bytes).catch(throwUnreadable)
   if (width * height > MAX_PIXELS) {
-    throw invalid(`file: has ${width} × ${height} pixels; must have at most ${MAX_PIXELS / 1e6} megapixels`)
+    throw invalid(`file: must have at most ${MAX_PIXELS / 1e6} megapixels, but has ${width} × ${height} pixels`)
   }
   return { width, height, thumbnail: await makeThumbnail(bytes).catch(throwUnreadable) }
 }

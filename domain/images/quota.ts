@@ -27,7 +27,7 @@ export async function checkQuota(
     _sum: { sizeBytes: true },
   })
   if (count >= images.maxCount) {
-    throw quotaExceeded(`The organization has ${images.maxCount} images, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${images.maxCount} images, which is the limit; delete one first`)
   }
   if ((sum.sizeBytes ?? 0) + sizeBytes > images.maxTotalBytes) {
     throw quotaExceeded(`The organization's images can take ${images.maxTotalBytes} bytes together; delete some first`)

@@ -39,7 +39,7 @@ export async function receiveImage(
     await insertChunk(deps, image.id, sizeBytes, chunk)
     sizeBytes += chunk.length
   }
-  if (contentType === undefined) throw invalid('file: is empty')
+  if (contentType === undefined) throw invalid('file: must not be empty')
   return { contentType, sizeBytes }
 }
 
@@ -52,7 +52,7 @@ function checkType(start: Buffer, claimed: string): ImageType {
   if (type === undefined) throw invalid('file: must be a PNG, JPEG, GIF or WebP image')
   const claimedType = claimed.toLowerCase().replace('image/jpg', 'image/jpeg')
   if (claimedType !== type && !UNDECLARED.includes(claimedType)) {
-    throw invalid(`file: the content is ${type}, not the declared ${claimed}`)
+    throw invalid(`file: must be of the declared type ${claimed}, but is ${type}`)
   }
   return type
 }
@@ -75,7 +75,7 @@ const insertUnfinished = (deps: Deps, data: Unfinished, quota: 'now' | 'later'):
     const since = new Date(Date.now() - COUNTED_MS)
     const others = await tx.image.count({ where: { organizationId, completedAt: null, createdAt: { gt: since } } })
     if (others >= UPLOADS_AT_ONCE) {
-      throw tooMany(`The organization uploads ${others} images already, as many as it can; try again`, BUSY_SECONDS)
+      throw tooMany(`The organization uploads ${others} images already, which is the limit; try again`, BUSY_SECONDS)
     }
     await tx.image.create({ data, select: { id: true } })
   })

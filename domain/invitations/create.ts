@@ -75,7 +75,7 @@ async function insertPending(
   await tx.$executeRaw`DELETE FROM invitations WHERE organization_id = ${organizationId}::uuid AND expires_at <= now()`
   if ((await tx.invitation.count({ where: { organizationId } })) >= MAX_PENDING) {
     throw quotaExceeded(
-      `The organization has ${MAX_PENDING} pending invitations, as many as it can; withdraw one first`,
+      `The organization has ${MAX_PENDING} pending invitations, which is the limit; withdraw one first`,
     )
   }
   const [row] = await tx.invitation.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -30,9 +30,7 @@ export async function joinOrganization(
     const { count } = await tx.member.createMany({ data: [{ userId, organizationId, role }], skipDuplicates: true })
     if (count === 0) throw conflict('You are a member of this organization already')
     if ((await tx.member.count({ where: { userId } })) > MAX_MEMBERSHIPS) {
-      throw quotaExceeded(
-        `You are a member of ${MAX_MEMBERSHIPS} organizations, as many as one can be; leave one first`,
-      )
+      throw quotaExceeded(`You are a member of ${MAX_MEMBERSHIPS} organizations, which is the limit; leave one first`)
     }
     const organization = await tx.organization.findUniqueOrThrow({ where: { id: organizationId } })
     return { ...presentOrganization(organization), role }

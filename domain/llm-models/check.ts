@@ -6,6 +6,6 @@ import { llmsim } from '../llm/simulator/llmsim.ts'
 export function checkModelName(type: LlmProviderType, name: string): void {
   if (type !== 'llmsim' || llmsim(name) !== undefined) return
   throw invalid(
-    'model_id: the simulator has llmsim-default, llmsim-latency, llmsim-echo, llmsim-script and llmsim-lorem-<number of tokens>',
+    'model_id: must be llmsim-default, llmsim-latency, llmsim-echo, llmsim-script or llmsim-lorem-<number of tokens>',
   )
 }

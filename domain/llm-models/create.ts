@@ -47,7 +47,7 @@ async function insertModel(
   await lockProvider(tx, actor, found)
   await requireNewName(tx, actor, found, input.model_id)
   if ((await tx.llmModel.count({ where: { organizationId, providerId: provider.id } })) >= quotas.llmModels) {
-    throw quotaExceeded(`The provider has ${quotas.llmModels} models, as many as it can; delete one first`)
+    throw quotaExceeded(`The provider has ${quotas.llmModels} models, which is the limit; delete one first`)
   }
   const { id, model_id: name, display_name: displayName, capabilities = [], is_favorite: isFavorite = false } = input
   const data = { id, organizationId, providerId: provider.id, name, displayName, capabilities, isFavorite }

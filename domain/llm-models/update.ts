@@ -24,7 +24,7 @@ export async function patchModel(
 ): Promise<LlmModel> {
   const found = await requireModel(deps, actor, id)
   const name = input.model_id != null && input.model_id !== found.model.name ? input.model_id : undefined
-  if (name !== undefined && found.isPredefined) throw invalid('model_id: that of a predefined model cannot be changed')
+  if (name !== undefined && found.isPredefined) throw invalid('model_id: must stay as it is for a predefined model')
   if (name !== undefined) checkModelName(found.model.provider.type, name)
   await deps.db.$transaction(async (tx) => {
     await lockProvider(tx, actor, found.of)

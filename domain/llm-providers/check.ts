@@ -1,5 +1,6 @@
 import { checkUrl } from '../../lib/outgoing/check-url.ts'
 import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
+import { urlProblem } from '../called-url.ts'
 import type { Deps } from '../deps.ts'
 import { invalid } from '../errors.ts'
 
@@ -12,7 +13,7 @@ export async function checkBaseUrl(deps: Deps, text: string): Promise<string | n
   if (trimmed === '') return null
   if (/[?#]/.test(trimmed)) throw invalid('base_url: must have no query or fragment')
   await checkUrl(deps.outgoing, trimmed).catch((error: unknown) => {
-    throw error instanceof OutgoingError ? invalid(`base_url: ${error.message}`) : error
+    throw error instanceof OutgoingError ? invalid(`base_url: ${urlProblem(error)}`) : error
   })
   return new URL(trimmed).href.replace(/\/+$/, '')
 }

@@ -20,7 +20,7 @@ export async function createProvider(
   attempt: CreationAttempt,
 ): Promise<LlmProvider> {
   const { organizationId } = actor
-  if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
+  if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
   const { id } = await createOnce(attempt, {
     find: (id) => deps.db.llmProvider.findUnique({ where: { organizationId_id: { organizationId, id } } }),
     insert: async (id) => {
@@ -50,7 +50,7 @@ async function insertWithin(
   const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
   if ((await tx.llmProvider.count({ where: isOwn })) >= quotas.llmProviders) {
     throw quotaExceeded(
-      `The organization has ${quotas.llmProviders} LLM providers, as many as it can; delete one first`,
+      `The organization has ${quotas.llmProviders} LLM providers, which is the limit; delete one first`,
     )
   }
   const [row] = await tx.llmProvider.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -66,7 +66,7 @@ function refuseOtherServer({ apiKey, type, baseUrl }: ProviderRow, changes: Conn
   if (apiKey === null || type === null) return
   const after = { type: changes.type ?? type, baseUrl: changes.baseUrl === undefined ? baseUrl : changes.baseUrl }
   if (serverOf(after) === serverOf({ type, baseUrl })) return
-  throw invalid('api_key: is needed with a change of the server, because the stored key is for the one before')
+  throw invalid('api_key: is required with another server, because the stored key is for the previous one')
 }
 
 function serverOf({ type, baseUrl }: { type: LlmProviderType; baseUrl: string | null }): string | undefined {
@@ -78,7 +78,7 @@ function serverOf({ type, baseUrl }: { type: LlmProviderType; baseUrl: string | 
 function refuseOfEnvironment(input: UpdateLlmProviderRequest): void {
   for (const field of ['provider_type', 'base_url', 'api_key'] as const) {
     if (input[field] == null || input[field] === MASK) continue
-    throw invalid(`${field}: comes from the environment of the service; add a provider of your own to change it`)
+    throw invalid(`${field}: is set by the environment of the service; add a provider of your own to change it`)
   }
 }
 

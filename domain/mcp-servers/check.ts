@@ -13,6 +13,6 @@ export const mergeServerHeaders = (given: Record<string, string>, stored: Record
 /** Throws `invalid` for credentials that cannot be sent together. */
 export function checkCredentials({ apiKey, headers }: Credentials): void {
   if (apiKey !== '' && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
-    throw invalid('headers: Authorization is how the api_key is sent; give one of them')
+    throw invalid('headers: must not have Authorization beside api_key, which is sent in it; give one of them')
   }
 }

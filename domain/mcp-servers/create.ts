@@ -27,7 +27,7 @@ export async function createServer(
   attempt: CreationAttempt,
 ): Promise<McpServer> {
   const { organizationId } = actor
-  if (input.api_key === MASK) throw invalid(`api_key: ${MASK} stands for a key that is kept, and there is none yet`)
+  if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
   const credentials = { apiKey: input.api_key ?? '', headers: mergeServerHeaders(input.headers ?? {}, {}) }
   checkCredentials(credentials)
   const row = await createOnce(attempt, {
@@ -62,7 +62,7 @@ async function insertWithin(
   const { organizationId } = data
   await lockOrganization(tx, organizationId)
   if ((await tx.mcpServer.count({ where: { organizationId } })) >= quotas.mcpServers) {
-    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, which is the limit; delete one first`)
   }
   await requireFreeSlug(tx, data)
   const [row] = await tx.mcpServer.createManyAndReturn({ data: [data], skipDuplicates: true })

@@ -4,7 +4,7 @@ import { Prisma, type McpServer as ServerRow } from '../../prisma/generated/clie
 import type { Actor } from '../actor.ts'
 import { checkCalledUrl } from '../called-url.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, invalid, notFound } from '../errors.ts'
+import { conflict, invalid, notFound, quotaExceeded } from '../errors.ts'
 import { lockOrganization } from '../lock-organization.ts'
 import { MASK } from '../secrets.ts'
 import { keepsValues } from '../sent-headers.ts'
@@ -65,7 +65,7 @@ async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: s
   await requireFreeSlug(tx, { ...row, name, slug })
   const formerSlugs = [...new Set([...row.formerSlugs, row.slug])].filter((former) => former !== slug)
   if (formerSlugs.length > MAX_FORMER_SLUGS) {
-    throw conflict(`The MCP server has had ${MAX_FORMER_SLUGS} other names, as many as it can; add it anew`)
+    throw quotaExceeded(`The MCP server has had ${MAX_FORMER_SLUGS} other names, which is the limit; add it anew`)
   }
   return { name, slug, formerSlugs }
 }
@@ -138,7 +138,7 @@ function readStored(deps: Deps, row: ServerRow): Credentials {
 /** Throws `invalid` for a change that would send stored credentials to another server, where its reader would see them. */
 function refuseOtherServer(row: ServerRow, input: UpdateMcpServerRequest, url: string): void {
   if (new URL(url).origin === new URL(row.url).origin) return
-  const sentence = 'with a change of the server, because what is stored is for the one before'
-  if (row.hasApiKey && keepsKey(input)) throw invalid(`api_key: is needed ${sentence}; "" removes it`)
-  if (row.headerNames.length > 0 && keepsHeaders(input)) throw invalid(`headers: are needed ${sentence}`)
+  const sentence = 'with another server, because the stored one is for the previous server'
+  if (row.hasApiKey && keepsKey(input)) throw invalid(`api_key: is required ${sentence}; "" removes it`)
+  if (row.headerNames.length > 0 && keepsHeaders(input)) throw invalid(`headers: is required ${sentence}`)
 }

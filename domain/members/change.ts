@@ -24,7 +24,7 @@ export const patchMember = (deps: Deps, actor: Actor, path: Path, { role }: Upda
     const { own, member } = await readBoth(deps, tx, actor, path)
     if (own.role === 'member') throw forbidden('Only owners and administrators of the organization may change roles')
     if (!mayManage(own.role, member.role) || !mayManage(own.role, role)) {
-      throw forbidden('Only owners of the organization may make somebody an owner, or change the role of one')
+      throw forbidden('Only owners of the organization may make a member an owner or change the role of an owner')
     }
     const { userId, organizationId } = member
     if (role !== 'owner') {

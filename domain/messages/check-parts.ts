@@ -6,8 +6,8 @@ export function checkParts(content: InputContentPart[], field: string): void {
   content.forEach((part, index) => {
     if (part.type !== 'image') return
     const at = `${field}.${index}`
-    if (!part.url && !part.base64) throw invalid(`${at}: an image needs url, or base64 with media_type`)
+    if (!part.url && !part.base64) throw invalid(`${at}: must have url, or base64 with media_type`)
     if (part.base64 && !part.media_type) throw invalid(`${at}.media_type: is required with base64`)
-    if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${at}.base64: is not base64`)
+    if (part.base64 && !/^[A-Za-z0-9+/]+={0,2}$/.test(part.base64)) throw invalid(`${at}.base64: must be base64`)
   })
 }

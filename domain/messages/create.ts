@@ -6,7 +6,7 @@ import type { Actor } from '../actor.ts'
 import { requireModel } from '../agents/check.ts'
 import { createOnce } from '../create-once.ts'
 import type { Deps } from '../deps.ts'
-import { conflict, notFound, tooMany } from '../errors.ts'
+import { conflict, DomainError, noSession } from '../errors.ts'
 import { publishEvents } from '../events/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/present.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
@@ -83,6 +83,8 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
   }
 }
 
+const QUEUE_FULL = `${MAX_QUEUED_TURNS} messages of this session wait for their turns, which is the limit; try again later`
+
 type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
 
 /**
@@ -105,16 +107,16 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
       )
     }
     if (policy === 'enqueue' && unfinished.length >= MAX_QUEUED_TURNS) {
-      throw tooMany(`${MAX_QUEUED_TURNS} messages of this session wait for their turns`, 10)
+      throw new DomainError('too_many', QUEUE_FULL, { code: 'queue_full', retryAfterSeconds: 10 })
     }
     const cancelled = await cancelForBusyPolicy(session, head, policy)
     const inserted = await insertMessage(session.db, message, 'always')
-    if (inserted === undefined) throw notFound('Session')
+    if (inserted === undefined) throw noSession()
     const events = presentInserted(deps, inserted)
     session.publish(message.turnId, events)
     return { cancelled, events, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
   })
-  if (done === undefined) throw notFound('Session')
+  if (done === undefined) throw noSession()
   const { cancelled, events, agentId, next } = done
   const { organizationId, sessionId } = message
   tellCancelled(deps, organizationId, cancelled)

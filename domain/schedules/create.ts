@@ -87,7 +87,7 @@ export async function insertSchedule(
   await lockOrganization(tx, organizationId)
   const { maxCount } = quotas.schedules
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null } })) >= maxCount) {
-    throw quotaExceeded(`The organization has ${maxCount} schedules, as many as it can; delete one first`)
+    throw quotaExceeded(`The organization has ${maxCount} schedules, which is the limit; delete one first`)
   }
   if ((await tx.schedule.count({ where: { organizationId, name, deletedAt: null } })) > 0) {
     throw nameTaken()

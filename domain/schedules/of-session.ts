@@ -93,8 +93,7 @@ type Fields = Pick<
 function fieldsOf({ organizationId, sessionId }: CallScope, wanted: NewSessionSchedule): Fields {
   const { name: toolName, message, timezone } = wanted
   const bytes = Buffer.byteLength(message)
-  if (bytes > MAX_MESSAGE_BYTES)
-    throw invalid(`The message has ${bytes} bytes of UTF-8; that of a schedule has at most ${MAX_MESSAGE_BYTES}`)
+  if (bytes > MAX_MESSAGE_BYTES) throw invalid(`message: must be at most ${MAX_MESSAGE_BYTES} bytes of UTF-8`)
   checkTimezone(timezone)
   const times = timesOf(wanted)
   const id = toId('session', sessionId)
@@ -127,7 +126,7 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
   const most = Math.ceil(deps.quotas.schedules.maxCount / 2)
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null, toolName: { not: null } } })) >= most)
     throw quotaExceeded(
-      `The agents of the organization have made ${most} schedules, as many as they can; delete one first`,
+      `The agents of the organization have made ${most} schedules, which is the limit; delete one first`,
     )
   const target = { targetType: 'workflow', targetName: 'session_message' }
   await insertSchedule(tx, deps, { ...row, ...target, catchUpMissed: true, maxCatchUp: 1 })

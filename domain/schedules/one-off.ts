@@ -14,13 +14,13 @@ const Time = z.iso.datetime({ offset: true, local: true })
  */
 export function parseTime(text: string, timezone: string, now: Date): Date {
   if (!Time.safeParse(text).success)
-    throw invalid('at must be an ISO 8601 time such as 2030-01-31T09:00:00+01:00, or without an offset in timezone')
+    throw invalid('at: must be an ISO 8601 time such as 2030-01-31T09:00:00+01:00, or without an offset in timezone')
   const hasOffset = /(Z|[+-]\d\d:\d\d)$/.test(text)
   const time = hasOffset ? Date.parse(text) : instantOf(Date.parse(`${text}Z`), timezone)
   const latest = new Date(now).setUTCFullYear(now.getUTCFullYear() + MOST_YEARS)
   const second = new Date(Math.floor(time / 1000) * 1000)
-  if (second <= now) throw invalid(`at must be in the future; it is ${now.toISOString()} now`)
-  if (second.getTime() > latest) throw invalid(`at must be at most ${MOST_YEARS} years ahead`)
+  if (second <= now) throw invalid(`at: must be in the future; it is ${now.toISOString()} now`)
+  if (second.getTime() > latest) throw invalid(`at: must be at most ${MOST_YEARS} years ahead`)
   return second
 }
 

@@ -17,7 +17,7 @@ import { type CheckedTarget, checkTarget } from './targets/registry.ts'
 type Changes = Prisma.ScheduleUncheckedUpdateInput
 
 /** Reason of a schedule that a request has disabled. */
-const PAUSED = 'paused by the API'
+const PAUSED = 'paused'
 /** Times that what is due is launched before a change. Then the change is made all the same. */
 const MAX_LAUNCHES = 3
 

@@ -3,7 +3,7 @@ import type { SessionId } from '../../contract/ids.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import { publishDeletion } from '../events/live-stream.ts'
 import { type LockedSession, withLockedSession } from '../events/transaction.ts'
 import { toId } from '../ids.ts'
@@ -26,7 +26,7 @@ const MOST_WAITING_MS = 10_000
 export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const where = { organizationId: actor.organizationId, sessionId: id }
   const deleted = await withLockedSession(deps, where, deleteLocked)
-  if (deleted === undefined) throw notFound('Session')
+  if (deleted === undefined) throw noSession()
   deps.conversations.delete(deleted.id)
   publishDeletion(deps, deleted.id)
   const removed = deleteOwnedData(deps, deleted.id)

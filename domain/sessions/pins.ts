@@ -1,13 +1,13 @@
 import type { SessionId } from '../../contract/ids.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
-import { invalid } from '../errors.ts'
+import { quotaExceeded } from '../errors.ts'
 import { requireSession } from './read.ts'
 
 /** Maximum number of a user's pins in one organization: each list that the user requests there reads all of them. */
 const MAX_PINS = 1000
 
-/** Pins the session for the caller; may be repeated. Throws `not_found`, and `invalid` for one pin too many. */
+/** Pins the session for the caller; may be repeated. Throws `not_found`, and `conflict` for one pin too many. */
 export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const { organizationId, userId } = actor
   const session = await requireSession(deps, actor, id)
@@ -16,7 +16,9 @@ export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promi
     select: { sessionId: true },
   })
   if (pinned.some(({ sessionId }) => sessionId === session.id)) return
-  if (pinned.length >= MAX_PINS) throw invalid(`You have ${MAX_PINS} pinned sessions; unpin one of them first`)
+  if (pinned.length >= MAX_PINS) {
+    throw quotaExceeded(`You have ${MAX_PINS} pinned sessions, which is the limit; unpin one first`)
+  }
   // Selects from the session's row, which may be gone by now. The lock keeps it from being deleted in between.
   const inserted = await deps.db.$executeRaw`
     INSERT INTO session_pins (user_id, session_id)

@@ -4,14 +4,14 @@ import type { Actor } from '../actor.ts'
 import { findMissing } from '../capability-registry/missing.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import { countActiveSchedules } from './active-schedules.ts'
 import { featuringRefs, namesOf, presentSession, relations } from './present.ts'
 
 /** Returns a session. Throws `not_found`. */
 export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promise<Session> {
   const [session] = await readSessions(deps, actor, [id])
-  if (session === undefined) throw notFound('Session')
+  if (session === undefined) throw noSession()
   return session
 }
 
@@ -43,6 +43,6 @@ export async function requireSession(
     where: { id, organizationId: actor.organizationId },
     select: { id: true, lastSequence: true },
   })
-  if (!row) throw notFound('Session')
+  if (!row) throw noSession()
   return row
 }

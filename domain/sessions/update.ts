@@ -7,7 +7,7 @@ import { checkCapabilities, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import { readCapabilities } from '../capability-registry/read.ts'
 import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import { noSession } from '../errors.ts'
 import { getSession } from './read.ts'
 
 /**
@@ -33,7 +33,7 @@ export async function patchSession(
       tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
     },
   })
-  if (count === 0) throw notFound('Session')
+  if (count === 0) throw noSession()
   return getSession(deps, actor, id)
 }
 
@@ -49,7 +49,7 @@ async function checkChanges(
     where,
     include: { agent: { select: { capabilities: true, tools: true } } },
   })
-  if (before === null) throw notFound('Session')
+  if (before === null) throw noSession()
   const modelId = await requireModel(deps, actor, model_id, 'model_id', before.modelId)
   // Validated by the contract when they were written.
   const named = before.capabilities as AgentCapabilityConfig[]

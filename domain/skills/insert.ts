@@ -27,7 +27,7 @@ export const insertSkill = (
     async (tx) => {
       await lockOrganization(tx, organizationId)
       if ((await tx.skill.count({ where: { organizationId } })) >= deps.quotas.skills) {
-        throw quotaExceeded(`The organization has ${deps.quotas.skills} skills, as many as it can; delete one first`)
+        throw quotaExceeded(`The organization has ${deps.quotas.skills} skills, which is the limit; delete one first`)
       }
       await checkNameFree(tx, organizationId, fields.name, id)
       const data = { id, organizationId, source, ...columnsOf(fields) }

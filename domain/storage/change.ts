@@ -1,7 +1,7 @@
 import { MAX_SECRET_BYTES, MAX_VALUE_BYTES } from '../../contract/storage.ts'
 import { storableText } from '../../lib/postgres-text.ts'
 import type { Deps } from '../deps.ts'
-import { DomainError, invalid, notFound } from '../errors.ts'
+import { invalid, noSession, quotaExceeded } from '../errors.ts'
 import { placeOf } from '../secrets.ts'
 import { type SessionScope, WriterLost } from '../session-scope.ts'
 import { waitForLocks } from '../wait-for-locks.ts'
@@ -20,14 +20,14 @@ type Answer =
 
 /**
  * Stores a value or secret, for a tool call once, however often it is run. Returns whether there was one before. Throws
- * `invalid` for what cannot be stored, `unprocessable` beyond a quota, `not_found`, and for a call `WriterLost`.
+ * `invalid` for what cannot be stored, `conflict` beyond a quota, `not_found`, and for a call `WriterLost`.
  */
 export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string, text: string) {
   requireStorable('name', name)
   requireStorable('value', text)
   const bytes = Buffer.byteLength(text)
   const most = MAX_BYTES[kind]
-  if (bytes > most) throw invalid(`The value has ${bytes} bytes of UTF-8; a ${kind} has at most ${most}`)
+  if (bytes > most) throw invalid(`value: must be at most ${most} bytes of UTF-8 for a ${kind}`)
   const place = placeOf(SESSION_SECRETS, [scope.sessionId, name])
   const stored = kind === 'secret' ? { secret: deps.secrets.encrypt(text, place) } : { text }
   return change(deps, scope, { do: 'set', kind, name, ...stored })
@@ -42,7 +42,7 @@ export async function deleteStored(deps: Deps, scope: SessionScope, kind: Storag
 /** Throws `invalid` for text that Postgres cannot store, or that UTF-8 cannot represent. */
 export function requireStorable(what: string, text: string): void {
   if (storableText(text) !== text)
-    throw invalid(`The ${what} has a NUL or half of a surrogate pair, which cannot be stored; encode it, as base64 say`)
+    throw invalid(`${what}: must not have NUL or lone surrogates; encode it, for example as base64`)
 }
 
 async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<Existed> {
@@ -53,9 +53,9 @@ async function change(deps: Deps, scope: SessionScope, wanted: Change): Promise<
     case 'repeated':
       return answer.effect
     case 'refused':
-      throw new DomainError('unprocessable', PROBLEMS[answer.problem](deps, wanted.kind), { code: 'quota_exceeded' })
+      throw quotaExceeded(PROBLEMS[answer.problem](deps, wanted.kind))
     default:
-      throw scope.writer === undefined ? notFound('Session') : new WriterLost(answer.outcome)
+      throw scope.writer === undefined ? noSession() : new WriterLost(answer.outcome)
   }
 }
 

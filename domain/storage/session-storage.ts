@@ -16,7 +16,7 @@ export type SessionStorage = {
   /** Reads a secret. Undefined when there is none. Throws `conflict` when it cannot be decrypted. */
   readSecret(name: string): Promise<string | undefined>
   list(kind: StorageKind, part: ListPart): Promise<StoredItem[]>
-  /** Stores a value or secret. Returns whether there was one before. Throws `invalid` and `unprocessable`. */
+  /** Stores a value or secret. Returns whether there was one before. Throws `invalid` and `conflict`. */
   set(kind: StorageKind, name: string, value: string): Promise<{ existed: boolean }>
   /** Deletes a value or secret. Returns whether there was one. */
   delete(kind: StorageKind, name: string): Promise<{ existed: boolean }>

@@ -98,7 +98,8 @@ const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls'
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),
   error: row.error,
-  error_code: row.errorCode,
+  // Only these codes are stored.
+  error_code: row.errorCode as Turn['error_code'],
   finish_reason: row.finishReason,
   workflow_id: toId('turn', row.id),
   pending_tool_calls,

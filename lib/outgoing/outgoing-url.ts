@@ -5,7 +5,7 @@ import { OutgoingError } from './outgoing-error.ts'
 /** Parses the address of an outgoing request. Throws `OutgoingError` unless it is http(s) without credentials. */
 export function parseUrl(text: string, base?: URL): URL {
   const url = URL.parse(text, base?.href)
-  if (url === null) throw invalidUrl('The address is no URL')
+  if (url === null) throw invalidUrl('The address is not a valid URL')
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw invalidUrl('Only http and https addresses are called')
   if (url.username !== '' || url.password !== '')

@@ -92,7 +92,7 @@ describePages('the places of the console', () => {
     await page.getByText('A key is stored').waitFor()
     expect(await page.content()).not.toContain('sk-secret')
     await fill({ Name: 'Our own', 'Base URL': '' }, 'Save')
-    await page.getByRole('alert').filter({ hasText: 'API key is needed' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'API key is required' }).waitFor()
     await fill({ 'API key': 'sk-other' }, 'Save')
     await page.getByText('Saved.').waitFor()
     const own = async () => (await list('/v1/llm-providers')).find(({ name }) => name === 'Our own')

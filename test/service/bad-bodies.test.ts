@@ -42,8 +42,8 @@ describe('a body', () => {
   })
 
   it('is needed where the contract says so', async () => {
-    expectError(await call(api, 'POST', '/v1/agents'), 400, 'A JSON request body is needed')
-    expectError(await call(api, 'POST', messages, '', json), 400, 'A JSON request body is needed')
+    expectError(await call(api, 'POST', '/v1/agents'), 400, 'A JSON request body is required')
+    expectError(await call(api, 'POST', messages, '', json), 400, 'A JSON request body is required')
   })
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense', ''])(

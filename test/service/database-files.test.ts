@@ -163,7 +163,7 @@ describe('the file of a database', () => {
     for (let index = 0; index < 10; index++) await call(api, 'POST', at(), { name: `d${index}` })
     const file = sqliteFile('CREATE TABLE u (c)')
     const more = await put('more', file)
-    expect([more.status, more.body.error]).toEqual([422, 'A session has at most 10 databases; delete one first'])
+    expect([more.status, more.body.error]).toEqual([409, 'A session has at most 10 databases; delete one first'])
     expect((await put('d3', file)).status).toBe(200)
     expect((await put('1d', file)).status).toBe(400)
     expect((await send('GET', '/missing/file')).status).toBe(404)

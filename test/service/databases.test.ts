@@ -3,6 +3,7 @@ import {
   createScriptedSession,
   createSession,
   expectError,
+  expectQuota,
   type Json,
   textMessage,
   waitUntilIdle,
@@ -86,7 +87,7 @@ describe('databases of a session', () => {
       Array.from({ length: 15 }, (_, index) => call(api, 'POST', path, { name: `d${index}` })),
     )
     const refused = answers.filter(({ status }) => status !== 201)
-    for (const one of refused) expectError(one, 422, 'A session has at most 10 databases; delete one first')
+    for (const one of refused) expectQuota(one, 'A session has at most 10 databases; delete one first')
     expect([refused.length, (await call(api, 'GET', path)).body.data.length]).toEqual([5, 10])
   })
 })

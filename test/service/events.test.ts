@@ -114,9 +114,9 @@ describe('the list of events', () => {
   })
 
   it.each([
-    ['types=nonsense', /^types.*: unknown event type "nonsense"/],
-    ['exclude=turn.started&exclude=turn', /^exclude.*: unknown event type "turn"/],
-    ['types=', /^types.*: unknown event type ""/],
+    ['types=nonsense', /^types.*: must be an event type, not "nonsense"/],
+    ['exclude=turn.started&exclude=turn', /^exclude.*: must be an event type, not "turn"/],
+    ['types=', /^types.*: must be an event type, not ""/],
     ['limit=0', /^limit: .*1 to 1000/],
     ['limit=-1', /^limit: /],
     ['limit=many', /^limit: /],

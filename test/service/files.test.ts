@@ -154,7 +154,7 @@ describe('a directory', () => {
   })
 
   it.each([
-    ['move', '/a', '/a/b/c', 400, /inside it$/],
+    ['move', '/a', '/a/b/c', 400, /or is that directory$/],
     ['move', '/a', '/a', 400, /moved or copied/],
     ['move', '/a', '/b.txt', 409, '/b.txt exists already'],
     ['move', '/a', '/b.txt/a', 409, /is a file/],
@@ -259,7 +259,7 @@ describe('a bad body', () => {
     [{ content: 7 }, /^content: /],
     [{ content: 'a\0b' }, /content.*NUL/],
     [{ is_directory: 'yes' }, /^is_directory: /],
-    [{ is_directory: true, content: 'a' }, /^content: a directory has no content/],
+    [{ is_directory: true, content: 'a' }, /^content: must be left out for a directory/],
   ])('is refused: %j', async (body, sentence) => {
     expectError(await fs('POST', '/a', body), 400, sentence)
   })

@@ -29,6 +29,7 @@ describe('a session with 1000 unfinished turns', () => {
     for (const query of ['', '?wait=5']) {
       const answer = await post(service.url, id, 'x', {}, query)
       expectError(answer, 429, /1000 messages/)
+      expect(answer.body.code).toBe('queue_full')
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     }
     expectError(await post(service.url, id, 'x', { on_busy: 'reject' }), 409)

@@ -209,7 +209,7 @@ describe('a key', () => {
   it('is refused with another request', async () => {
     const key = newUuid()
     await post('/v1/sessions', { title: 'One' }, key)
-    const sentence = /^Idempotency-Key: it came with another request already; use a new one for each$/
+    const sentence = /^Idempotency-Key: was already used for a different request; use a new one for each request$/
     expectError(await post('/v1/sessions', { title: 'Two' }, key), 409, sentence)
     expectError(await post('/v1/agents', agent, key), 409, sentence)
   })

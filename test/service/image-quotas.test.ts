@@ -37,7 +37,7 @@ describe("an organization's images", () => {
     await insert({ completedAt: new Date() })
     const answers = await Promise.all(Array.from({ length: 4 }, () => upload()))
     expect(statusesOf(answers)).toEqual([201, 409, 409, 409])
-    expectError(await upload(), 409, 'The organization has 3 images, as many as it can; delete one first')
+    expectError(await upload(), 409, 'The organization has 3 images, which is the limit; delete one first')
     expect(await images().count()).toBe(3)
   })
 

@@ -202,17 +202,17 @@ const NO_IMAGE = /^file: must be a PNG, JPEG, GIF or WebP image$/
 const MIB = 1024 * 1024
 
 const refused: [what: string, make: () => Promise<Uint8Array> | Uint8Array, sentence: RegExp, type?: string][] = [
-  ['an empty file', () => Buffer.alloc(0), /^file: is empty$/],
+  ['an empty file', () => Buffer.alloc(0), /^file: must not be empty$/],
   ['an SVG', () => Buffer.from(SVG), NO_IMAGE, 'image/svg+xml'],
   ['a page', () => Buffer.from('<html>GIF89a</html>'), NO_IMAGE, 'image/gif'],
   ['a page that begins like a GIF', () => Buffer.from('GIF89a<script>alert(1)</script>'), UNREADABLE],
   [
     'a PNG said to be a GIF',
     () => PIXEL,
-    /^file: the content is image\/png, not the declared image\/gif$/,
+    /^file: must be of the declared type image\/gif, but is image\/png$/,
     'image/gif',
   ],
-  ['a PNG said to be a page', () => PIXEL, /not the declared text\/html$/, 'text/html'],
+  ['a PNG said to be a page', () => PIXEL, /of the declared type text\/html, but is/, 'text/html'],
   ['the beginning of a PNG', () => PIXEL.subarray(0, 20), UNREADABLE],
   ['half of a PNG', () => cut(noise(100, 100), 0.5), UNREADABLE],
   ['half of a JPEG', () => cut(picture(400, 300).jpeg().toBuffer(), 0.5), UNREADABLE],
@@ -220,7 +220,7 @@ const refused: [what: string, make: () => Promise<Uint8Array> | Uint8Array, sent
   ['half of a GIF', () => cut(picture(400, 300).gif().toBuffer(), 0.5), UNREADABLE],
   ['half of a WebP', () => cut(picture(400, 300).webp().toBuffer(), 0.5), UNREADABLE],
   ['nearly all of an animated WebP', () => cut(animated('webp', 9), 0.95), UNREADABLE],
-  ['a bomb', bomb, /^file: has 30000 × 30000 pixels; must have at most 50 megapixels$/],
+  ['a bomb', bomb, /^file: must have at most 50 megapixels, but has 30000 × 30000 pixels$/],
   ['a JPEG of a hundred and one scans', () => withScans(101), /^file: must have at most 100 scans$/],
   ['a thousand and one frames', () => animated('gif', 1001, 2), /^file: must have at most 1000 frames$/],
   ['a WebP of 200,000 frames', () => withFrames(200_000), /^file: must have at most 1000 frames$/],
@@ -263,7 +263,7 @@ describe('an upload', () => {
     [
       'a file in another field',
       (form) => form.set('image', new File([new Uint8Array(PIXEL)], 'b.png')),
-      /^image: is not expected/,
+      /^image: must not be a file/,
     ],
   ])('is refused with %s', async (_, change, sentence) => {
     const form = formOf(PIXEL)

@@ -91,7 +91,7 @@ describe('models', () => {
 
   it('are refused when they cannot work, are there already, or are too many', async () => {
     const provider = await addProvider()
-    expectError(await add(provider, 'gpt-5'), 400, /^model_id: the simulator has llmsim-default/)
+    expectError(await add(provider, 'gpt-5'), 400, /^model_id: must be llmsim-default/)
     expectError(await add(provider, 'a\u0007b'), 400, /^model_id: must have no control/)
     expectError(await add(provider, ''), 400, /^model_id: must not be empty/)
     expectError(await add(provider, 'llmsim-echo', { capabilities: 'vision' }), 400, /^capabilities: /)
@@ -113,7 +113,11 @@ describe('models', () => {
   })
 
   it('of the installation keep their names and cannot be deleted', async () => {
-    expectError(await patch(ECHO, { model_id: 'llmsim-script' }), 400, /predefined model cannot be changed/)
+    expectError(
+      await patch(ECHO, { model_id: 'llmsim-script' }),
+      400,
+      /^model_id: must stay as it is for a predefined model$/,
+    )
     expect((await patch(ECHO, { model_id: 'llmsim-echo', display_name: 'Parrot' })).body.display_name).toBe('Parrot')
     expectError(await call(api, 'DELETE', `${MODELS}/${ECHO}`), 400, /comes with the service/)
     expectError(await call(api, 'GET', `${MODELS}/${unknownId('model')}`), 404, 'Model not found')

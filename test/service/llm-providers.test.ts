@@ -41,8 +41,8 @@ describe('providers', () => {
     ['an unknown type', { name: 'A', provider_type: 'telepathy' }, /^provider_type: /],
     ['no type', { name: 'A' }, /^provider_type: /],
     ['an empty name', { name: ' ', provider_type: 'openai' }, /^name: must not be empty/],
-    ['an address that is none', { base_url: 'not a url' }, /^base_url: The address is no URL/],
-    ['another protocol', { base_url: 'ftp://example.com' }, /^base_url: Only http and https/],
+    ['an address that is none', { base_url: 'not a url' }, /^base_url: must be an http or https URL/],
+    ['another protocol', { base_url: 'ftp://example.com' }, /^base_url: must be an http or https URL/],
     ['credentials in the address', { base_url: 'https://me:secret@example.com/v1' }, /^base_url: .*password/],
     ['an empty query', { base_url: 'https://example.com/v1?' }, /^base_url: must have no query/],
     ['a query', { base_url: 'https://example.com/v1?key=1' }, /^base_url: must have no query/],
@@ -55,7 +55,7 @@ describe('providers', () => {
       /^base_url: .* metadata service, which is never called/,
     ],
     ['a key with a line break', { api_key: 'sk-a\nX-Evil: 1' }, /^api_key: must be printable/],
-    ['a key that is a mask', { api_key: '***' }, /^api_key: \*\*\* stands for a key/],
+    ['a key that is a mask', { api_key: '***' }, /^api_key: must be a key; \*\*\* keeps/],
     ['a key that is too long', { api_key: 'k'.repeat(8193) }, /^api_key: must be at most 8192/],
   ])('are refused with %s, and the message does not repeat a key', async (_, body, sentence) => {
     const answer = await call(api, 'POST', LLM_PROVIDERS, {
@@ -133,7 +133,7 @@ describe('the server of a provider', () => {
     ["the provider's own address", { api_key: KEY }, { base_url: '' }],
     ['the address of another vendor', { api_key: KEY, base_url: null }, { provider_type: 'anthropic' }],
   ])('does not change to %s with the key for the one before', async (_, given, body) => {
-    expectError(await change(given, body), 400, /^api_key: is needed with a change of the server/)
+    expectError(await change(given, body), 400, /^api_key: is required with another server/)
     expect((await change(given, { ...body, api_key: 'sk-for-the-new-server' })).status).toBe(200)
     expect((await change({ ...given, api_key: '' }, body)).status).toBe(200)
   })
@@ -159,7 +159,7 @@ describe('a provider of the installation', () => {
 
   it('keeps what the environment gives it, and cannot be deleted', async () => {
     for (const change of [{ base_url: 'https://example.com' }, { api_key: 'sk-mine' }, { provider_type: 'openai' }]) {
-      expectError(await call(api, 'PATCH', SIMULATOR, change), 400, /comes from the environment of the service/)
+      expectError(await call(api, 'PATCH', SIMULATOR, change), 400, /is set by the environment of the service/)
     }
     expect((await call(api, 'PATCH', SIMULATOR, { api_key: '***' })).status).toBe(200)
     expectError(await call(api, 'DELETE', SIMULATOR), 400, /comes with the service; PATCH its status to "disabled"/)

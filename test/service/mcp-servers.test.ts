@@ -58,8 +58,8 @@ describe('MCP servers', () => {
     ['an empty name', { name: ' ' }, /^name: must not be empty/],
     ['a long name', { name: 'é'.repeat(128) }, /^name: must be at most 255 bytes of UTF-8/],
     ['no address', { url: null }, /^url: /],
-    ['an address that is none', { url: 'not a url' }, /^url: The address is no URL/],
-    ['another protocol', { url: 'ws://mcp.example' }, /^url: Only http and https/],
+    ['an address that is none', { url: 'not a url' }, /^url: must be an http or https URL/],
+    ['another protocol', { url: 'ws://mcp.example' }, /^url: must be an http or https URL/],
     ['a long address', { url: `https://mcp.example/${'x'.repeat(2048)}` }, /^url: must be at most 2048 bytes/],
     ['credentials in the address', { url: 'https://me:secret@mcp.example' }, /^url: .*password/],
     ['a fragment', { url: 'https://mcp.example/#' }, /^url: must have no fragment/],
@@ -72,21 +72,37 @@ describe('MCP servers', () => {
     ['another transport', { transport_type: 'stdio' }, /^transport_type: /],
     ['another policy', { tools_policy: 'trust' }, /^tools_policy: /],
     ['a key with a line break', { api_key: 'sk-a\nX-Evil: 1' }, /^api_key: must be printable/],
-    ['a key that is a mask', { api_key: '***' }, /^api_key: \*\*\* stands for a key/],
-    ['a header that is a mask', { headers: { 'X-A': '***' } }, /^headers: \*\*\* stands for a value.*X-A/],
+    ['a key that is a mask', { api_key: '***' }, /^api_key: must be a key; \*\*\* keeps/],
+    ['a header that is a mask', { headers: { 'X-A': '***' } }, /^headers: must have a value for X-A; \*\*\* keeps/],
     ['a header with a line break', { headers: { 'X-A': 'a\nX-Evil: 1' } }, /^headers\.X-A: must be printable/],
-    ['a header without a name', { headers: { '': 'a' } }, /^headers.*is no name/],
-    ['a header with a space in its name', { headers: { 'X A': 'a' } }, /^headers.*is no name/],
-    ['headers that differ in case', { headers: { 'X-A': '1', 'x-a': '2' } }, /^headers: x-a is given twice/],
-    ['the host', { headers: { Host: 'other.example' } }, /^headers: Host is set by the service/],
-    ['a length', { headers: { 'content-length': '1' } }, /^headers: content-length is set by/],
-    ['a type', { headers: { 'Content-Type': 'text/plain' } }, /^headers: Content-Type is set by/],
-    ['an encoding', { headers: { 'Transfer-Encoding': 'chunked' } }, /^headers: Transfer-Encoding is set by/],
-    ['a session', { headers: { 'Mcp-Session-Id': '1' } }, /^headers: Mcp-Session-Id is set by/],
+    ['a header without a name', { headers: { '': 'a' } }, /^headers\..*is not a valid header name$/],
+    ['a header with a space in its name', { headers: { 'X A': 'a' } }, /^headers\..*is not a valid header name$/],
+    ['headers that differ in case', { headers: { 'X-A': '1', 'x-a': '2' } }, /^headers: must have x-a once/],
+    ['the host', { headers: { Host: 'other.example' } }, /^headers: must not have Host, which the service sets$/],
+    [
+      'a length',
+      { headers: { 'content-length': '1' } },
+      /^headers: must not have content-length, which the service sets$/,
+    ],
+    [
+      'a type',
+      { headers: { 'Content-Type': 'text/plain' } },
+      /^headers: must not have Content-Type, which the service sets$/,
+    ],
+    [
+      'an encoding',
+      { headers: { 'Transfer-Encoding': 'chunked' } },
+      /^headers: must not have Transfer-Encoding, which the service sets$/,
+    ],
+    [
+      'a session',
+      { headers: { 'Mcp-Session-Id': '1' } },
+      /^headers: must not have Mcp-Session-Id, which the service sets$/,
+    ],
     [
       'two credentials',
       { api_key: KEY, headers: { authorization: 'x' } },
-      /^headers: Authorization is how the api_key/,
+      /^headers: must not have Authorization beside api_key/,
     ],
     [
       '101 headers',
@@ -174,9 +190,17 @@ describe('the credentials of a server', () => {
 
   it('cannot be kept where there are none', async () => {
     const path = await addServer({ headers: { 'X-A': 'one' } })
-    expectError(await patch(path, { headers: { 'X-A': '***', 'X-B': '***' } }), 400, /and X-B has none yet/)
+    expectError(
+      await patch(path, { headers: { 'X-A': '***', 'X-B': '***' } }),
+      400,
+      /^headers: must have a value for X-B; \*\*\* keeps/,
+    )
     expect((await patch(path, { api_key: '***' })).body).toMatchObject({ api_key_set: false })
-    expectError(await patch(path, { api_key: KEY, headers: { Authorization: 'x' } }), 400, /Authorization is how/)
+    expectError(
+      await patch(path, { api_key: KEY, headers: { Authorization: 'x' } }),
+      400,
+      /must not have Authorization/,
+    )
   })
 
   it('that are damaged are told, and can be set again', async () => {
@@ -194,9 +218,9 @@ describe('the credentials of a server', () => {
   })
 
   it.each<[what: string, given: object, body: object, field: RegExp]>([
-    ['another host', { api_key: KEY }, { url: 'https://other.example/mcp' }, /^api_key: is needed with/],
-    ['another port', { api_key: KEY }, { url: 'https://mcp.example:444/mcp', api_key: '***' }, /^api_key: is needed/],
-    ['another protocol', { headers: { 'X-A': '1' } }, { url: 'http://mcp.example/mcp' }, /^headers: are needed with/],
+    ['another host', { api_key: KEY }, { url: 'https://other.example/mcp' }, /^api_key: is required with/],
+    ['another port', { api_key: KEY }, { url: 'https://mcp.example:444/mcp', api_key: '***' }, /^api_key: is required/],
+    ['another protocol', { headers: { 'X-A': '1' } }, { url: 'http://mcp.example/mcp' }, /^headers: is required with/],
   ])('are not sent to %s', async (_, given, body, field) => {
     const path = await addServer(given)
     expectError(await patch(path, body), 400, field)

@@ -53,7 +53,7 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     undefined,
     /^name: is required; system_prompt: is required$/,
   ],
-  ['no body', () => ['POST', '/v1/agents'], undefined, /JSON request body is needed/],
+  ['no body', () => ['POST', '/v1/agents'], undefined, /JSON request body is required/],
   [
     'a list for a body',
     () => ['POST', '/v1/agents', []],
@@ -330,7 +330,7 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     'an image without a source',
     () => content([{ type: 'image' }]),
     'message.content.0',
-    /an image needs url, or base64 with media_type/,
+    /must have url, or base64 with media_type/,
   ],
   [
     'a model in the controls',
@@ -424,7 +424,7 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     'several types in one',
     () => mine('types=turn.started,turn.completed'),
     'types.0',
-    /unknown event type "turn.started,turn.completed"; repeat the key for several/,
+    /must be an event type, not "turn.started,turn.completed"; repeat the key for several/,
   ],
   ['a sequence as a cursor', () => mine('since_id=5'), 'since_id', /must be event_ followed by 32/],
   ['a limit of 0', () => ['GET', '/v1/sessions?limit=0'], 'limit', /must be a whole number, 1 or more/],

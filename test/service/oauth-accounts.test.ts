@@ -97,7 +97,7 @@ describe('an account', () => {
       const taken = await signIn(service, newSomebody(password.email))
       expect(errorOf(taken.page)).toMatchObject({
         status: 409,
-        error: expect.stringMatching(/signed up with it already/),
+        error: expect.stringMatching(/is already registered/),
       })
       const unknown = await signIn(service, newSomebody())
       expect(errorOf(unknown.page)).toMatchObject({

@@ -176,7 +176,7 @@ describe('the metadata of a provider', () => {
     ['has no issuer', { issuer: undefined }],
     ['has nowhere to sign in', { authorization_endpoint: undefined }],
   ])('is refused if it %s', async (_, metadata) => {
-    const error = 'The identity provider does not describe itself as it has to'
+    const error = 'The identity provider has no valid discovery document'
     expectNobody((await signIn({ metadata })).page, { status: 502, error })
   })
 

@@ -261,7 +261,7 @@ describe('return_to', () => {
 
   it('is refused when no cookie could hold it', async () => {
     const page = await beginSignIn(createBrowser(service), 'idpa', `/${'é'.repeat(1000)}`)
-    expect(errorOf(page)).toEqual({ status: 400, error: 'return_to: is too long' })
+    expect(errorOf(page)).toEqual({ status: 400, error: 'return_to: must be shorter' })
     const longest = await beginSignIn(createBrowser(service), 'idpa', `/${'x'.repeat(2047 - BASE_URL.length)}`)
     expect(longest.status).toBe(302)
     expect(longest.setCookies.join().length).toBeLessThan(4096)

@@ -7,7 +7,7 @@ import {
   registerUser,
   type TestUser,
 } from '../support/auth.ts'
-import { call, expectError, type Json, unknownId } from '../support/http.ts'
+import { call, expectError, expectQuota, type Json, unknownId } from '../support/http.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 
 const DEFAULT = 'org_00000000000000000000000000000001'
@@ -95,7 +95,7 @@ describe('an organization', () => {
     })
     const answers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/orgs', { name: 'X' }, owner.headers)))
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(5)
-    for (const answer of answers) if (answer.status !== 201) expectError(answer, 400, /You own 100/)
+    for (const answer of answers) if (answer.status !== 201) expectQuota(answer, /You own 100/)
     const ids = idsOf(await get('/v1/orgs', owner.headers))
     expect(ids[0]).toBe(DEFAULT)
     expect(new Set(ids).size).toBe(101)

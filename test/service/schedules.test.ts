@@ -123,7 +123,7 @@ describe('schedules', () => {
     )
     const answers = await Promise.all(Array.from({ length: 4 }, () => add()))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409])
-    expectError(await add(), 409, /^The organization has 1000 schedules, as many as it can; delete one first$/)
+    expectError(await add(), 409, /^The organization has 1000 schedules, which is the limit; delete one first$/)
     expect((await read(`${SCHEDULES}?limit=1`)).total).toBe(1000)
     expect((await call(api, 'DELETE', path)).status).toBe(204)
     await addSchedule()
@@ -199,8 +199,8 @@ describe('a change', () => {
   it('that pauses or resumes is made once, and keeps the reason', async () => {
     const path = await addSchedule()
     const steps = [
-      ['pause', false, 'paused by the API', 2],
-      ['pause', false, 'paused by the API', 2],
+      ['pause', false, 'paused', 2],
+      ['pause', false, 'paused', 2],
       ['resume', true, null, 3],
       ['resume', true, null, 3],
     ] as const

@@ -1,6 +1,6 @@
 import { newUuid, toId } from '../../domain/ids.ts'
 import { countOf } from '../support/counts.ts'
-import { call, createSession, expectError, type Json, unknownId } from '../support/http.ts'
+import { call, createSession, expectError, expectQuota, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { addNamed } from '../support/named.ts'
 import { addOrganization, addUser } from '../support/organizations.ts'
@@ -167,7 +167,7 @@ describe('pinning', () => {
     const rows = Array.from({ length: 1000 - pinned }, () => ({ id: newUuid(), organizationId, harnessId: newUuid() }))
     await db.session.createMany({ data: rows })
     await db.sessionPin.createMany({ data: rows.map((row) => ({ userId, sessionId: row.id })) })
-    expectError(await ask('PUT', `/${id}/pin`), 400, /1000 pinned sessions; unpin one/)
+    expectQuota(await ask('PUT', `/${id}/pin`), /1000 pinned sessions, which is the limit; unpin one/)
     expect((await ask('GET', '?limit=2&offset=999')).body.data.map(({ is_pinned }: Json) => is_pinned)).toEqual([
       true,
       false,

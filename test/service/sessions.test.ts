@@ -121,7 +121,9 @@ describe('getting a session', () => {
   })
 
   it('answers 404 for one that is not there', async () => {
-    expectError(await get(unknownId('session')), 404, 'Session not found')
+    const missing = await get(unknownId('session'))
+    expectError(missing, 404, 'Session not found')
+    expect(missing.body.field).toBe('session_id')
     expectError(await get(unknownId('sess')), 404, 'Session not found')
   })
 

@@ -27,7 +27,7 @@ describe("an organization's skills", () => {
       post('/upload', formOf(skillZip('d'))),
     ])
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
-    const sentence = 'The organization has 2 skills, as many as it can; delete one first'
+    const sentence = 'The organization has 2 skills, which is the limit; delete one first'
     expectError(await post('', { skill_md: skillMd('e') }), 409, sentence)
     expectError(await post('/upload', formOf(skillZip('e'))), 409, sentence)
     expect(await post('', body, headers)).toMatchObject({ status: 201, body: first.body })

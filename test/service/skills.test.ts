@@ -315,7 +315,7 @@ describe('an upload with an Idempotency-Key', () => {
     expectError(
       await upload([...entries, { name: 'a' }], headers),
       409,
-      /^Idempotency-Key: it came with another request/,
+      /^Idempotency-Key: was already used for a different request/,
     )
   })
 })

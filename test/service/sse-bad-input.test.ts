@@ -128,7 +128,7 @@ describe('a filter', () => {
 
   it.each(['types=nonsense', 'exclude=nonsense', 'types=', 'types=input.message,turn.started', 'types=INPUT.MESSAGE'])(
     'is refused with an unknown type: %s',
-    async (query) => expectError(await get(`?${query}`), 400, /unknown event type/),
+    async (query) => expectError(await get(`?${query}`), 400, /must be an event type/),
   )
 })
 

@@ -163,7 +163,7 @@ describe('a stream', () => {
   })
 
   it.each([
-    ['types=nonsense', {}, /^types.*: unknown event type "nonsense"/],
+    ['types=nonsense', {}, /^types.*: must be an event type, not "nonsense"/],
     ['since_id=event_1', {}, /^since_id: must be event_/],
     [`since_id=${unknownId('event')}`, {}, /^since_id: is not the id of an event of this session/],
     ['', { 'Last-Event-ID': 'event_1' }, /must be event_/],
@@ -184,6 +184,7 @@ describe('a stream', () => {
     const path = `/v1/sessions/${session}/sse`
     const refused = await call(service.url, 'GET', path)
     expectError(refused, 429, 'Too many open streams on this session')
+    expect(refused.body.code).toBe('too_many_streams')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     const elsewhere = await open(await createSession(service.url))
     expect(elsewhere.status).toBe(200)

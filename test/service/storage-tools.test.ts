@@ -3,6 +3,7 @@ import {
   createScriptedSession,
   createSession,
   expectError,
+  expectQuota,
   type Json,
   textMessage,
   unknownId,
@@ -146,7 +147,7 @@ describe('session_storage', () => {
       INSERT INTO session_secrets (session_id, name, value, created_at, updated_at)
       SELECT '${id.slice('session_'.length)}', 'n' || n, '', now(), now() FROM generate_series(1, 1000) AS n`)
     const put = (path: string) => call(api, 'PUT', `/v1/sessions/${id}/storage/secrets/${path}`, { value: 'a' })
-    expectError(await put('more'), 422, 'A session has at most 1000 secrets; delete some first')
+    expectQuota(await put('more'), 'A session has at most 1000 secrets; delete some first')
     expect((await put('n7')).status).toBe(204)
   })
 

@@ -70,8 +70,12 @@ describe('tool results that are refused', () => {
       [RESULT, OTHER, { tool_call_id: 'c', result: 3 }],
       /^tool_results\.2\.tool_call_id: c is/,
     ],
-    ['one id twice', [RESULT, RESULT], /a is given twice/],
-    ['one id twice beside another', [RESULT, OTHER, { ...RESULT, result: 3 }], /a is given twice/],
+    ['one id twice', [RESULT, RESULT], /must have one result for each call, but a is there twice/],
+    [
+      'one id twice beside another',
+      [RESULT, OTHER, { ...RESULT, result: 3 }],
+      /must have one result for each call, but a is there twice/,
+    ],
     ['an id in another case', [{ tool_call_id: 'A' }], /A is not pending; pending are: a, b/],
     ['an empty id', [{ tool_call_id: '' }], /is not pending/],
     ['an id with a wildcard', [{ tool_call_id: '%' }], /% is not pending/],
@@ -117,7 +121,7 @@ describe('tool results that are refused', () => {
     const { id, turnId } = waiting
     const path = `/v1/sessions/${id}/tool-results`
     expectError(await call(api, 'POST', path, '{"tool_results": ['), 400, 'not valid JSON')
-    expectError(await call(api, 'POST', path), 400, 'body is needed')
+    expectError(await call(api, 'POST', path), 400, 'body is required')
     for (const body of ['null', '[]', '"x"', '{}', '{"tool_results":{}}', '{"tool_results":[null]}']) {
       expectError(await call(api, 'POST', path, body), 400)
     }

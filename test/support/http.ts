@@ -148,3 +148,9 @@ export function expectError(answer: Answer, status: number, sentence: RegExp | s
   })
   expect(answer.body.error).toMatch(sentence)
 }
+
+/** Expects an error that says that a quota is used up. */
+export function expectQuota(answer: Answer, sentence: RegExp | string): void {
+  expectError(answer, 409, sentence)
+  expect(answer.body.code).toBe('quota_exceeded')
+}

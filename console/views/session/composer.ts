@@ -75,7 +75,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       const on_busy: OnBusy = isWaiting ? 'enqueue' : onBusy
       const body = { message: { content }, on_busy }
       await api.messages.create({ session_id, ...body }, { headers }).catch((error: unknown) => {
-        const isBusyNow = on_busy === 'reject' && error instanceof ApiError && error.status === 409
+        const isBusyNow = on_busy === 'reject' && error instanceof ApiError && error.code === 'session_busy'
         throw isBusyNow ? new Error('A turn is running, so the message was not sent.') : error
       })
       draft.key = undefined

@@ -102,8 +102,7 @@ function Ways({ call, submit }: { call: Props['call']; submit: Submit }): VNode 
 
 /** Somebody else has answered first: the call does not wait any more, and maybe others do. */
 const isAnsweredAlready = (error: unknown): boolean =>
-  error instanceof ApiError &&
-  (error.status === 409 || (error.status === 400 && error.message.includes('is not pending')))
+  error instanceof ApiError && (error.code === 'not_waiting' || error.field?.endsWith('.tool_call_id') === true)
 
 type Submit = (result: { result?: unknown; error?: string }) => Promise<void>
 

@@ -77,7 +77,7 @@ async function readFields(reader: Reader, text: string, type: string | undefined
   if (split === 'unclosed') {
     // In plain YAML the line only marks the start of a document.
     if (isYaml) return readYamlMap(reader, text, 0)
-    throw invalid('line 1: the front matter is not closed; it ends with a line that is ---')
+    throw invalid('line 1: the front matter is not closed; end it with a line ---')
   }
   if (split !== 'none') {
     const fields = await readYamlMap(reader, split.yaml, 1)

@@ -36,13 +36,11 @@ function iterate(statement: StatementSync, params: Param[]): Iterable<SQLOutputV
     throw new SqlProblem(`The SQL has more placeholders than there are params (${params.length})`)
   }
   if (params.length > 0 && !canBind(statement, values)) {
-    throw new SqlProblem(
-      `There are more params (${params.length}) than placeholders in the SQL, which have to be ? or ?1`,
-    )
+    throw new SqlProblem(`There are more params (${params.length}) than placeholders in the SQL, which must be ? or ?1`)
   }
   // Nothing tells that a placeholder has a name, but that it is NULL where nothing was bound.
   if (params.length === 0 && statement.expandedSQL !== statement.sourceSQL) {
-    throw new SqlProblem('Placeholders have to be ? or ?1, with a param for each; those with names are not available')
+    throw new SqlProblem('Placeholders must be ? or ?1, with a param for each; named ones are not available')
   }
   // Rows are arrays by setReturnArrays, which the type does not say.
   return statement.iterate(...values) as Iterable<unknown> as Iterable<SQLOutputValue[]>

@@ -65,7 +65,7 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
   let rows: Rows | undefined
   for (const statement of prepareScript(db, job)) {
     number++
-    if (number > 1 && job.params.length > 0) throw new SqlProblem('With params, the SQL has to be a single statement')
+    if (number > 1 && job.params.length > 0) throw new SqlProblem('With params, the SQL must be a single statement')
     // Foreign keys of one that changes rows are checked when it ends.
     const isChanging = authorizer.takeIsChanging()
     const read = readRows(statement, job.params, { isReadToEnd: isChanging })

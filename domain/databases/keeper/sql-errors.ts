@@ -28,7 +28,7 @@ export function problemOf(error: unknown, refusal: string | undefined, isQuery: 
 function sentenceOf(code: number, message: string): string {
   if (code === FULL) return 'The database would be larger than 50 MiB. Delete what is not needed first'
   if (code === TOO_BIG) return `A value may have 20 MB, and a statement 1 MB (${message})`
-  if ((code & 0xff) === READONLY) return 'A query can only read. What changes the database has to be executed'
+  if ((code & 0xff) === READONLY) return 'A query can only read; run what changes the database with sql_execute'
   if (code === CORRUPT_VIRTUAL_TABLE) return `The contents of a virtual table are inconsistent (${message})`
   if (message.startsWith('cannot VACUUM')) return 'VACUUM is not available: free pages are used again by themselves'
   return message

@@ -59,7 +59,7 @@ async function send(list: ModelList, source: ListSource, token: string | undefin
 
 function addressOf(list: ModelList, { baseUrl, providerName }: ListSource, token: string | undefined): URL {
   const url = URL.parse(baseUrl)
-  if (url === null) throw new ModelError(`The base URL of ${providerName} is no URL.`, { retryable: false })
+  if (url === null) throw new ModelError(`The base URL of ${providerName} is not a valid URL.`, { retryable: false })
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/models`
   for (const [name, value] of Object.entries(list.query)) url.searchParams.set(name, value)
   if (token !== undefined) url.searchParams.set(list.tokenParameter, token)

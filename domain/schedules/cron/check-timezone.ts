@@ -34,5 +34,5 @@ let names: Set<string> | undefined
 export function checkTimezone(timezone: string): void {
   names ??= new Set([...Intl.supportedValuesOf('timeZone'), ...OTHER_NAMES.trim().split(/\s+/)])
   if (names.has(timezone)) return
-  throw invalid('timezone: It has to be the name of an IANA time zone, such as UTC or Europe/Berlin.')
+  throw invalid('timezone: must be the name of an IANA time zone, such as UTC or Europe/Berlin')
 }

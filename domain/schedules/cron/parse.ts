@@ -15,9 +15,9 @@ const YEARS_AHEAD = 8
 export function parseCron(expression: string): CronFields {
   const fields = readCron(expression)
   if (shortestPause(fields) < SHORTEST_PAUSE_SECS) {
-    throw invalid(`cron_expression: It comes more often than each ${SHORTEST_PAUSE_SECS} seconds.`)
+    throw invalid(`cron_expression: must not run more often than every ${SHORTEST_PAUSE_SECS} seconds`)
   }
-  if (!comes(fields, new Date())) throw invalid('cron_expression: It never comes: no day from today on matches.')
+  if (!comes(fields, new Date())) throw invalid('cron_expression: must match a day in the future, or it never runs')
   return fields
 }
 

@@ -45,7 +45,7 @@ function wrong(text: string, { label, min, max, names }: FieldKind) {
   const shown = text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text
   const named = names === undefined ? '' : ` or ${names.list[0]} to ${names.list.at(-1)}`
   return invalid(
-    `cron_expression: The ${label} ${JSON.stringify(shown)} is not valid. ` +
-      `It takes ${min} to ${max}${named}, as lists (a,b), ranges (a-b), steps (*/a) and *.`,
+    `cron_expression: must have a ${label} of ${min} to ${max}${named}, not ${JSON.stringify(shown)}; ` +
+      'lists (a,b), ranges (a-b), steps (*/a) and * are allowed',
   )
 }

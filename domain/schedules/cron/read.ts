@@ -42,6 +42,6 @@ const orNull = (text: string, kind: FieldKind): number[] | null => (text === '*'
 
 const wrongLength = (count: number) =>
   invalid(
-    'cron_expression: It has 5 fields (minute hour day-of-month month day-of-week), 6 (the second first) or 7 ' +
-      `(the second first, the year last), not ${count}.`,
+    'cron_expression: must have 5 fields (minute hour day-of-month month day-of-week), 6 (the second first) or 7 ' +
+      `(the second first, the year last), not ${count}`,
   )

@@ -37,7 +37,7 @@ export async function checkHttpRequest(deps: Deps, _actor: Actor, input: unknown
   const { url, headers, body, ...given } = parseInput(Input, input)
   const method = given.method ?? (body == null ? 'GET' : 'POST')
   if (body != null && WITHOUT_BODY.includes(method)) {
-    throw invalid(`target.input.body: cannot be sent with ${method}; leave it out, or choose another method`)
+    throw invalid(`target.input.body: must be left out with ${method}, or use another method`)
   }
   const stored: HttpRequestInput = {
     url: await checkCalledUrl(deps, url, 'target.input.url'),
@@ -56,7 +56,5 @@ export const mergeRequestHeaders = (given: Record<string, string>, stored: Recor
 /** Throws `invalid` for kept headers of another server, whose reader would see them. */
 export function requireSameServer(url: string, storedUrl: string): void {
   if (new URL(url).origin === new URL(storedUrl).origin) return
-  throw invalid(
-    `${HEADERS_FIELD}: are needed with a change of the server, because what is stored is for the one before`,
-  )
+  throw invalid(`${HEADERS_FIELD}: is required with another server, because the stored values are for the previous one`)
 }

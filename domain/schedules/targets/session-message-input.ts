@@ -44,7 +44,7 @@ export async function checkSessionMessage(deps: Deps, actor: Actor, input: unkno
     await requireActiveAgent(deps, actor, agent_id, 'target.input.agent_id')
     return checked({ agent_id: toId('agent', agent_id), message: said }, null)
   }
-  throw invalid('target.input: needs either session_id, or agent_id for a new session each time')
+  throw invalid('target.input: must have either session_id, or agent_id for a new session each time')
 }
 
 const checked = (input: SessionMessageInput, sessionId: string | null): CheckedInput => ({

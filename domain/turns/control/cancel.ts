@@ -3,7 +3,7 @@ import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import type { TurnStatus } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
-import { notFound } from '../../errors.ts'
+import { noSession, notFound } from '../../errors.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/transaction.ts'
 import { newUuid, toId } from '../../ids.ts'
@@ -34,7 +34,7 @@ export async function cancelTurns(
   const where = { organizationId: actor.organizationId, sessionId }
   if (turnId !== undefined && !(await hasTurn(deps, where, turnId))) throw notFound('Turn')
   const count = await cancelAndGoOn(deps, where, turnId, USER_REASON)
-  if (count === undefined) throw notFound('Session')
+  if (count === undefined) throw noSession()
   if (count === 0) return { status: 'no_op', message: 'There is nothing to cancel.' }
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
 }

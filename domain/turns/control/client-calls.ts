@@ -4,7 +4,7 @@ import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { Actor } from '../../actor.ts'
 import type { Deps } from '../../deps.ts'
-import { conflict, invalid, notFound } from '../../errors.ts'
+import { conflict, invalid, noSession } from '../../errors.ts'
 import type { NewEvent } from '../../events/append.ts'
 import { actStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'
@@ -105,7 +105,7 @@ export async function submitToolResults(
     const { status } = await db.turn.findUniqueOrThrow({ where: { id: turn.id }, select: { status: true } })
     return { turn, isWaiting: status === 'waiting', at: appended.at }
   })
-  if (submitted === undefined) throw notFound('Session')
+  if (submitted === undefined) throw noSession()
   const { turn, isWaiting, at } = submitted
   if (turn.status === 'waiting' && !isWaiting) {
     const { organizationId } = actor
@@ -159,14 +159,14 @@ function isApproved(result: unknown, field: string): boolean {
   const approved = typeof result === 'object' && result !== null && 'approved' in result ? result.approved : undefined
   if (typeof approved === 'boolean') return approved
   throw invalid(
-    `${field}.result: this call waits for approval; the result has to be {"approved": true} or {"approved": false}`,
+    `${field}.result: must be {"approved": true} or {"approved": false}, because the call waits for approval`,
   )
 }
 
 function checkAnswer(result: unknown, field: string): void {
   if (QuestionAnswer.safeParse(result).success) return
   throw invalid(
-    `${field}.result: this call asks the user; the result has to be {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}`,
+    `${field}.result: must be {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}, because the call asks the user`,
   )
 }
 
@@ -177,5 +177,6 @@ const toResult = ({ result }: SubmittedResult, error: string | undefined): CallR
 
 function checkUnique(ids: string[]): void {
   const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (repeated !== undefined) throw invalid(`tool_results: ${repeated.slice(0, 200)} is given twice`)
+  if (repeated !== undefined)
+    throw invalid(`tool_results: must have one result for each call, but ${repeated.slice(0, 200)} is there twice`)
 }

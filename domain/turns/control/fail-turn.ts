@@ -1,5 +1,6 @@
+import type { TurnErrorCode } from '../../../contract/errors.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { FailOutcome, TurnErrorCode } from '../../../workflows/messages.ts'
+import type { FailOutcome } from '../../../workflows/messages.ts'
 import type { Deps } from '../../deps.ts'
 import { reasonStep } from '../../events/steps.ts'
 import { withLockedSession } from '../../events/transaction.ts'

@@ -173,9 +173,9 @@ describe('a schedule that a tool call makes', () => {
     expect(await runAll()).toEqual([
       expect.stringMatching(/cron/),
       expect.stringMatching(/time zone/i),
-      expect.stringMatching(/^at must be in the future; it is .*Z now$/),
-      'at must be at most 10 years ahead',
-      'The message has 32770 bytes of UTF-8; that of a schedule has at most 32768',
+      expect.stringMatching(/^at: must be in the future; it is .*Z now$/),
+      'at: must be at most 10 years ahead',
+      'message: must be at most 32768 bytes of UTF-8',
       expect.objectContaining({ name: 'fits' }),
     ])
     expect(await rows()).toHaveLength(1)
@@ -213,7 +213,7 @@ describe('the quotas', () => {
     await Promise.all(sessions.map(({ run }) => run(0, withQuota(2 * most))))
     const results = (await Promise.all(sessions.map(({ id }) => resultsOf(id)))).flat()
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `The agents of the organization have made ${most} schedules, as many as they can; delete one first`
+    const tooMany = `The agents of the organization have made ${most} schedules, which is the limit; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 })

@@ -167,7 +167,7 @@ describe('the quotas of a session', () => {
     // A script has no room for it. The step has been claimed by then.
     const storeLargest = withChange('before', async () => {
       const tooLarge = () => setStored(deps, scope, kind, 'b', `${'x'.repeat(most - 1)}é`)
-      await expect(tooLarge()).rejects.toThrow(`has ${most + 1} bytes of UTF-8; a ${kind} has at most ${most}`)
+      await expect(tooLarge()).rejects.toThrow(`value: must be at most ${most} bytes of UTF-8 for a ${kind}`)
       expect(await setStored(deps, scope, kind, 'b', 'x'.repeat(most))).toEqual({ existed: false })
     })
     await run(0, storeLargest)
@@ -343,7 +343,7 @@ it('text that Postgres cannot store is refused with a sentence', async () => {
   const { turn } = await createCalls(set('a', 'x'))
   const scope = { ...turn, writer: { turnId: turn.turnId, step: '', fence: 1 }, signal: new AbortController().signal }
   for (const text of ['nul \0', 'half \ud800']) {
-    await expect(readSecret(deps, turn, text)).rejects.toThrow(/name has a NUL or half .* encode it/)
-    await expect(setStored(deps, scope, 'value', 'a', text)).rejects.toThrow(/value has a NUL or half .* encode it/)
+    await expect(readSecret(deps, turn, text)).rejects.toThrow(/^name: must not have NUL .* encode it/)
+    await expect(setStored(deps, scope, 'value', 'a', text)).rejects.toThrow(/^value: must not have NUL .* encode it/)
   }
 })

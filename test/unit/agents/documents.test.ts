@@ -71,8 +71,8 @@ describe('front matter', () => {
     ['---\nname: x\n---\n \n', EMPTY],
     ['---\nname: x\nsystem_prompt: ""\n---\n', EMPTY],
     ['---\nsystem_prompt:\n---', EMPTY],
-    ['---\nname: x\n--\n', 'invalid: line 1: the front matter is not closed; it ends with a line that is ---'],
-    ['---', 'invalid: line 1: the front matter is not closed; it ends with a line that is ---'],
+    ['---\nname: x\n--\n', 'invalid: line 1: the front matter is not closed; end it with a line ---'],
+    ['---', 'invalid: line 1: the front matter is not closed; end it with a line ---'],
   ])('%j', async (text, expected) => {
     expect(await read(text)).toEqual(expected)
   })

@@ -9,8 +9,10 @@ const frame = (sequence: number): string => {
 }
 const farewell = (reason: string, retryMs = 100): string =>
   `event: disconnecting\ndata: ${JSON.stringify({ reason, retry_ms: retryMs })}\n\n`
-const refusal = (status: number, headers: Record<string, string> = {}, error = 'No.') =>
-  new Response(JSON.stringify({ error }), { status, headers })
+const refusal = (status: number, headers: Record<string, string> = {}, more: object = {}) =>
+  new Response(JSON.stringify({ error: 'No.', ...more }), { status, headers })
+/** Answer for a session that is not there, in whatever words. */
+const noSession = () => refusal(404, {}, { code: 'not_found', field: 'session_id' })
 
 /** One connection: its text and how it ends, or the answer in place of a stream. */
 type Connection = { text: string; end: 'closes' | 'breaks' | 'hangs' } | Response
@@ -121,7 +123,7 @@ describe('following a stream', () => {
 
   it.each<[string, Connection[]]>([
     ['says so', [{ text: frame(1) + farewell('session_deleted'), end: 'hangs' }]],
-    ['answers 404 later', [{ text: frame(1), end: 'breaks' }, refusal(404, {}, 'Session not found')]],
+    ['answers 404 later', [{ text: frame(1), end: 'breaks' }, noSession()]],
     ['answers 204', [{ text: frame(1), end: 'closes' }, new Response(null, { status: 204 })]],
   ])('ends when there is nothing more and the service %s', async (_how, connections) => {
     expect(await read(connections, 9)).toMatchObject({ sequences: [1], error: undefined })
@@ -168,7 +170,7 @@ describe('following a stream', () => {
   it.each<[string, Connection[], object]>([
     [
       'another thing is missing',
-      [{ text: frame(1), end: 'breaks' }, refusal(404, {}, 'Organization not found')],
+      [{ text: frame(1), end: 'breaks' }, refusal(404, {}, { code: 'not_found' })],
       { status: 404 },
     ],
     ['the answer is a page', [new Response('<html>', { headers: { 'Content-Type': 'text/html' } })], { status: 200 }],

@@ -189,7 +189,7 @@ describe('an image that cannot be had', () => {
       'localhost is not on the public internet; other addresses are called only if ALLOWED_PRIVATE_HOSTS lists them or ALLOW_PRIVATE_NETWORK is true.',
     ],
     ['file:///etc/passwd', 'Only http and https addresses are called.'],
-    ['a.png', 'The address is no URL.'],
+    ['a.png', 'The address is not a valid URL.'],
   ])('because the service may not call %s becomes a text', async (url, reason) => {
     expect(await contentOf([link(url.replace('PORT', `${server.port}`))], depsOf(false))).toEqual([missing(reason)])
     expect(server.requests).toHaveLength(0)

@@ -169,7 +169,8 @@ describe('a file', () => {
   it.each(['bytes=100-', 'bytes=200-300', 'bytes=-0'])('has no such part: %s', async (range) => {
     const { status, headers, body } = await get('whole', { Range: range })
     expect([status, headers['content-range']]).toEqual([416, 'bytes */100'])
-    expect(JSON.parse(body)).toEqual({ error: 'Range: the file has 100 bytes', code: 'no_such_range', field: 'Range' })
+    const error = 'Range: must begin within the file, which has 100 bytes'
+    expect(JSON.parse(body)).toEqual({ error, code: 'no_such_range', field: 'Range' })
     expect(headers).not.toHaveProperty('content-disposition')
     expect((await get('empty', { Range: 'bytes=0-' })).status).toBe(416)
   })

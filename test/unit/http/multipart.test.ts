@@ -221,7 +221,11 @@ describe('an upload that is wrong', () => {
   it.each([
     ['no file', part('name="title"', 'a') + END, /^file: is required$/],
     ['nothing at all', END, /^file: is required$/],
-    ['a file in another field', part('name="image"; filename="a"', 'abc') + END, /^image: is not expected; .* "file"$/],
+    [
+      'a file in another field',
+      part('name="image"; filename="a"', 'abc') + END,
+      /^image: must not be a file; .* "file"$/,
+    ],
     ['two files', part('name="title"', 'a') + FILE + FILE + END, /^file: must be given once$/],
     ['a field after the file', FILE + part('name="tag"', 'a') + END, /title: |^tag: must come before the file$/],
     [
@@ -241,7 +245,7 @@ describe('an upload that is wrong', () => {
     [
       'a name that is too long',
       part(`name="file"; filename="${'x'.repeat(2000)}"`, 'abc') + END,
-      /^file: its name is too long/,
+      /^file: must have a file name of at most/,
     ],
     [
       'a name with NUL',

@@ -300,7 +300,7 @@ describe('an error', () => {
     const badKey = await failure('openai', { apiKey: `${API_KEY}\n1` })
     expect(badKey.message).not.toContain('secret')
     expect(await failure('openai', { baseUrl: 'acme' })).toMatchObject({
-      message: 'The base URL of Acme is no URL.',
+      message: 'The base URL of Acme is not a valid URL.',
       retryable: false,
     })
   })

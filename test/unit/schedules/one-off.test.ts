@@ -28,14 +28,14 @@ describe('the time of a one-off', () => {
   })
 
   it.each<[string, RegExp]>([
-    ['tomorrow', /^at must be an ISO 8601 time such as/],
-    ['2026-03-02', /^at must be an ISO 8601 time/],
-    ['2026-02-30T09:00:00Z', /^at must be an ISO 8601 time/],
-    ['2026-03-02T25:00:00Z', /^at must be an ISO 8601 time/],
-    ['2026-03-02T09:00:00 Europe/Berlin', /^at must be an ISO 8601 time/],
-    ['2026-03-01T12:00:00.900Z', /^at must be in the future; it is 2026-03-01T12:00:00.500Z now$/],
-    ['1999-01-01T00:00:00Z', /^at must be in the future/],
-    ['2036-03-01T12:00:01Z', /^at must be at most 10 years ahead$/],
+    ['tomorrow', /^at: must be an ISO 8601 time such as/],
+    ['2026-03-02', /^at: must be an ISO 8601 time/],
+    ['2026-02-30T09:00:00Z', /^at: must be an ISO 8601 time/],
+    ['2026-03-02T25:00:00Z', /^at: must be an ISO 8601 time/],
+    ['2026-03-02T09:00:00 Europe/Berlin', /^at: must be an ISO 8601 time/],
+    ['2026-03-01T12:00:00.900Z', /^at: must be in the future; it is 2026-03-01T12:00:00.500Z now$/],
+    ['1999-01-01T00:00:00Z', /^at: must be in the future/],
+    ['2036-03-01T12:00:01Z', /^at: must be at most 10 years ahead$/],
   ])('%s is refused', (at, problem) => {
     expect(() => parse(at)).toThrow(problem)
   })
