@@ -1,6 +1,6 @@
 import type { RunningServices } from '../dev/services/index.ts'
 import type { Deps } from '../domain/deps.ts'
-import { type NewEvent, recordEvents } from '../domain/events/append.ts'
+import { type NewEvent, recordEvents } from '../domain/events/log/append.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
 import { buildPlatform } from '../platform/wiring/build.ts'

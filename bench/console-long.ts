@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Browser, Page } from 'playwright-core'
 import type { RunningServices } from '../dev/services/index.ts'
-import { fromId } from '../domain/ids.ts'
+import { fromId } from '../domain/kit/ids.ts'
 import { openLongSession } from './long-session.ts'
 import { goal, print } from './report.ts'
 

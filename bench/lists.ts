@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { RunningServices } from '../dev/services/index.ts'
-import { DEFAULT_ORGANIZATION_UUID } from '../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../domain/kit/ids.ts'
 import { type RunningApp, spawnApp } from './app.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { fromId, newUuid } from '../domain/ids.ts'
+import { fromId, newUuid } from '../domain/kit/ids.ts'
 import { createSession, type OpenSession, openSession, runTurn } from './turn-client.ts'
 
 const MESSAGES_PER_TURN = 2

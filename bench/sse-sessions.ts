@@ -1,5 +1,5 @@
 import type { Deps } from '../domain/deps.ts'
-import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../domain/kit/ids.ts'
 
 /** Session with a running turn, without the events that led to it; ids are uuids. */
 export type BenchSession = { id: string; turnId: string; execId: string }

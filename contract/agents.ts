@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
-import { group } from './endpoint.ts'
-import { AgentId, ClearableModelRef, ModelRef, wireId } from './ids.ts'
+import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { AgentId, ClearableModelRef, ModelRef, wireId } from './kit/ids.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024

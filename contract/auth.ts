@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { ApiKeyId, wireId, wireUuid } from './ids.ts'
+import { DateTime, listOf, nameUpTo, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { ApiKeyId, wireId, wireUuid } from './kit/ids.ts'
 
 export const AuthMode = z.enum(['none', 'admin', 'full'])
 export type AuthMode = z.infer<typeof AuthMode>

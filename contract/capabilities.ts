@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { listOf } from './common.ts'
-import { group } from './endpoint.ts'
+import { listOf } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
 import { ToolDefinition } from './tools.ts'
 
 export const CapabilityInfo = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, sizeBytes, textUpTo } from './common.ts'
-import { fileResponses, group } from './endpoint.ts'
-import { SessionId } from './ids.ts'
+import { DateTime, listOf, sizeBytes, textUpTo } from './kit/common.ts'
+import { fileResponses, group } from './kit/endpoint.ts'
+import { SessionId } from './kit/ids.ts'
 
 /** Most databases of a session. */
 export const MAX_DATABASES = 10

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { DateTime } from './common.ts'
-import { group } from './endpoint.ts'
+import { DateTime } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
 
 const count = (description: string) =>
   z

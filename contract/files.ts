@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { DateTime, listOf, sizeBytes } from './common.ts'
-import { fileBody, group } from './endpoint.ts'
-import { DeletedFilePath, EntryPath, FilePath, WrittenFilePath } from './file-paths.ts'
-import { SessionId, wireId, wireUuid } from './ids.ts'
-import { flag } from './query.ts'
+import { DateTime, listOf, sizeBytes } from './kit/common.ts'
+import { fileBody, group } from './kit/endpoint.ts'
+import { DeletedFilePath, EntryPath, FilePath, WrittenFilePath } from './kit/file-paths.ts'
+import { SessionId, wireId, wireUuid } from './kit/ids.ts'
+import { flag } from './kit/query.ts'
 
 const FileFields = z.object({
   path: z.string().meta({ description: 'Absolute, without a slash at its end.' }),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AuthMode } from './auth.ts'
-import { group } from './endpoint.ts'
+import { group } from './kit/endpoint.ts'
 
 const Health = z.object({ status: z.string(), version: z.string(), auth_mode: AuthMode }).meta({ id: 'HealthResponse' })
 const Readiness = z.object({

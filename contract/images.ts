@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DateTime, listOf, sizeBytes } from './common.ts'
-import { fileResponses, group } from './endpoint.ts'
-import { ImageId, NotedSessionId, wireId, wireUuid } from './ids.ts'
-import { limitUpTo, offset } from './query.ts'
+import { DateTime, listOf, sizeBytes } from './kit/common.ts'
+import { fileResponses, group } from './kit/endpoint.ts'
+import { ImageId, NotedSessionId, wireId, wireUuid } from './kit/ids.ts'
+import { limitUpTo, offset } from './kit/query.ts'
 
 const UploadedImage = z.object({
   id: wireUuid,

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { Role } from './auth.ts'
-import { DateTime, listOf, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { InvitationId, OrganizationId, wireUuid } from './ids.ts'
+import { DateTime, listOf, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { InvitationId, OrganizationId, wireUuid } from './kit/ids.ts'
+import { pagination } from './kit/query.ts'
 import { Organization } from './organizations.ts'
-import { pagination } from './query.ts'
 
 const MIN_SECONDS = 60
 /** Lifetime of an invitation whose request names none. */

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { DateTime, listOf, nameUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { ModelId, ProviderId, wireId } from './ids.ts'
+import { DateTime, listOf, nameUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { ModelId, ProviderId, wireId } from './kit/ids.ts'
+import { flag } from './kit/query.ts'
 import { LlmProviderType, LlmStatus } from './llm-providers.ts'
-import { flag } from './query.ts'
 
 const LlmModelSource = z.enum(['manual', 'discovered', 'predefined']).meta({ id: 'LlmModelSource' })
 export type LlmModelSource = z.infer<typeof LlmModelSource>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { ProviderId, wireId } from './ids.ts'
+import { DateTime, listOf, nameUpTo, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { ProviderId, wireId } from './kit/ids.ts'
 
 export const LlmProviderType = z
   .enum(['openai', 'openai_completions', 'anthropic', 'gemini', 'llmsim'])

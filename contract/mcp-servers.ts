@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DateTime, listOf, nameUpTo, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { McpServerId, wireId } from './ids.ts'
-import { MAX_HEADER_VALUE_BYTES, SentHeaders } from './sent-headers.ts'
+import { DateTime, listOf, nameUpTo, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { McpServerId, wireId } from './kit/ids.ts'
+import { MAX_HEADER_VALUE_BYTES, SentHeaders } from './kit/sent-headers.ts'
 
 const McpServerTransportType = z.enum(['http']).meta({ id: 'McpServerTransportType', description: 'Streamable HTTP.' })
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { Role } from './auth.ts'
-import { DateTime, listOf } from './common.ts'
-import { group } from './endpoint.ts'
-import { OrganizationId, UserId, wireUuid } from './ids.ts'
-import { pagination } from './query.ts'
+import { DateTime, listOf } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { OrganizationId, UserId, wireUuid } from './kit/ids.ts'
+import { pagination } from './kit/query.ts'
 
 const Member = z
   .object({

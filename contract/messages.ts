@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DateTime, listOf, type TokenUsage, textUpTo, unsupported } from './common.ts'
-import { group } from './endpoint.ts'
-import { ImageId, ModelId, ModelRef, SessionId, wireId } from './ids.ts'
-import { clamped, offset } from './query.ts'
+import { DateTime, listOf, type TokenUsage, textUpTo, unsupported } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { ImageId, ModelId, ModelRef, SessionId, wireId } from './kit/ids.ts'
+import { clamped, offset } from './kit/query.ts'
 import { tagList } from './tools.ts'
 import { Turn } from './turns.ts'
 

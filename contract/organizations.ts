@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, nameUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { OrganizationId, wireId } from './ids.ts'
+import { DateTime, listOf, nameUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { OrganizationId, wireId } from './kit/ids.ts'
 
 const MAX_NAME_BYTES = 255
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DateTime, jsonUpTo, milliseconds, nameUpTo, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { ExecutionId, ScheduleId, wireId, wireUuid } from './ids.ts'
-import { choice, pagination } from './query.ts'
+import { DateTime, jsonUpTo, milliseconds, nameUpTo, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { ExecutionId, ScheduleId, wireId, wireUuid } from './kit/ids.ts'
+import { choice, pagination } from './kit/query.ts'
 
 const MAX_NAME_BYTES = 2 * 1024
 const MAX_DESCRIPTION_BYTES = 10 * 1024

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, TokenUsage, textUpTo, unsupported } from './common.ts'
-import { group } from './endpoint.ts'
-import { AgentId, ClearableModelRef, HarnessId, ModelRef, SessionId, wireId } from './ids.ts'
-import { pagination } from './query.ts'
+import { CostUsd, DateTime, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { AgentId, ClearableModelRef, HarnessId, ModelRef, SessionId, wireId } from './kit/ids.ts'
+import { pagination } from './kit/query.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoolresults']).meta({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf } from './common.ts'
-import { group } from './endpoint.ts'
-import { SkillId, wireId } from './ids.ts'
+import { DateTime, listOf } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { SkillId, wireId } from './kit/ids.ts'
 
 const SkillStatus = z
   .enum(['active', 'disabled'])

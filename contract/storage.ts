@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { SessionId } from './ids.ts'
+import { DateTime, listOf, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { SessionId } from './kit/ids.ts'
 
 const times = { created_at: DateTime, updated_at: DateTime }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { jsonUpTo, textUpTo, unsupported } from './common.ts'
-import { fromId } from './ids.ts'
+import { jsonUpTo, textUpTo, unsupported } from './kit/common.ts'
+import { fromId } from './kit/ids.ts'
 
 const KiB = 1024
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo, unsupported } from './common.ts'
-import { group } from './endpoint.ts'
 import { TurnErrorCode } from './errors.ts'
-import { SessionId, TurnId, wireId } from './ids.ts'
-import { pagination } from './query.ts'
+import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { SessionId, TurnId, wireId } from './kit/ids.ts'
+import { pagination } from './kit/query.ts'
 
 export const TurnStatus = z
   .enum(['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'])

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DateTime, listOf, textUpTo } from './common.ts'
-import { group } from './endpoint.ts'
-import { OrganizationId, wireId, wireUuid } from './ids.ts'
+import { DateTime, listOf, textUpTo } from './kit/common.ts'
+import { group } from './kit/endpoint.ts'
+import { OrganizationId, wireId, wireUuid } from './kit/ids.ts'
 
 const MAX_SEARCH_BYTES = 200
 

@@ -3,10 +3,10 @@
  * beside the service, be stopped at any time, and be repeated. Exit code 1 when there is a secret that it cannot read.
  */
 import { ConfigError, readConfig } from '../platform/config.ts'
-import { findKeys } from '../platform/key-ring.ts'
 import { createLog } from '../platform/log.ts'
-import { connectPostgres } from '../platform/postgres.ts'
-import { type Reencrypted, reencrypt } from '../platform/reencrypt.ts'
+import { connectPostgres } from '../platform/postgres/postgres.ts'
+import { findKeys } from '../platform/secrets/key-ring.ts'
+import { type Reencrypted, reencrypt } from '../platform/secrets/reencrypt.ts'
 
 async function main(): Promise<number> {
   const config = readConfig()

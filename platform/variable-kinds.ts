@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isLoopback } from '../lib/loopback.ts'
 import { type AllowedHost, parseAllowedHost } from '../lib/outgoing/allowed-host.ts'
-import { isKeyText } from './encryption-key.ts'
+import { isKeyText } from './secrets/encryption-key.ts'
 
 /** Command that makes a secret or an encryption key. */
 export const MAKE_KEY = 'openssl rand -hex 32 makes one'

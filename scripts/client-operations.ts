@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { isUnsupported } from '../contract/common.ts'
-import { type Endpoint, isSchema, type ResponseBody } from '../contract/endpoint.ts'
+import { isUnsupported } from '../contract/kit/common.ts'
+import { type Endpoint, isSchema, type ResponseBody } from '../contract/kit/endpoint.ts'
 
 /** Writes the module of the typed client that has all operations, grouped by their tags: their types, and a table. */
 export function operationsModule(endpoints: Endpoint[]): string {

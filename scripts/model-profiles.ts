@@ -1,5 +1,5 @@
 /**
- * npm run model-profiles [-- <version>]: writes domain/llm/profiles/profiles.json from the named version of an npm
+ * npm run model-profiles [-- <version>]: writes domain/models/llm/profiles/profiles.json from the named version of an npm
  * package, by default the latest. The package is data to read: it is not installed, and none of its code runs.
  */
 import { execFile } from 'node:child_process'
@@ -10,11 +10,11 @@ import { promisify } from 'node:util'
 import { z } from 'zod'
 import { ROOT } from '../dev/development.ts'
 import { print, printError } from '../dev/terminal.ts'
-import { ProfileFile } from '../domain/llm/profiles/schema.ts'
+import { ProfileFile } from '../domain/models/llm/profiles/schema.ts'
 import { toProfiles } from './model-profiles/convert.ts'
 
 const PACKAGE = '@earendil-works/pi-ai'
-const FILE = 'domain/llm/profiles/profiles.json'
+const FILE = 'domain/models/llm/profiles/profiles.json'
 const TIMEOUT_MS = 120_000
 
 const run = promisify(execFile)

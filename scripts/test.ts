@@ -50,7 +50,7 @@ async function start(): Promise<RunningServices> {
 }
 
 async function prepareTemplate(databaseUrl: string): Promise<string> {
-  const { applyMigrations } = await import('../platform/migrate.ts')
+  const { applyMigrations } = await import('../platform/postgres/migrate.ts')
   const templateUrl = await createTemplateDatabase(databaseUrl, TEMPLATE_DATABASE)
   await applyMigrations(templateUrl)
   return templateUrl

@@ -1,16 +1,15 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
-import { DomainError } from '../domain/errors.ts'
-import { fromId } from '../domain/ids.ts'
-import { deleteExpired } from '../domain/retention.ts'
+import { DomainError } from '../domain/kit/errors.ts'
+import { fromId } from '../domain/kit/ids.ts'
+import { launchDue } from '../domain/schedules/clock/launch.ts'
 import {
   cancelExecution,
   type ExecutionPlace,
   endExecution,
   INTERNAL_ERROR,
-} from '../domain/schedules/end-execution.ts'
-import { execute } from '../domain/schedules/execute.ts'
-import { launchDue } from '../domain/schedules/launch.ts'
+} from '../domain/schedules/executions/end-execution.ts'
+import { execute } from '../domain/schedules/executions/execute.ts'
 import { cancelOwnTurn } from '../domain/turns/control/cancel.ts'
 import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/control/client-calls.ts'
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
@@ -19,6 +18,7 @@ import type { Attempt, Reasoned } from '../domain/turns/run/running-attempts.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import { waitForPlace } from '../domain/turns/run/waiting-steps.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
+import { deleteExpired } from '../domain/upkeep/retention.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
   BeginOutcome,

@@ -1,6 +1,6 @@
-import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
-import { invalid } from '../../domain/errors.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
+import { invalid } from '../../domain/kit/errors.ts'
 
 const areas = [...new Set(endpoints.map(({ tag }) => tag))].sort()
 

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/endpoint.ts'
 import { Event } from '../../contract/events.ts'
+import { declaredErrors, type Endpoint, isFile, isSchema } from '../../contract/kit/endpoint.ts'
 import { ContractViolation, statusOf } from './errors.ts'
 
 export type AnyAnswer = { status: number; body: unknown; headers?: Record<string, string> }

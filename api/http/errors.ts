@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa'
 import { describeError, type ErrorCode } from '../../contract/errors.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { DomainError, type ErrorKind } from '../../domain/errors.ts'
+import { DomainError, type ErrorKind } from '../../domain/kit/errors.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 
 const STATUS_OF_KIND: Record<ErrorKind, number> = {

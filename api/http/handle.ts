@@ -9,10 +9,10 @@ import {
   type MultipartBody,
   type RawBody,
   type RawUpload,
-} from '../../contract/endpoint.ts'
-import type { Actor } from '../../domain/actor.ts'
-import type { Caller, Credential } from '../../domain/auth/caller.ts'
-import type { CreationAttempt, KeyedRequest } from '../../domain/idempotency-keys.ts'
+} from '../../contract/kit/endpoint.ts'
+import type { Caller, Credential } from '../../domain/identity/auth/caller.ts'
+import type { Actor } from '../../domain/kit/actor.ts'
+import type { CreationAttempt, KeyedRequest } from '../../domain/kit/idempotency-keys.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
 import { DEFAULT_BODY_BYTES } from './body.ts'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { isUnsupported } from '../../contract/common.ts'
+import { ErrorResponse } from '../../contract/errors.ts'
+import { isUnsupported } from '../../contract/kit/common.ts'
 import {
   declaredErrors,
   type Endpoint,
@@ -7,10 +8,9 @@ import {
   isSchema,
   type MultipartBody,
   type ResponseBody,
-} from '../../contract/endpoint.ts'
-import { ErrorResponse } from '../../contract/errors.ts'
-import { examples } from '../../contract/examples.ts'
-import { OrganizationId } from '../../contract/ids.ts'
+} from '../../contract/kit/endpoint.ts'
+import { examples } from '../../contract/kit/examples.ts'
+import { OrganizationId } from '../../contract/kit/ids.ts'
 
 const REASONS: Record<string, string> = {
   200: 'OK',
@@ -37,7 +37,7 @@ const REASONS: Record<string, string> = {
   503: 'Not available',
 }
 
-/** Guides that api/http/docs.ts serves beside the document, the first one to read first. */
+/** Guides that api/pages/docs.ts serves beside the document, the first one to read first. */
 export const GUIDES = [
   { name: 'building-a-chat', title: 'Building a chat' },
   { name: 'events', title: 'Events' },

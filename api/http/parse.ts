@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { check } from '../../contract/sentences.ts'
+import { check } from '../../contract/kit/sentences.ts'
 import { RequestError } from './errors.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { Context } from 'koa'
-import type { RawUpload } from '../../contract/endpoint.ts'
+import type { RawUpload } from '../../contract/kit/endpoint.ts'
 import { rejectOnAbort } from '../../lib/reject-on-abort.ts'
 import { arrivalOf } from './arrival.ts'
 import { hasBody, refuseTinyPieces } from './body.ts'

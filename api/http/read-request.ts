@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { Endpoint } from '../../contract/endpoint.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { DEFAULT_BODY_BYTES, readJson, readText } from './body.ts'
 import type { BodyHold } from './body-memory.ts'
 import { RequestError } from './errors.ts'

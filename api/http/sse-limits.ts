@@ -1,4 +1,4 @@
-import { DomainError } from '../../domain/errors.ts'
+import { DomainError } from '../../domain/kit/errors.ts'
 import { createOwnerPlaces } from '../../lib/owner-places.ts'
 
 const MAX_STREAMS = 10_000

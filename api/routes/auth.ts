@@ -1,12 +1,12 @@
 import type { Context } from 'koa'
 import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
-import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/auth/api-keys.ts'
-import { endLogin, logIn, refresh, register } from '../../domain/auth/log-in.ts'
-import { presentAuthConfig } from '../../domain/auth/settings.ts'
-import { finishSignIn, startSignIn } from '../../domain/auth/sign-in.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { unauthenticated } from '../../domain/errors.ts'
-import { getCurrentUser } from '../../domain/users.ts'
+import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/identity/auth/api-keys.ts'
+import { endLogin, logIn, refresh, register } from '../../domain/identity/auth/log-in.ts'
+import { presentAuthConfig } from '../../domain/identity/auth/settings.ts'
+import { finishSignIn, startSignIn } from '../../domain/identity/auth/sign-in.ts'
+import { getCurrentUser } from '../../domain/identity/users.ts'
+import { unauthenticated } from '../../domain/kit/errors.ts'
 import { presentedLogins, requireKnownOrigin } from '../auth/authenticate.ts'
 import {
   ACCESS_TOKEN,

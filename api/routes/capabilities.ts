@@ -1,6 +1,6 @@
 import { capabilityEndpoints } from '../../contract/capabilities.ts'
-import { getCapability, listCapabilities } from '../../domain/capability-registry/list.ts'
 import type { Deps } from '../../domain/deps.ts'
+import { getCapability, listCapabilities } from '../../domain/tools/registry/list.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 

@@ -1,7 +1,7 @@
 import { durableEndpoints } from '../../contract/durable.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createMonitor, type Monitor } from '../../domain/durable/monitor.ts'
-import { readHealth } from '../../domain/durable/read-health.ts'
+import { createMonitor, type Monitor } from '../../domain/upkeep/health/monitor.ts'
+import { readHealth } from '../../domain/upkeep/health/read-health.ts'
 import type { Handle } from '../http/handle.ts'
 import type { SseEvent, SseStreams } from '../http/sse.ts'
 

@@ -1,6 +1,6 @@
 import { eventEndpoints } from '../../contract/events.ts'
 import type { Deps } from '../../domain/deps.ts'
-import type { EventLine } from '../../domain/events/read.ts'
+import type { EventLine } from '../../domain/events/read/read.ts'
 import { followSession, listSessionEvents, openCursor } from '../../domain/sessions/events.ts'
 import { filterTurn, followTurn, openTurnCursor } from '../../domain/turns/events.ts'
 import { type Handle, reply } from '../http/handle.ts'

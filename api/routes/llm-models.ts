@@ -1,9 +1,9 @@
 import { llmModelEndpoints } from '../../contract/llm-models.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createModel } from '../../domain/llm-models/create.ts'
-import { listModels, listModelsOf } from '../../domain/llm-models/list.ts'
-import { getModel } from '../../domain/llm-models/read.ts'
-import { deleteModel, patchModel } from '../../domain/llm-models/update.ts'
+import { createModel } from '../../domain/models/llm-models/create.ts'
+import { listModels, listModelsOf } from '../../domain/models/llm-models/list.ts'
+import { getModel } from '../../domain/models/llm-models/read.ts'
+import { deleteModel, patchModel } from '../../domain/models/llm-models/update.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 

@@ -1,10 +1,10 @@
 import { llmProviderEndpoints } from '../../contract/llm-providers.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createProvider } from '../../domain/llm-providers/create.ts'
-import { listProviders } from '../../domain/llm-providers/list.ts'
-import { getProvider } from '../../domain/llm-providers/read.ts'
-import { syncModels } from '../../domain/llm-providers/sync.ts'
-import { deleteProvider, patchProvider } from '../../domain/llm-providers/update.ts'
+import { createProvider } from '../../domain/models/llm-providers/create.ts'
+import { listProviders } from '../../domain/models/llm-providers/list.ts'
+import { getProvider } from '../../domain/models/llm-providers/read.ts'
+import { syncModels } from '../../domain/models/llm-providers/sync.ts'
+import { deleteProvider, patchProvider } from '../../domain/models/llm-providers/update.ts'
 import { type Handle, reply } from '../http/handle.ts'
 
 export function llmProviderRoutes(handle: Handle, deps: Deps): void {

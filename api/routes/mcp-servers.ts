@@ -1,8 +1,8 @@
 import { mcpServerEndpoints } from '../../contract/mcp-servers.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createServer } from '../../domain/mcp-servers/create.ts'
-import { deleteServer, getServer, listServers } from '../../domain/mcp-servers/read.ts'
-import { patchServer } from '../../domain/mcp-servers/update.ts'
+import { createServer } from '../../domain/tools/mcp-servers/create.ts'
+import { deleteServer, getServer, listServers } from '../../domain/tools/mcp-servers/read.ts'
+import { patchServer } from '../../domain/tools/mcp-servers/update.ts'
 import { type Handle, reply } from '../http/handle.ts'
 
 export function mcpServerRoutes(handle: Handle, deps: Deps): void {

@@ -5,7 +5,7 @@ import {
   getOrganization,
   listOrganizations,
   patchOrganization,
-} from '../../domain/organizations.ts'
+} from '../../domain/identity/organizations.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 

@@ -1,11 +1,11 @@
 import { sessionEndpoints } from '../../contract/sessions.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { deleteSession } from '../../domain/session-deletion/delete-session.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { listSessions } from '../../domain/sessions/list.ts'
 import { pinSession, unpinSession } from '../../domain/sessions/pins.ts'
 import { getSession } from '../../domain/sessions/read.ts'
 import { patchSession } from '../../domain/sessions/update.ts'
+import { deleteSession } from '../../domain/upkeep/session-deletion/delete-session.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 

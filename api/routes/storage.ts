@@ -1,9 +1,9 @@
 import { storageEndpoints } from '../../contract/storage.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { notFound } from '../../domain/errors.ts'
-import { scopeOf } from '../../domain/session-scope.ts'
-import { deleteStored, setStored } from '../../domain/storage/change.ts'
-import { listSecrets, listValues } from '../../domain/storage/list.ts'
+import { notFound } from '../../domain/kit/errors.ts'
+import { scopeOf } from '../../domain/kit/session-scope.ts'
+import { deleteStored, setStored } from '../../domain/session-data/storage/change.ts'
+import { listSecrets, listValues } from '../../domain/session-data/storage/list.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 

@@ -22,7 +22,7 @@ const DYNAMIC_CONFIG = [
   'matching.TaskQueueInfoByBuildIdTTL="500ms"',
 ]
 
-/** The attributes of platform/search-attributes.ts, so that the first workflows have them. */
+/** The attributes of platform/temporal/search-attributes.ts, so that the first workflows have them. */
 const SEARCH_ATTRIBUTES = ['SessionId', 'AgentId', 'OrganizationId', 'ScheduleId']
 
 /** Settings of SQLite, whose default file mode halves the throughput. */

@@ -1,10 +1,10 @@
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
-import type { Actor } from '../actor.ts'
-import { checkSchemas } from '../capabilities/arguments/check.ts'
-import type { Capability } from '../capabilities/capability.ts'
-import { resolveCapabilities } from '../capabilities/resolve.ts'
-import type { Deps } from '../deps.ts'
-import { invalid } from '../errors.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { invalid } from '../kit/errors.ts'
+import { checkSchemas } from '../tools/capabilities/arguments/check.ts'
+import type { Capability } from '../tools/capabilities/capability.ts'
+import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 
 /** What tools are defined for. `known` are the capabilities that the organization has for the refs. */
 export type ToolOwner = { what: 'agent' | 'session'; refs: AgentCapabilityConfig[]; known: Capability[] }

@@ -1,10 +1,10 @@
 import type { Agent } from '../../contract/agents.ts'
 import { containsText } from '../../lib/contains-text.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { type Pages, type Place, pages } from '../lists.ts'
-import { isFull, pageBySizeSql, type SizedRow } from '../page-by-size.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { isFull, pageBySizeSql, type SizedRow } from '../kit/page-by-size.ts'
 import { presentAgents } from './present.ts'
 
 const AGENTS_AT_ONCE = 20

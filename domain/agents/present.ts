@@ -1,10 +1,10 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
-import { findMissing, type Missing, markMissing } from '../capability-registry/missing.ts'
-import type { Deps } from '../deps.ts'
-import { DEFAULT_HARNESS_UUID, toId } from '../ids.ts'
-import { presentCost, presentUsage } from '../usage.ts'
+import type { Deps } from '../conversation/deps.ts'
+import { DEFAULT_HARNESS_UUID, toId } from '../kit/ids.ts'
+import { presentCost, presentUsage } from '../kit/usage.ts'
+import { findMissing, type Missing, markMissing } from '../tools/registry/missing.ts'
 
 export async function presentAgent(deps: Deps, row: AgentRow): Promise<Agent> {
   return present(row, await findMissing(deps, row.organizationId, [namesOf(row)]))

@@ -1,9 +1,9 @@
 import type { Agent } from '../../contract/agents.ts'
-import type { AgentId } from '../../contract/ids.ts'
+import type { AgentId } from '../../contract/kit/ids.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { notFound } from '../kit/errors.ts'
 import { presentAgent } from './present.ts'
 
 /** Returns an agent, even an archived one. Throws `not_found`. */

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { ContentPart, Message } from '../../contract/messages.ts'
-import { isMaskedResult } from '../call-secrets/mask.ts'
-import { toId } from '../ids.ts'
-import { estimateMessageTokens } from '../llm/token-estimate.ts'
+import { toId } from '../kit/ids.ts'
+import { estimateMessageTokens } from '../models/llm/token-estimate.ts'
+import { isMaskedResult } from '../tools/call-secrets/mask.ts'
 
 /**
  * The points at which a conversation was cut. Each one is the sequence of a message and covers everything before that

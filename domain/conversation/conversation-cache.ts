@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/messages.ts'
 import { createBoundedCache } from '../../lib/bounded-cache.ts'
-import type { CallSecret } from '../call-secrets/places.ts'
-import type { ProviderData } from '../llm/model.ts'
+import type { ProviderData } from '../models/llm/model.ts'
+import type { CallSecret } from '../tools/call-secrets/places.ts'
 
 /** A message as its event holds it, with what only the model is given. */
 export type GivenMessage = {

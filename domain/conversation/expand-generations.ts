@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/messages.ts'
-import { noSession } from '../errors.ts'
-import type { Row } from '../events/event-queries.ts'
-import type { ExpandGenerations } from '../events/read.ts'
+import type { Row } from '../events/read/event-queries.ts'
+import type { ExpandGenerations } from '../events/read/read.ts'
+import { noSession } from '../kit/errors.ts'
 import { applyCompaction, patchDanglingCalls, type Thresholds } from './compaction.ts'
 import { readConversation, readConversations, withoutImages } from './read.ts'
 

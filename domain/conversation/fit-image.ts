@@ -1,10 +1,10 @@
 import type { Sharp } from 'sharp'
 import { imageSizeOf } from '../../lib/image-size.ts'
 import { type ImageType, imageTypeOf } from '../../lib/image-type.ts'
-import { DomainError } from '../errors.ts'
-import { decoding, exceededLimit, MAX_PIXELS, openImage } from '../images/decoder.ts'
-import { MAX_IMAGE_BASE64 } from '../llm/image-limits.ts'
-import { ModelError } from '../llm/model.ts'
+import { DomainError } from '../kit/errors.ts'
+import { MAX_IMAGE_BASE64 } from '../models/llm/image-limits.ts'
+import { ModelError } from '../models/llm/model.ts'
+import { decoding, exceededLimit, MAX_PIXELS, openImage } from '../session-data/images/decoder.ts'
 
 /** An image as a model is given it. `sizeBytes` is that of the image, not of its base64. */
 export type FittedImage = { base64: string; mediaType: ImageType; sizeBytes: number }

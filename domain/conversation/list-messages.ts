@@ -1,12 +1,12 @@
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { Deps } from '../deps.ts'
-import { noSession } from '../errors.ts'
-import { EVENT_COLUMNS, sizedEventsSql } from '../events/page-sql.ts'
-import { messageTypes, presentMessage, type StoredEvent } from '../events/present.ts'
-import { stepSql } from '../events/steps.ts'
-import { type Pages, type Place, pages } from '../lists.ts'
-import { isFull, type SizedRow } from '../page-by-size.ts'
+import { messageTypes, presentMessage, type StoredEvent } from '../events/log/present.ts'
+import { stepSql } from '../events/log/steps.ts'
+import { EVENT_COLUMNS, sizedEventsSql } from '../events/read/page-sql.ts'
+import { noSession } from '../kit/errors.ts'
+import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { isFull, type SizedRow } from '../kit/page-by-size.ts'
+import type { Deps } from './deps.ts'
 
 const MESSAGES_AT_ONCE = 20
 

@@ -1,7 +1,7 @@
 import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import { OutgoingError } from '../../lib/outgoing/outgoing-error.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from './deps.ts'
 import { fetchImage, type ImageBytes, isDataUrl, readDataUrl } from './fetch-image.ts'
 import { busy, fitImage, type ImageResult } from './fit-image.ts'
 import type { ImageSource } from './image-sources.ts'

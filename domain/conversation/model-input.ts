@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/messages.ts'
-import { hiddenTokens, type MessageSecrets } from '../call-secrets/places.ts'
-import type { ToolSpec } from '../llm/model.ts'
-import { estimateInputTokens } from '../llm/token-estimate.ts'
+import type { ToolSpec } from '../models/llm/model.ts'
+import { estimateInputTokens } from '../models/llm/token-estimate.ts'
+import { hiddenTokens, type MessageSecrets } from '../tools/call-secrets/places.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
 
 /** The input of a model call. `messages` are as events hold them: secrets are put in when the model is asked. */

@@ -1,7 +1,7 @@
 import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { Deps } from '../deps.ts'
-import { presentMessage, type StoredEvent } from '../events/present.ts'
+import type { Deps } from '../events/deps.ts'
+import { presentMessage, type StoredEvent } from '../events/log/present.ts'
 
 /** Event of a message, with the position of its turn in the session. */
 export type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }

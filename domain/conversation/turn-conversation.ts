@@ -1,11 +1,11 @@
 import type { Message } from '../../contract/messages.ts'
 import { estimateHeapBytes } from '../../lib/heap-size.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import { type CallSecret, type MessageSecrets, secretsOf } from '../call-secrets/places.ts'
-import type { Deps } from '../deps.ts'
-import { parseStep } from '../events/steps.ts'
-import type { ProviderData } from '../llm/model.ts'
+import { parseStep } from '../events/log/steps.ts'
+import type { ProviderData } from '../models/llm/model.ts'
+import { type CallSecret, type MessageSecrets, secretsOf } from '../tools/call-secrets/places.ts'
 import type { Beginning, GivenMessage } from './conversation-cache.ts'
+import type { Deps } from './deps.ts'
 import {
   type ConversationPage,
   conversationSql,

@@ -1,5 +1,5 @@
 import type { InputContentPart } from '../../contract/messages.ts'
-import { invalid } from '../errors.ts'
+import { invalid } from '../kit/errors.ts'
 
 /** Checks what the contract's types cannot express about a message's parts. Throws `invalid`, naming `field`. */
 export function checkParts(content: InputContentPart[], field: string): void {

@@ -1,10 +1,10 @@
-import type { SessionId, TurnId } from '../../contract/ids.ts'
+import type { SessionId, TurnId } from '../../contract/kit/ids.ts'
 import { type InputContentPart, textOf } from '../../contract/messages.ts'
 import { truncate } from '../../lib/truncate.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { StoredEvent } from '../events/present.ts'
-import { reasonStep } from '../events/steps.ts'
-import { toId } from '../ids.ts'
+import type { StoredEvent } from '../events/log/present.ts'
+import { reasonStep } from '../events/log/steps.ts'
+import { toId } from '../kit/ids.ts'
 
 /** Maximum number of unfinished turns of a session. */
 export const MAX_QUEUED_TURNS = 1000

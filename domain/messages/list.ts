@@ -1,10 +1,10 @@
-import type { SessionId } from '../../contract/ids.ts'
+import type { SessionId } from '../../contract/kit/ids.ts'
 import type { Message } from '../../contract/messages.ts'
-import type { Actor } from '../actor.ts'
 import { readMessages } from '../conversation/list-messages.ts'
-import type { Deps } from '../deps.ts'
-import type { Pages } from '../lists.ts'
-import { requireSession } from '../sessions/read.ts'
+import type { Actor } from '../kit/actor.ts'
+import type { Pages } from '../kit/lists.ts'
+import { requireSession } from '../kit/session-scope.ts'
+import type { Deps } from '../turns/deps.ts'
 
 /** Lists a session's messages. Throws `not_found`, also later when the session is deleted meanwhile. */
 export async function listMessages(

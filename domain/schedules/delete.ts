@@ -1,9 +1,9 @@
-import type { ScheduleId } from '../../contract/ids.ts'
+import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { lockSchedule } from './lock.ts'
-import { syncClock } from './sync.ts'
+import type { Actor } from '../kit/actor.ts'
+import { lockSchedule } from './clock/lock.ts'
+import { syncClock } from './clock/sync.ts'
+import type { Deps } from './deps.ts'
 
 /**
  * Deletes a schedule. Executions that have begun go on, and what they need is kept until then; otherwise what the

@@ -1,6 +1,6 @@
 import type { Schedule } from '../../prisma/generated/client.ts'
-import type { Deps } from '../deps.ts'
-import { syncClock } from './sync.ts'
+import { syncClock } from './clock/sync.ts'
+import type { Deps } from './deps.ts'
 
 /** Disables a schedule, if it is enabled, because of what its target is. `reason` is shown in Temporal. */
 export async function disableSchedule(deps: Deps, { id, revision }: Schedule, reason: string): Promise<void> {

@@ -1,7 +1,7 @@
-import type { ScheduleId } from '../../contract/ids.ts'
+import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { Schedule } from '../../contract/schedules.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import type { Deps } from './deps.ts'
 import { patchSchedule } from './update.ts'
 
 /** Disables a schedule. One that is disabled keeps its reason. Throws `not_found`. */

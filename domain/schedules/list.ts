@@ -1,9 +1,9 @@
 import type { Schedule } from '../../contract/schedules.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { type Counted, type Place, pages } from '../lists.ts'
-import { isFull, pageBySizeSql, type SizedRow } from '../page-by-size.ts'
+import type { Actor } from '../kit/actor.ts'
+import { type Counted, type Place, pages } from '../kit/lists.ts'
+import { isFull, pageBySizeSql, type SizedRow } from '../kit/page-by-size.ts'
+import type { Deps } from './deps.ts'
 import { presentSchedules } from './read.ts'
 
 type Filter = { enabled?: boolean | undefined; target_type?: string | undefined }

@@ -1,6 +1,6 @@
 import type { RetryPolicy, Schedule, ScheduleExecution } from '../../contract/schedules.ts'
 import type { ScheduleExecution as ExecutionRow, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
-import { toId } from '../ids.ts'
+import { toId } from '../kit/ids.ts'
 
 export const presentSchedule = (row: ScheduleRow, nextTimes: Date[]): Schedule => ({
   id: row.id,

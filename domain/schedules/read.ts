@@ -1,10 +1,10 @@
-import type { ScheduleId } from '../../contract/ids.ts'
+import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { Schedule } from '../../contract/schedules.ts'
 import type { Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
-import { readNextTimes } from './next-times.ts'
+import type { Actor } from '../kit/actor.ts'
+import { notFound } from '../kit/errors.ts'
+import { readNextTimes } from './clock/next-times.ts'
+import type { Deps } from './deps.ts'
 import { presentSchedule } from './present.ts'
 
 /** Returns a schedule. Throws `not_found`. */

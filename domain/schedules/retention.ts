@@ -1,6 +1,6 @@
 import { deleteInBatches } from '../../lib/delete-in-batches.ts'
-import type { Deps } from '../deps.ts'
-import { waitForLocks } from '../wait-for-locks.ts'
+import { waitForLocks } from '../kit/wait-for-locks.ts'
+import type { Deps } from './deps.ts'
 
 /** Deleted schedules that one statement erases or removes; each may have megabytes. */
 const SCHEDULES = 100

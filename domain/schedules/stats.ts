@@ -1,7 +1,7 @@
-import type { ScheduleId } from '../../contract/ids.ts'
+import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { ExecutionStatus, ScheduleStats } from '../../contract/schedules.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import type { Deps } from './deps.ts'
 import { requireSchedule } from './read.ts'
 
 /** Counts the executions of a schedule that are kept. Throws `not_found`. */

@@ -1,12 +1,12 @@
-import type { ScheduleId } from '../../contract/ids.ts'
+import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { TriggerResponse } from '../../contract/schedules.ts'
-import type { Actor } from '../actor.ts'
-import { createOnce } from '../create-once.ts'
-import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
-import type { CreationAttempt } from '../idempotency-keys.ts'
-import { recordRuns } from './record-runs.ts'
-import { startSoon } from './start-execution.ts'
+import type { Actor } from '../kit/actor.ts'
+import { createOnce } from '../kit/create-once.ts'
+import { notFound } from '../kit/errors.ts'
+import type { CreationAttempt } from '../kit/idempotency-keys.ts'
+import { recordRuns } from './clock/record-runs.ts'
+import { startSoon } from './clock/start-execution.ts'
+import type { Deps } from './deps.ts'
 
 /** Starts an execution now, of a disabled schedule too, or records why it is skipped. Throws `not_found`. */
 export async function triggerSchedule(

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../conversation/deps.ts'
 
 /** Counts the enabled schedules that target each session. Sessions without any are absent from the result. */
 export async function countActiveSchedules(deps: Deps, sessionIds: string[]): Promise<Map<string, number>> {

@@ -1,13 +1,13 @@
-import type { SessionId } from '../../contract/ids.ts'
-import type { Actor } from '../actor.ts'
+import type { SessionId } from '../../contract/kit/ids.ts'
+import type { Deps } from '../conversation/deps.ts'
 import { expandGenerations } from '../conversation/expand-generations.ts'
-import type { Deps } from '../deps.ts'
-import { invalid } from '../errors.ts'
-import type { EventFilter } from '../events/filter.ts'
-import { follow } from '../events/follow.ts'
-import { listEvents } from '../events/list.ts'
-import type { EventLine } from '../events/read.ts'
-import { requireSession } from './read.ts'
+import type { EventFilter } from '../events/read/filter.ts'
+import { follow } from '../events/read/follow.ts'
+import { listEvents } from '../events/read/list.ts'
+import type { EventLine } from '../events/read/read.ts'
+import type { Actor } from '../kit/actor.ts'
+import { invalid } from '../kit/errors.ts'
+import { requireSession } from '../kit/session-scope.ts'
 
 /** Session, and the sequence after which a client continues to read its events. */
 export type SessionCursor = { sessionId: string; after: number }

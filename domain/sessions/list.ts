@@ -1,8 +1,8 @@
-import type { AgentId } from '../../contract/ids.ts'
+import type { AgentId } from '../../contract/kit/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { type Counted, counted } from '../lists.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { type Counted, counted } from '../kit/lists.ts'
 import { readSessions } from './read.ts'
 
 type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }

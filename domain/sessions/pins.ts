@@ -1,8 +1,8 @@
-import type { SessionId } from '../../contract/ids.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { quotaExceeded } from '../errors.ts'
-import { requireSession } from './read.ts'
+import type { SessionId } from '../../contract/kit/ids.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { quotaExceeded } from '../kit/errors.ts'
+import { requireSession } from '../kit/session-scope.ts'
 
 /** Maximum number of a user's pins in one organization: each list that the user requests there reads all of them. */
 const MAX_PINS = 1000

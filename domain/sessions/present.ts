@@ -1,12 +1,12 @@
 import type { Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
-import type { Capability } from '../capabilities/capability.ts'
-import { resolveCapabilities } from '../capabilities/resolve.ts'
-import { type Missing, markMissing } from '../capability-registry/missing.ts'
-import { toId } from '../ids.ts'
-import { presentCost, presentUsage } from '../usage.ts'
+import type { Actor } from '../kit/actor.ts'
+import { toId } from '../kit/ids.ts'
+import { presentCost, presentUsage } from '../kit/usage.ts'
+import type { Capability } from '../tools/capabilities/capability.ts'
+import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
+import { type Missing, markMissing } from '../tools/registry/missing.ts'
 
 /** Rows of other tables to load with a session; of the pins only the caller's. */
 export const relations = ({ userId }: Actor) =>

@@ -1,10 +1,10 @@
-import type { SessionId } from '../../contract/ids.ts'
+import type { SessionId } from '../../contract/kit/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
-import type { Actor } from '../actor.ts'
-import { findMissing } from '../capability-registry/missing.ts'
-import { readCapabilities } from '../capability-registry/read.ts'
-import type { Deps } from '../deps.ts'
-import { noSession } from '../errors.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { noSession } from '../kit/errors.ts'
+import { findMissing } from '../tools/registry/missing.ts'
+import { readCapabilities } from '../tools/registry/read.ts'
 import { countActiveSchedules } from './active-schedules.ts'
 import { featuringRefs, namesOf, presentSession, relations } from './present.ts'
 
@@ -31,18 +31,4 @@ export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Pro
     const row = byId.get(id)
     return row === undefined ? [] : [presentSession(registry, missing, row, schedules.get(id) ?? 0)]
   })
-}
-
-/** Returns the id and last sequence of a session in the caller's organization. Throws `not_found`. */
-export async function requireSession(
-  deps: Deps,
-  actor: Actor,
-  id: SessionId,
-): Promise<{ id: string; lastSequence: number }> {
-  const row = await deps.db.session.findFirst({
-    where: { id, organizationId: actor.organizationId },
-    select: { id: true, lastSequence: true },
-  })
-  if (!row) throw noSession()
-  return row
 }

@@ -1,13 +1,13 @@
-import type { ModelId, SessionId } from '../../contract/ids.ts'
+import type { ModelId, SessionId } from '../../contract/kit/ids.ts'
 import type { Session, UpdateSessionRequest } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../actor.ts'
 import { checkCapabilities, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
-import { readCapabilities } from '../capability-registry/read.ts'
-import type { Deps } from '../deps.ts'
-import { noSession } from '../errors.ts'
+import type { Deps } from '../conversation/deps.ts'
+import type { Actor } from '../kit/actor.ts'
+import { noSession } from '../kit/errors.ts'
+import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession } from './read.ts'
 
 /**

@@ -3,10 +3,10 @@ import type { ToolPolicy } from '../../contract/tools.ts'
 import type { RequestedCall } from '../../contract/turns.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
-import type { Hidden } from '../call-secrets/mask.ts'
-import type { Toolset } from '../capabilities/toolset.ts'
-import type { NewEvent } from '../events/append.ts'
-import { actStep, callStep, callSteps, stepSql } from '../events/steps.ts'
+import type { NewEvent } from '../events/log/append.ts'
+import { actStep, callStep, callSteps, stepSql } from '../events/log/steps.ts'
+import type { Hidden } from '../tools/call-secrets/mask.ts'
+import type { Toolset } from '../tools/capabilities/toolset.ts'
 
 /** A recorded tool call that the model made in one of a turn's steps. */
 export type Call = {

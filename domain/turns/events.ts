@@ -1,11 +1,11 @@
 import { type EventType, isTurnEnd, turnEndTypes } from '../../contract/events.ts'
-import type { TurnId } from '../../contract/ids.ts'
-import type { Actor } from '../actor.ts'
-import type { Deps } from '../deps.ts'
-import { notFound } from '../errors.ts'
-import { createEventMatcher, type EventFilter, wantedTypes } from '../events/filter.ts'
-import type { EventLine } from '../events/read.ts'
+import type { TurnId } from '../../contract/kit/ids.ts'
+import { createEventMatcher, type EventFilter, wantedTypes } from '../events/read/filter.ts'
+import type { EventLine } from '../events/read/read.ts'
+import type { Actor } from '../kit/actor.ts'
+import { notFound } from '../kit/errors.ts'
 import { followSession, type SessionCursor } from '../sessions/events.ts'
+import type { Deps } from './deps.ts'
 
 /**
  * Turn, and the sequence after which a client continues to read its events. `isPast`: the turn has ended, and no event that

@@ -1,9 +1,9 @@
 import { QUESTION_TOOL, QuestionAnswer } from '../../contract/turns.ts'
 import { storableJson } from '../../lib/postgres-text.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
-import type { Answers, InputRequired, Question } from '../capabilities/questions.ts'
-import type { NewEvent } from '../events/append.ts'
-import { callStep, newQuestionId, questionStep, stepSql } from '../events/steps.ts'
+import type { NewEvent } from '../events/log/append.ts'
+import { callStep, newQuestionId, questionStep, stepSql } from '../events/log/steps.ts'
+import type { Answers, InputRequired, Question } from '../tools/capabilities/questions.ts'
 import type { CallResult } from './calls.ts'
 
 /**

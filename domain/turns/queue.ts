@@ -1,5 +1,5 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from './deps.ts'
 import { startTurnSoon } from './start.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 

@@ -1,7 +1,7 @@
 import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
-import type { Deps } from '../deps.ts'
-import { toId } from '../ids.ts'
+import { toId } from '../kit/ids.ts'
+import type { Deps } from './deps.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
 const AGAIN_MS = 1000

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { createOauthProvider } from '../../domain/auth/oauth-provider.ts'
-import { createOpenIdProvider } from '../../domain/auth/open-id-provider.ts'
-import type { AuthSettings } from '../../domain/auth/settings.ts'
-import { createTokens, deriveKey } from '../../domain/auth/tokens.ts'
+import { createOauthProvider } from '../../domain/identity/auth/oauth-provider.ts'
+import { createOpenIdProvider } from '../../domain/identity/auth/open-id-provider.ts'
+import type { AuthSettings } from '../../domain/identity/auth/settings.ts'
+import { createTokens, deriveKey } from '../../domain/identity/auth/tokens.ts'
 import { isLoopback } from '../../lib/loopback.ts'
 import type { Config } from '../config.ts'
 

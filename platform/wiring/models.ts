@@ -1,6 +1,6 @@
 import type { Deps } from '../../domain/deps.ts'
-import { predefinedProviders } from '../../domain/llm/predefined.ts'
-import { boundLines } from '../../domain/llm/providers/bounded-fetch.ts'
+import { predefinedProviders } from '../../domain/models/llm/predefined.ts'
+import { boundLines } from '../../domain/models/llm/providers/bounded-fetch.ts'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import type { Config } from '../config.ts'

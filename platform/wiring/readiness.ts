@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Readiness } from '../../domain/deps.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
-import type { Temporal } from '../temporal.ts'
+import type { Temporal } from '../temporal/temporal.ts'
 
 const PING_TIMEOUT_MS = 2000
 

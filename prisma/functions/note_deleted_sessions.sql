@@ -2,7 +2,7 @@
 -- once for each statement that deletes sessions, in that statement's transaction. It covers every way to delete a row,
 -- also with its organization or by hand.
 --
--- domain/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
+-- domain/upkeep/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
 -- notified; that row is left unchanged.
 --
 -- Schedules that target a session are deleted with it, and what they would have said is erased at once, also that of

@@ -1,7 +1,7 @@
 -- Lists the tool calls that a turn's client was asked for and has not decided yet, each with its step and its content.
 --
 -- The request is the event tool.call_requested, whose step is act:<iteration>. A call has the step
--- tool:<iteration>:<call id> (domain/events/steps.ts). Its tool.started means that the client has approved it; its
+-- tool:<iteration>:<call id> (domain/events/log/steps.ts). Its tool.started means that the client has approved it; its
 -- tool.completed holds the client's result or refusal. With either, the call is decided.
 
 CREATE OR REPLACE FUNCTION pending_calls(p_turn_id uuid) RETURNS TABLE (step text, call jsonb) LANGUAGE sql STABLE AS $$

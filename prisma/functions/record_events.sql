@@ -12,7 +12,7 @@
 --
 -- `secrets` is what a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is encrypted, in base64.
 --
--- `announces` is what a new event changes in the state. domain/events/announcements.ts defines it for each type of
+-- `announces` is what a new event changes in the state. domain/events/log/announcements.ts defines it for each type of
 -- event; this function does not derive the state from the types. All fields are optional:
 --   session_status   the session's status from now on. An event that announces 'idle' is left out while another turn of
 --                    the session is unfinished.

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Modality, ReasoningEffort } from '../../contract/llm-models.ts'
-import { type Prices, Profile } from '../../domain/llm/profiles/schema.ts'
+import { type Prices, Profile } from '../../domain/models/llm/profiles/schema.ts'
 import {
   canStopThinking,
   defaultEffort,

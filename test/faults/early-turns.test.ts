@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fromId } from '../../domain/ids.ts'
+import { fromId } from '../../domain/kit/ids.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { workflowEnd } from '../support/cancelling.ts'
 import { createSession, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import { countOf } from '../support/counts.ts'

@@ -1,4 +1,4 @@
-import { toId } from '../../domain/ids.ts'
+import { toId } from '../../domain/kit/ids.ts'
 import { workflowEnd } from '../support/cancelling.ts'
 import {
   call,

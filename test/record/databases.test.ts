@@ -1,12 +1,12 @@
-import { createKeeper } from '../../domain/databases/keeper/create-keeper.ts'
-import { type Keeper, PAGE_BYTES } from '../../domain/databases/keeper/keeper.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid } from '../../domain/ids.ts'
-import { deleteOwnedData } from '../../domain/session-deletion/owned-data.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
+import { createKeeper } from '../../domain/session-data/databases/keeper/create-keeper.ts'
+import { type Keeper, PAGE_BYTES } from '../../domain/session-data/databases/keeper/keeper.ts'
 import { cancelTurns } from '../../domain/turns/control/cancel.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../domain/turns/run/tool.ts'
 import type { TurnPlace } from '../../domain/turns/turn-place.ts'
+import { deleteOwnedData } from '../../domain/upkeep/session-deletion/owned-data.ts'
 import { ANYBODY, withWorkflows } from '../support/by-hand.ts'
 import {
   call,

@@ -1,6 +1,6 @@
-import { waitForLocks } from '../../domain/wait-for-locks.ts'
+import { waitForLocks } from '../../domain/kit/wait-for-locks.ts'
 import { createLog } from '../../platform/log.ts'
-import { connectPostgres, type Postgres } from '../../platform/postgres.ts'
+import { connectPostgres, type Postgres } from '../../platform/postgres/postgres.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 let postgres: Postgres

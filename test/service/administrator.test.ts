@@ -1,6 +1,6 @@
-import { prepareAdministrator } from '../../domain/auth/administrator.ts'
-import { startLogin } from '../../domain/auth/log-in.ts'
 import type { Deps } from '../../domain/deps.ts'
+import { prepareAdministrator } from '../../domain/identity/auth/administrator.ts'
+import { startLogin } from '../../domain/identity/auth/log-in.ts'
 import { addOwnOrganization, createApiKey, FULL_MODE, logInUser, newPassword, registerUser } from '../support/auth.ts'
 import { call } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,4 +1,4 @@
-import { newUuid, toId } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/kit/ids.ts'
 import {
   call,
   createSession,

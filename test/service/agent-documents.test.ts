@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { type Answer, call, expectError, type Json, modelId, unknownId } from '../support/http.ts'
 import { addNamed } from '../support/named.ts'
 import { countRows, newOrganization, type Organization } from '../support/shared/service.ts'

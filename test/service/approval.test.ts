@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { newUuid, toId } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/kit/ids.ts'
 import { call, createScriptedSession, expectError, type Json, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import type { LabRun } from '../support/lab.ts'

@@ -1,4 +1,4 @@
-import { register } from '../../domain/auth/log-in.ts'
+import { register } from '../../domain/identity/auth/log-in.ts'
 import { ADMIN, ADMIN_MODE, bearer, FULL_MODE, fromSomewhere, logInUser, newPassword } from '../support/auth.ts'
 import { call, expectError, type Json } from '../support/http.ts'
 import { withService } from '../support/service.ts'

@@ -1,4 +1,4 @@
-import { createTokens } from '../../domain/auth/tokens.ts'
+import { createTokens } from '../../domain/identity/auth/tokens.ts'
 import {
   ADMIN,
   ADMIN_VARIABLES,

@@ -159,7 +159,7 @@ describe('a refresh token', () => {
 
 describe('another secret', () => {
   it('invalidates all tokens', async () => {
-    const { createTokens } = await import('../../domain/auth/tokens.ts')
+    const { createTokens } = await import('../../domain/identity/auth/tokens.ts')
     const { auth } = service.platform.deps
     const { tokens } = auth
     auth.tokens = createTokens({ secret: Buffer.from('a new secret'), accessSeconds: 900, refreshSeconds: 900 })

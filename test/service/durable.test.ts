@@ -1,6 +1,6 @@
 import { EventSource } from 'eventsource'
 import { DurableSnapshot } from '../../contract/durable.ts'
-import type { TemporalHealth } from '../../domain/durable/health.ts'
+import type { TemporalHealth } from '../../domain/upkeep/health/health.ts'
 import { call, createScriptedSession, expectError, type Json, waitFor } from '../support/http.ts'
 import { startProxy } from '../support/proxy.ts'
 import { exchange, head } from '../support/raw.ts'

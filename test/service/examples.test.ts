@@ -1,5 +1,5 @@
-import { examples } from '../../contract/examples.ts'
 import { endpoints } from '../../contract/index.ts'
+import { examples } from '../../contract/kit/examples.ts'
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
 import { call, createScriptedSession, type Json, waitFor } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { runOnce } from '../../domain/idempotency-keys.ts'
-import { newUuid } from '../../domain/ids.ts'
-import { deleteExpired } from '../../domain/retention.ts'
+import { runOnce } from '../../domain/kit/idempotency-keys.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
+import { deleteExpired } from '../../domain/upkeep/retention.ts'
 import { ANYBODY } from '../support/by-hand.ts'
 import {
   type Answer,

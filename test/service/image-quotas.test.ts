@@ -1,4 +1,4 @@
-import { deleteExpired } from '../../domain/retention.ts'
+import { deleteExpired } from '../../domain/upkeep/retention.ts'
 import { type Answer, call, expectError } from '../support/http.ts'
 import { formOf, PIXEL } from '../support/pictures.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import sharp from 'sharp'
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { type Answer, call, expectError, waitFor } from '../support/http.ts'
 import { formOf, PIXEL } from '../support/pictures.ts'
 import { animated, bomb, noise, picture, twoColours, withFrames } from '../support/pictures-by-sharp.ts'

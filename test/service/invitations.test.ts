@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { DEFAULT_ORGANIZATION_UUID } from '../../domain/ids.ts'
-import { deleteExpired } from '../../domain/retention.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../../domain/kit/ids.ts'
+import { deleteExpired } from '../../domain/upkeep/retention.ts'
 import {
   addOwnOrganization,
   bearer,

@@ -1,4 +1,4 @@
-import { addCosts } from '../../domain/llm/cost.ts'
+import { addCosts } from '../../domain/models/llm/cost.ts'
 import { type Answer, call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { type ListServer, openaiList, startListServer } from '../support/list-server.ts'

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { createOauthProvider } from '../../domain/auth/oauth-provider.ts'
+import { createOauthProvider } from '../../domain/identity/auth/oauth-provider.ts'
 import { bearer, FULL_MODE, registerUser } from '../support/auth.ts'
 import { type Browser, beginSignIn, createBrowser, errorOf, type Page } from '../support/browser.ts'
 import { call, type Json } from '../support/http.ts'

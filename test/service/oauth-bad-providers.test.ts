@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createOpenIdProvider, type OpenIdOptions } from '../../domain/auth/open-id-provider.ts'
+import { createOpenIdProvider, type OpenIdOptions } from '../../domain/identity/auth/open-id-provider.ts'
 import { bearer, FULL_MODE } from '../support/auth.ts'
 import { beginSignIn, callbackFor, createBrowser, errorOf, type Page, parametersOf } from '../support/browser.ts'
 import { type Faults, type FaultyProvider, type Path, startFaultyProvider } from '../support/faulty-provider.ts'

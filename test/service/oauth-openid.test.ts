@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createOpenIdProvider } from '../../domain/auth/open-id-provider.ts'
+import { createOpenIdProvider } from '../../domain/identity/auth/open-id-provider.ts'
 import { ADMIN_MODE, bearer, FULL_MODE, fromSomewhere, registerUser } from '../support/auth.ts'
 import {
   BASE_URL,

@@ -1,4 +1,4 @@
-import type { Access } from '../../contract/endpoint.ts'
+import type { Access } from '../../contract/kit/endpoint.ts'
 import {
   ADMIN,
   addOwnOrganization,

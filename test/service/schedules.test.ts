@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { call, createSession, expectError, type Json, unknownId, waitFor } from '../support/http.ts'
 import { message, NOOP, request, SCHEDULES, scheduleCalls, uuidOf, YEARLY } from '../support/schedules.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'

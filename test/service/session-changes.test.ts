@@ -1,4 +1,4 @@
-import { newUuid, toId } from '../../domain/ids.ts'
+import { newUuid, toId } from '../../domain/kit/ids.ts'
 import { countOf } from '../support/counts.ts'
 import { call, createSession, expectError, expectQuota, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'

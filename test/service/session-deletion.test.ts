@@ -1,5 +1,5 @@
-import { newUuid } from '../../domain/ids.ts'
-import { sweepDeletedSessions } from '../../domain/session-deletion/delete-session.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
+import { sweepDeletedSessions } from '../../domain/upkeep/session-deletion/delete-session.ts'
 import {
   call,
   createScriptedSession,
@@ -49,7 +49,7 @@ const expectGone = async (id: string): Promise<void> =>
   expectNone(
     await countRows(id),
     (table, count) =>
-      `${table} has ${count} rows left of a session that was deleted: domain/session-deletion/owned-data.ts removes what ` +
+      `${table} has ${count} rows left of a session that was deleted: domain/upkeep/session-deletion/owned-data.ts removes what ` +
       'no foreign key does, and what is inserted must lock the session (FOR KEY SHARE).',
   )
 
@@ -60,7 +60,7 @@ const expectOneOfEach = async (id: string): Promise<void> => {
     counts,
     (table) =>
       `${table} has nothing of the session that this test deletes: make a row before, and see that it goes, by a foreign ` +
-      'key or in domain/session-deletion/owned-data.ts.',
+      'key or in domain/upkeep/session-deletion/owned-data.ts.',
   )
 }
 

@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { type Answer, call, expectError } from '../support/http.ts'
 import { formOf } from '../support/pictures.ts'
 import { startService, type TestService } from '../support/service.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { toId } from '../../domain/ids.ts'
+import { toId } from '../../domain/kit/ids.ts'
 import { call, createScriptedSession, createSession, type Json, textMessage, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { formOf } from '../support/pictures.ts'

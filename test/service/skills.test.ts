@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { type Answer, call, expectError, type Json, unknownId } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { formOf } from '../support/pictures.ts'

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventTypes } from '../../contract/events.ts'
-import { createEventIds } from '../../domain/events/event-id.ts'
+import { createEventIds } from '../../domain/events/log/event-id.ts'
 import { append, createAnswer, createOpenTurn } from '../support/by-hand.ts'
 import { leastLiveBytes } from '../support/heap.ts'
 import { call, expectError, type Json, listEvents, unknownId, waitFor } from '../support/http.ts'

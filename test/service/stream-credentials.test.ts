@@ -1,5 +1,5 @@
-import { findEnded } from '../../domain/auth/caller.ts'
-import { createTokens } from '../../domain/auth/tokens.ts'
+import { findEnded } from '../../domain/identity/auth/caller.ts'
+import { createTokens } from '../../domain/identity/auth/tokens.ts'
 import {
   ADMIN,
   ADMIN_VARIABLES,

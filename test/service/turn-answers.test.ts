@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { EventBroker } from '../../domain/events/event-broker.ts'
+import type { EventBroker } from '../../domain/events/live/event-broker.ts'
 import {
   call,
   createScriptedSession,

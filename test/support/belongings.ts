@@ -1,5 +1,5 @@
-import { SkillId } from '../../contract/ids.ts'
-import { newUuid, toId } from '../../domain/ids.ts'
+import { SkillId } from '../../contract/kit/ids.ts'
+import { newUuid, toId } from '../../domain/kit/ids.ts'
 import { addOwnOrganization, createApiKey, registerUser } from './auth.ts'
 import { type Answer, call, type Json, modelId, waitFor } from './http.ts'
 import { toUuid } from './ids.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/schedules/clock.ts'
+import type { Clock } from '../../domain/schedules/clock/clock.ts'
 
 const MAX_TIMES = 10
 

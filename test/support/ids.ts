@@ -1,5 +1,5 @@
-import type { Uuid } from '../../contract/ids.ts'
-import { asUuid } from '../../domain/ids.ts'
+import type { Uuid } from '../../contract/kit/ids.ts'
+import { asUuid } from '../../domain/kit/ids.ts'
 
 /** Returns the UUID of an id from an answer, for tests that read the database or call the domain. */
 export const toUuid = <Kind extends string>(id: string): Uuid<Kind> =>

@@ -1,5 +1,5 @@
-import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/capabilities/capability.ts'
-import { type Answers, InputRequired } from '../../domain/capabilities/questions.ts'
+import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/tools/capabilities/capability.ts'
+import { type Answers, InputRequired } from '../../domain/tools/capabilities/questions.ts'
 import { sleep } from '../../lib/sleep.ts'
 
 /** Run of a lab tool in this process. */

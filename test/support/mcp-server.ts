@@ -1,6 +1,6 @@
-import { newUuid } from '../../domain/ids.ts'
-import type { Discovered, ListedTool, McpCall, McpClient, McpEndpoint } from '../../domain/mcp/client.ts'
-import { fingerprintOf, fingerprintsOf } from '../../domain/mcp-servers/tools.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
+import type { Discovered, ListedTool, McpCall, McpClient, McpEndpoint } from '../../domain/tools/mcp/protocol/client.ts'
+import { fingerprintOf, fingerprintsOf } from '../../domain/tools/mcp-servers/tools.ts'
 import type { McpServer, Prisma } from '../../prisma/generated/client.ts'
 
 /** Returns a tool as a server lists it. */

@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { call, type Target } from './http.ts'
 import { toUuid } from './ids.ts'
 import { skillMd } from './zip.ts'

@@ -1,5 +1,5 @@
 import type { Deps } from '../../domain/deps.ts'
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { toUuid } from './ids.ts'
 
 /**

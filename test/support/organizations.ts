@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 
 /** Creates an organization of which no caller of the test is a member. Returns its UUID. */

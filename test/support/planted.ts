@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { ARRIVAL_LIMITS, type ArrivalLimits, limitArrival } from '../../api/http/arrival.ts'
 import { answerErrors } from '../../api/http/errors.ts'
 import { createHandle, type Handle, type HandleOptions } from '../../api/http/handle.ts'
-import type { Endpoint } from '../../contract/endpoint.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { unavailability } from '../../platform/unavailable.ts'
 
 /** Returns the endpoint with its literal types, as an endpoint group does. */

@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { FILE, type Ids } from './belongings.ts'
 import { formOf, PIXEL } from './pictures.ts'
 import type { Sent } from './walk.ts'

@@ -1,5 +1,5 @@
 import type { Deps } from '../../domain/deps.ts'
-import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../../domain/kit/ids.ts'
 import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
 
 type Given = Partial<Prisma.ScheduleCreateManyInput> & { organizationId: string }

@@ -1,4 +1,4 @@
-import { newUuid } from '../../domain/ids.ts'
+import { newUuid } from '../../domain/kit/ids.ts'
 import { type Answer, call, type Json } from './http.ts'
 import type { Organization } from './shared/service.ts'
 

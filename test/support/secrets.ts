@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { Endpoint } from '../../contract/endpoint.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { type Config, configVariables } from '../../platform/config.ts'
 
 const SECRET_VARIABLE = /(_SECRET|_PASSWORD|_API_KEY|_KEY|_KEY_PREVIOUS|^DATABASE_URL)$/

@@ -1,6 +1,6 @@
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
-import type { Capability } from '../../domain/capabilities/capability.ts'
 import type { Retention } from '../../domain/deps.ts'
+import type { Capability } from '../../domain/tools/capabilities/capability.ts'
 import { type Config, consoleOptions, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'

@@ -1,4 +1,4 @@
-import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/capabilities/capability.ts'
+import { type Capability, type Tool, type ToolContext, ToolError } from '../../domain/tools/capabilities/capability.ts'
 
 type Args = Record<string, unknown>
 

@@ -1,5 +1,5 @@
-import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
 
 const operationOf = ({ method, path }: Endpoint): string => `${method} ${path}`
 

@@ -1,4 +1,4 @@
-import { createOnce, findOrInsert } from '../../domain/create-once.ts'
+import { createOnce, findOrInsert } from '../../domain/kit/create-once.ts'
 
 /** Creates a table of rows by id that records its calls. */
 function createTable() {

@@ -1,4 +1,4 @@
-import { counted, type Place, pages } from '../../domain/lists.ts'
+import { counted, type Place, pages } from '../../domain/kit/lists.ts'
 
 /** Creates a list of the numbers below `length`, read in pages of up to `mostAtOnce`. `places` records the reads. */
 function createList(length: number, mostAtOnce = Number.POSITIVE_INFINITY) {

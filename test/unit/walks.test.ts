@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Endpoint } from '../../contract/endpoint.ts'
 import { endpoints } from '../../contract/index.ts'
+import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { readConfig } from '../../platform/config.ts'
 import type { Ids } from '../support/belongings.ts'
 import { plan, requests } from '../support/requests.ts'

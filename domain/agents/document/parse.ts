@@ -1,11 +1,11 @@
 import { type CreateAgentRequest, YAML_TYPES } from '../../../contract/agents.ts'
 import type { AgentCapabilityConfig } from '../../../contract/tools.ts'
 import { isRecord } from '../../../lib/is-record.ts'
-import { invalid } from '../../errors.ts'
-import { splitFrontMatter } from '../../yaml/front-matter.ts'
-import type { YamlAnswer } from '../../yaml/parse.ts'
-import { readYaml, UNREADABLE } from '../../yaml/read.ts'
-import type { DocumentThreads } from '../../yaml/threads.ts'
+import { invalid } from '../../kit/errors.ts'
+import { splitFrontMatter } from '../../kit/yaml/front-matter.ts'
+import type { YamlAnswer } from '../../kit/yaml/parse.ts'
+import { readYaml, UNREADABLE } from '../../kit/yaml/read.ts'
+import type { DocumentThreads } from '../../kit/yaml/threads.ts'
 import { type Fields, readJson, readOwnJson } from './read-json.ts'
 
 const FIELDS = [

@@ -1,7 +1,7 @@
 import { isRecord } from '../../../lib/is-record.ts'
 import { createJsonScan } from '../../../lib/json-scan.ts'
-import { invalid } from '../../errors.ts'
-import { MAX_DEPTH } from '../../yaml/scan.ts'
+import { invalid } from '../../kit/errors.ts'
+import { MAX_DEPTH } from '../../kit/yaml/scan.ts'
 import { toJson } from './write-yaml.ts'
 
 export type Fields = Record<string, unknown>

@@ -1,4 +1,4 @@
-import { invalid } from '../../errors.ts'
+import { invalid } from '../../kit/errors.ts'
 
 /**
  * Further names of the IANA database: `Intl.supportedValuesOf` has but one for each zone, and other look-ups also accept

@@ -1,4 +1,4 @@
-import { invalid } from '../../errors.ts'
+import { invalid } from '../../kit/errors.ts'
 import type { CronFields } from './fields.ts'
 import { matchesDay } from './matches.ts'
 import { readCron } from './read.ts'

@@ -1,4 +1,4 @@
-import { invalid } from '../../errors.ts'
+import { invalid } from '../../kit/errors.ts'
 
 /** Field of a cron expression: what sentences call it, and the numbers that it takes. `names` stand for those from `first`. */
 export type FieldKind = {

@@ -1,7 +1,7 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { characterStart } from '../../../lib/utf8.ts'
-import { createHiding } from '../../mcp/credentials.ts'
+import { createHiding } from '../../tools/mcp/protocol/credentials.ts'
 
 /** Number of bytes that are kept of an answer. */
 const KEPT_BYTES = 2048

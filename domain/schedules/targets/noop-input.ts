@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { jsonUpTo } from '../../../contract/common.ts'
+import { jsonUpTo } from '../../../contract/kit/common.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { Actor } from '../../actor.ts'
-import type { Deps } from '../../deps.ts'
+import type { Actor } from '../../kit/actor.ts'
+import type { Deps } from '../deps.ts'
 import { type CheckedInput, parseInput } from './target.ts'
 
 const MAX_BYTES = 10 * 1024

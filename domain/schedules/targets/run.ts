@@ -1,5 +1,5 @@
-import type { Deps } from '../../deps.ts'
-import type { BegunExecution } from '../begun-execution.ts'
+import type { Deps } from '../deps.ts'
+import type { BegunExecution } from './begun-execution.ts'
 import { sendRequest } from './http-request.ts'
 import type { TargetResult } from './result.ts'
 import { postMessage } from './session-message.ts'

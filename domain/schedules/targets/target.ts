@@ -1,9 +1,9 @@
 import type { z } from 'zod'
-import { check } from '../../../contract/sentences.ts'
+import { check } from '../../../contract/kit/sentences.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
-import type { Actor } from '../../actor.ts'
-import type { Deps } from '../../deps.ts'
-import { invalid } from '../../errors.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { invalid } from '../../kit/errors.ts'
+import type { Deps } from '../deps.ts'
 
 /**
  * Input of a target that has been checked. `headers` are those of a request as they were given: a value of `***` stands

@@ -1,13 +1,12 @@
-import type { SessionId } from '../../../contract/ids.ts'
+import type { SessionId } from '../../../contract/kit/ids.ts'
 import { QuestionAnswer, type SubmitToolResultsRequest, type SubmittedToolResults } from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
-import type { Actor } from '../../actor.ts'
-import type { Deps } from '../../deps.ts'
-import { conflict, invalid, noSession } from '../../errors.ts'
-import type { NewEvent } from '../../events/append.ts'
-import { actStep } from '../../events/steps.ts'
-import { withLockedSession } from '../../events/transaction.ts'
+import type { NewEvent } from '../../events/log/append.ts'
+import { actStep } from '../../events/log/steps.ts'
+import { withLockedSession } from '../../events/log/transaction.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { conflict, invalid, noSession } from '../../kit/errors.ts'
 import {
   type Act,
   awaitsClient,
@@ -20,6 +19,7 @@ import {
   presentRequested,
   readAct,
 } from '../calls.ts'
+import type { Deps } from '../deps.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'

@@ -1,6 +1,6 @@
 import { warnRarely } from '../../../lib/warn-rarely.ts'
-import type { Deps } from '../../deps.ts'
-import { toId } from '../../ids.ts'
+import { toId } from '../../kit/ids.ts'
+import type { Deps } from '../deps.ts'
 
 /** A notice owed to a turn's workflow about a change in the record. `noticeDueAt` is the change's database time. */
 export type Notice = { turnId: string; organizationId: string; hasEnded: boolean; noticeDueAt: Date }

@@ -1,17 +1,13 @@
-import type { TokenUsage } from '../../../contract/common.ts'
+import type { TokenUsage } from '../../../contract/kit/common.ts'
 import type { Message } from '../../../contract/messages.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
-import { revealMessages } from '../../call-secrets/reveal.ts'
 import { loadImages } from '../../conversation/images.ts'
 import type { ImageReader } from '../../conversation/load-image.ts'
-import type { Deps } from '../../deps.ts'
-import type { NewEvent } from '../../events/append.ts'
-import { isQuestionId } from '../../events/steps.ts'
-import { newUuid, toId } from '../../ids.ts'
-import { existingImages } from '../../images/existing.ts'
-import { readImage } from '../../images/read.ts'
-import { longestEdgeFor } from '../../llm/image-limits.ts'
+import type { NewEvent } from '../../events/log/append.ts'
+import { isQuestionId } from '../../events/log/steps.ts'
+import { newUuid, toId } from '../../kit/ids.ts'
+import { longestEdgeFor } from '../../models/llm/image-limits.ts'
 import {
   answerTooLong,
   MAX_CALLS,
@@ -20,7 +16,11 @@ import {
   type ModelToolCall,
   type ProviderData,
   tooManyCalls,
-} from '../../llm/model.ts'
+} from '../../models/llm/model.ts'
+import { existingImages } from '../../session-data/images/existing.ts'
+import { readImage } from '../../session-data/images/read.ts'
+import { revealMessages } from '../../tools/call-secrets/reveal.ts'
+import type { Deps } from '../deps.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
 

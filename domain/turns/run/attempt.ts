@@ -1,6 +1,6 @@
 import { rejectOnAbort } from '../../../lib/reject-on-abort.ts'
-import type { Deps } from '../../deps.ts'
-import { type Appended, appendEvents, type NewEvent } from '../../events/append.ts'
+import { type Appended, appendEvents, type NewEvent } from '../../events/log/append.ts'
+import type { Deps } from '../deps.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import type { Attempt } from './running-attempts.ts'
 

@@ -1,8 +1,8 @@
 import type { ModelInput } from '../../conversation/model-input.ts'
-import type { Deps } from '../../deps.ts'
-import type { CatalogueModel } from '../../llm/catalogue.ts'
-import type { Model } from '../../llm/model.ts'
-import type { Profile } from '../../llm/profiles/schema.ts'
+import type { CatalogueModel } from '../../models/llm/catalogue.ts'
+import type { Model } from '../../models/llm/model.ts'
+import type { Profile } from '../../models/llm/profiles/schema.ts'
+import type { Deps } from '../deps.ts'
 import type { Attempt } from './running-attempts.ts'
 import type { TurnContext } from './turn-context.ts'
 

@@ -1,5 +1,5 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../deps.ts'
 import { RENEW_LEASE } from './lease-sql.ts'
 
 /** Time for which a process counts as living after it was last seen. */

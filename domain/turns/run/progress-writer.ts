@@ -1,5 +1,5 @@
 import { sleep } from '../../../lib/sleep.ts'
-import type { Progress } from '../../capabilities/tool-output.ts'
+import type { Progress } from '../../tools/capabilities/tool-output.ts'
 
 export type ProgressWriter = {
   report(progress: Progress): void

@@ -1,6 +1,6 @@
-import { composeSessionPrompt } from '../../capabilities/prompt.ts'
-import type { Deps } from '../../deps.ts'
-import { readBeginning } from '../../files/read-beginning.ts'
+import { readBeginning } from '../../session-data/files/read-beginning.ts'
+import { composeSessionPrompt } from '../../tools/capabilities/prompt.ts'
+import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** Returns the agent's prompt with the additions of the capabilities, as the session's files are now. */

@@ -1,4 +1,4 @@
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** Whether a turn has run for longer than it may, without the time in which it waited for its client. */

@@ -1,8 +1,8 @@
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
-import type { Deps } from '../../deps.ts'
-import { reasonStep, stepSql } from '../../events/steps.ts'
-import { toId } from '../../ids.ts'
+import { reasonStep, stepSql } from '../../events/log/steps.ts'
+import { toId } from '../../kit/ids.ts'
+import type { Deps } from '../deps.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
 /** Steps that one look begins at most, of each owner and in all. */

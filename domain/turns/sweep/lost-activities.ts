@@ -1,7 +1,7 @@
 import { atOnce } from '../../../lib/at-once.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
-import type { Deps } from '../../deps.ts'
-import { toId } from '../../ids.ts'
+import { toId } from '../../kit/ids.ts'
+import type { Deps } from '../deps.ts'
 import { forgetDead, isDead, takeDead } from '../run/process-lease.ts'
 
 const AT_ONCE = 16

@@ -1,6 +1,6 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
-import type { Deps } from '../../deps.ts'
 import { type Notice, notifyWorkflow } from '../control/workflow-outbox.ts'
+import type { Deps } from '../deps.ts'
 import { inShareSql } from '../run/process-lease.ts'
 
 const GRACE_MS = 2000

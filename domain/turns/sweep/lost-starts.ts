@@ -1,5 +1,5 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../deps.ts'
 import { inShareSql } from '../run/process-lease.ts'
 import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'

@@ -67,7 +67,7 @@ ALTER TABLE "session_databases" ADD CONSTRAINT "session_databases_session_id_fke
 -- Reading is more frequent than writing, and decompressing takes longer than reading.
 ALTER TABLE "session_database_pages" ALTER COLUMN "bytes" SET STORAGE EXTERNAL;
 
--- For the check of the encryption keys at the start (platform/key-ring.ts).
+-- For the check of the encryption keys at the start (platform/secrets/key-ring.ts).
 CREATE INDEX "session_secrets_value_header" ON "session_secrets" (substring("value" FROM 1 FOR 9));
 CREATE INDEX "call_secrets_value_header" ON "call_secrets" (substring("value" FROM 1 FOR 9));
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readConversation } from '../../../domain/conversation/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid, toId } from '../../../domain/ids.ts'
+import { newUuid, toId } from '../../../domain/kit/ids.ts'
 import { call, createSession, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { textOf } from '../../support/record.ts'

@@ -1,6 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/append.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/log/append.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 import { call, createSession, type Json, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'

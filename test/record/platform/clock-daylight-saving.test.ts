@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
 import { Cron } from 'croner'
 import { pino } from 'pino'
-import { newUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 import { parseCron } from '../../../domain/schedules/cron/parse.ts'
 import { readCron } from '../../../domain/schedules/cron/read.ts'
-import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
+import { connectTemporal, type Temporal } from '../../../platform/temporal/temporal.ts'
 
 const DAY_MS = 86_400_000
 const ALL = 100_000

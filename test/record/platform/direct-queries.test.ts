@@ -1,5 +1,5 @@
 import { createLog } from '../../../platform/log.ts'
-import { connectPostgres, type Postgres } from '../../../platform/postgres.ts'
+import { connectPostgres, type Postgres } from '../../../platform/postgres/postgres.ts'
 import { unavailability } from '../../../platform/unavailable.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import { cloneDatabase } from '../../support/database.ts'

@@ -1,7 +1,7 @@
-import { encryptedColumns } from '../../../platform/encrypted-columns.ts'
-import { keyFromBytes } from '../../../platform/encryption-key.ts'
-import { readKeyRing } from '../../../platform/key-ring.ts'
-import { keyIdOf } from '../../../platform/secrets.ts'
+import { encryptedColumns } from '../../../platform/secrets/encrypted-columns.ts'
+import { keyFromBytes } from '../../../platform/secrets/encryption-key.ts'
+import { readKeyRing } from '../../../platform/secrets/key-ring.ts'
+import { keyIdOf } from '../../../platform/secrets/secrets.ts'
 import { FULL_MODE } from '../../support/auth.ts'
 import { withService } from '../../support/service.ts'
 import {

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { createLog } from '../../../platform/log.ts'
-import { connectPostgres, type Postgres } from '../../../platform/postgres.ts'
+import { connectPostgres, type Postgres } from '../../../platform/postgres/postgres.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { type Proxy as ServerProxy, startProxy } from '../../support/proxy.ts'
 

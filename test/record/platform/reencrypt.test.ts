@@ -1,7 +1,7 @@
-import { keyFromBytes } from '../../../platform/encryption-key.ts'
-import { findKeys } from '../../../platform/key-ring.ts'
-import { sharedKey } from '../../../platform/postgres.ts'
-import { reencrypt } from '../../../platform/reencrypt.ts'
+import { sharedKey } from '../../../platform/postgres/postgres.ts'
+import { keyFromBytes } from '../../../platform/secrets/encryption-key.ts'
+import { findKeys } from '../../../platform/secrets/key-ring.ts'
+import { reencrypt } from '../../../platform/secrets/reencrypt.ts'
 import { waitFor } from '../../support/http.ts'
 import {
   createSecretsDatabase,

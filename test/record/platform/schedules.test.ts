@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type ScheduleDescription, ScheduleOverlapPolicy } from '@temporalio/client'
 import { pino } from 'pino'
-import { connectTemporal, type Temporal } from '../../../platform/temporal.ts'
+import { connectTemporal, type Temporal } from '../../../platform/temporal/temporal.ts'
 import { waitFor } from '../../support/http.ts'
 import { startProxy } from '../../support/proxy.ts'
 

@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 import { listSessions } from '../../../domain/sessions/list.ts'
 import { ANYBODY } from '../../support/by-hand.ts'
 import { call, createSession, type Json } from '../../support/http.ts'

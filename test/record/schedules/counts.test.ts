@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 import type { ScheduleExecutionStatus } from '../../../prisma/generated/client.ts'
 import { ANYBODY } from '../../support/by-hand.ts'
 import { insertExecution, insertSchedules } from '../../support/schedule-rows.ts'

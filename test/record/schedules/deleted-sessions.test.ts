@@ -1,6 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
-import { encryptHeaders } from '../../../domain/schedules/headers.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
+import { encryptHeaders } from '../../../domain/schedules/targets/headers.ts'
 import { ANYBODY, postUnanswered } from '../../support/by-hand.ts'
 import { call, createSession, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'

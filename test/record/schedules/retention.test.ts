@@ -1,6 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { encryptHeaders } from '../../../domain/schedules/headers.ts'
 import { deleteOldExecutions, removeDeletedSchedules } from '../../../domain/schedules/retention.ts'
+import { encryptHeaders } from '../../../domain/schedules/targets/headers.ts'
 import type { ScheduleExecutionStatus } from '../../../prisma/generated/client.ts'
 import { ANYBODY } from '../../support/by-hand.ts'
 import { insertExecution, insertSchedules } from '../../support/schedule-rows.ts'

@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 import { cancelOwnTurn } from '../../../domain/turns/control/cancel.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'

@@ -1,6 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
-import type { Clock } from '../../../domain/schedules/clock.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
+import type { Clock } from '../../../domain/schedules/clock/clock.ts'
 import { MAX_OF_SESSION } from '../../../domain/schedules/of-session.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'

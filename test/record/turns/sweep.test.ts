@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID } from '../../../domain/kit/ids.ts'
 import { createMessage } from '../../../domain/messages/create.ts'
 import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { repeatLostNotices } from '../../../domain/turns/sweep/lost-notices.ts'

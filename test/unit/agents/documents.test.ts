@@ -1,5 +1,5 @@
 import { parseAgentDocument } from '../../../domain/agents/document/parse.ts'
-import { createDocumentThreads } from '../../../domain/yaml/threads.ts'
+import { createDocumentThreads } from '../../../domain/kit/yaml/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 const FRONT_MATTER = `---

@@ -1,5 +1,5 @@
-import { hideIn, hideInError } from '../../../domain/call-secrets/hide.ts'
-import { maskCall, maskResult } from '../../../domain/call-secrets/mask.ts'
+import { hideIn, hideInError } from '../../../domain/tools/call-secrets/hide.ts'
+import { maskCall, maskResult } from '../../../domain/tools/call-secrets/mask.ts'
 import { PostgresUnavailable, unavailability } from '../../../platform/unavailable.ts'
 import { createVault } from '../../support/vault.ts'
 

@@ -1,5 +1,5 @@
-import { checkArguments, checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
-import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
+import { checkArguments, checkSchemas } from '../../../domain/tools/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/tools/capabilities/arguments/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 
 type Schema = Record<string, unknown>

@@ -1,7 +1,7 @@
-import { writtenPathProblem } from '../../../contract/file-paths.ts'
-import { Overlay } from '../../../domain/capabilities/virtual-bash/overlay.ts'
-import { createShell } from '../../../domain/capabilities/virtual-bash/shell.ts'
-import type { FileChange } from '../../../domain/files/file-change.ts'
+import { writtenPathProblem } from '../../../contract/kit/file-paths.ts'
+import type { FileChange } from '../../../domain/session-data/files/file-change.ts'
+import { Overlay } from '../../../domain/tools/capabilities/virtual-bash/overlay.ts'
+import { createShell } from '../../../domain/tools/capabilities/virtual-bash/shell.ts'
 import { createFakeFiles, type FakeFiles } from './fake-files.ts'
 
 const TEXTS = {

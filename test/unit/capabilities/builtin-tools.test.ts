@@ -1,7 +1,7 @@
-import { checkSchemas } from '../../../domain/capabilities/arguments/check.ts'
-import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
-import { builtinCapabilities } from '../../../domain/capabilities/builtin/registry.ts'
-import { ToolError } from '../../../domain/capabilities/capability.ts'
+import { checkSchemas } from '../../../domain/tools/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/tools/capabilities/arguments/threads.ts'
+import { builtinCapabilities } from '../../../domain/tools/capabilities/builtin/registry.ts'
+import { ToolError } from '../../../domain/tools/capabilities/capability.ts'
 import { runTool } from './run-tool.ts'
 
 const threads = createSchemaThreads()

@@ -1,5 +1,5 @@
-import type { FileChange } from '../../../domain/files/file-change.ts'
-import type { SessionFiles, TreeEntry } from '../../../domain/files/session-files.ts'
+import type { FileChange } from '../../../domain/session-data/files/file-change.ts'
+import type { SessionFiles, TreeEntry } from '../../../domain/session-data/files/session-files.ts'
 
 type Entry = { bytes: Buffer; contentId: string | null; isReadonly: boolean; isBase64: boolean }
 

@@ -1,9 +1,9 @@
-import { checkArguments } from '../../../domain/capabilities/arguments/check.ts'
-import { createSchemaThreads } from '../../../domain/capabilities/arguments/threads.ts'
-import { grepFiles } from '../../../domain/capabilities/builtin/session-file-system/grep-files.ts'
-import type { ToolContext } from '../../../domain/capabilities/capability.ts'
-import { invalid } from '../../../domain/errors.ts'
-import type { Found } from '../../../domain/files/grep/found.ts'
+import { invalid } from '../../../domain/kit/errors.ts'
+import type { Found } from '../../../domain/session-data/files/grep/found.ts'
+import { checkArguments } from '../../../domain/tools/capabilities/arguments/check.ts'
+import { createSchemaThreads } from '../../../domain/tools/capabilities/arguments/threads.ts'
+import { grepFiles } from '../../../domain/tools/capabilities/builtin/session-file-system/grep-files.ts'
+import type { ToolContext } from '../../../domain/tools/capabilities/capability.ts'
 
 const threads = createSchemaThreads()
 afterAll(() => threads.close())

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../../../contract/tools.ts'
-import { guardRenamed } from '../../../domain/capabilities/guard.ts'
-import type { ResolvedCapability } from '../../../domain/capabilities/resolve.ts'
-import { serverCapability } from '../../../domain/mcp-servers/capability.ts'
+import { guardRenamed } from '../../../domain/tools/capabilities/guard.ts'
+import type { ResolvedCapability } from '../../../domain/tools/capabilities/resolve.ts'
+import { serverCapability } from '../../../domain/tools/mcp-servers/capability.ts'
 import { listedTool, serverRow } from '../../support/mcp-server.ts'
 
 const server = (names: string | string[], ...tools: string[]): ResolvedCapability => ({

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { FileInfo } from '../../../contract/files.ts'
-import { notFound } from '../../../domain/errors.ts'
-import type { Write } from '../../../domain/files/file-change.ts'
-import type { WholeFile } from '../../../domain/files/file-store.ts'
-import type { SessionFiles } from '../../../domain/files/session-files.ts'
+import { notFound } from '../../../domain/kit/errors.ts'
+import type { Write } from '../../../domain/session-data/files/file-change.ts'
+import type { WholeFile } from '../../../domain/session-data/files/file-store.ts'
+import type { SessionFiles } from '../../../domain/session-data/files/session-files.ts'
 
 type Stored = WholeFile & { isDirectory?: boolean }
 const PAGE = 200

@@ -1,7 +1,7 @@
-import { agentInstructions } from '../../../domain/capabilities/builtin/agent-instructions.ts'
-import type { Capability, PromptSession, Tool } from '../../../domain/capabilities/capability.ts'
-import { composePrompt, composeSessionPrompt } from '../../../domain/capabilities/prompt.ts'
-import { resolveCapabilities } from '../../../domain/capabilities/resolve.ts'
+import { agentInstructions } from '../../../domain/tools/capabilities/builtin/agent-instructions.ts'
+import type { Capability, PromptSession, Tool } from '../../../domain/tools/capabilities/capability.ts'
+import { composePrompt, composeSessionPrompt } from '../../../domain/tools/capabilities/prompt.ts'
+import { resolveCapabilities } from '../../../domain/tools/capabilities/resolve.ts'
 
 const capability = (id: string, dependencies: string[] = [], more: Partial<Capability> = {}): Capability => ({
   id,

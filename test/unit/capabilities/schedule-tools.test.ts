@@ -1,4 +1,4 @@
-import type { NewSessionSchedule, SessionSchedules } from '../../../domain/schedules/session-schedules.ts'
+import type { NewSessionSchedule, SessionSchedules } from '../../../domain/tools/capabilities/session-schedules.ts'
 import { runTool } from './run-tool.ts'
 
 /** Schedules in memory, which keep what they are given. */

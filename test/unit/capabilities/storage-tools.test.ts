@@ -1,4 +1,4 @@
-import type { SessionStorage } from '../../../domain/storage/session-storage.ts'
+import type { SessionStorage } from '../../../domain/session-data/storage/session-storage.ts'
 import { runTool } from './run-tool.ts'
 
 /** Storage in memory, of values or secrets alike. */

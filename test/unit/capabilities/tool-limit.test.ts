@@ -1,6 +1,6 @@
-import type { Capability, Tool } from '../../../domain/capabilities/capability.ts'
-import type { ResolvedCapability } from '../../../domain/capabilities/resolve.ts'
-import { MAX_TOOLS, withinToolLimit } from '../../../domain/capabilities/tool-limit.ts'
+import type { Capability, Tool } from '../../../domain/tools/capabilities/capability.ts'
+import type { ResolvedCapability } from '../../../domain/tools/capabilities/resolve.ts'
+import { MAX_TOOLS, withinToolLimit } from '../../../domain/tools/capabilities/tool-limit.ts'
 
 const tool = (name: string, more: Partial<Tool> = {}) => ({ name, ...more }) as Tool
 const capability = (id: string, tools: Tool[], more: Partial<Capability> = {}) => ({ id, tools, ...more }) as Capability

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../../../contract/tools.ts'
-import { testMath } from '../../../domain/capabilities/builtin/test-math.ts'
-import type { Capability, Tool } from '../../../domain/capabilities/capability.ts'
-import { buildToolset } from '../../../domain/capabilities/toolset.ts'
+import { testMath } from '../../../domain/tools/capabilities/builtin/test-math.ts'
+import type { Capability, Tool } from '../../../domain/tools/capabilities/capability.ts'
+import { buildToolset } from '../../../domain/tools/capabilities/toolset.ts'
 
 const [add] = testMath.tools as [Tool]
 const math = { capability: testMath, config: { precision: 2 } }

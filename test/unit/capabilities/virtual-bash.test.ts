@@ -1,10 +1,14 @@
 import type { ChildProcess } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createBashProcesses, fittingProcesses } from '../../../domain/capabilities/virtual-bash/processes.ts'
-import { CommandStopped, checkChanges, runCommand } from '../../../domain/capabilities/virtual-bash/run-command.ts'
-import { conflict } from '../../../domain/errors.ts'
-import type { FileChange } from '../../../domain/files/file-change.ts'
+import { conflict } from '../../../domain/kit/errors.ts'
+import type { FileChange } from '../../../domain/session-data/files/file-change.ts'
+import { createBashProcesses, fittingProcesses } from '../../../domain/tools/capabilities/virtual-bash/processes.ts'
+import {
+  CommandStopped,
+  checkChanges,
+  runCommand,
+} from '../../../domain/tools/capabilities/virtual-bash/run-command.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 import { createFakeFiles } from './fake-files.ts'
 import { runTool } from './run-tool.ts'

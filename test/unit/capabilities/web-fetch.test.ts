@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
-import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { convertWebPage, WebPageError } from '../../../domain/capabilities/web-page/convert.ts'
-import { createWebPageThreads } from '../../../domain/capabilities/web-page/threads.ts'
+import { ToolError } from '../../../domain/tools/capabilities/capability.ts'
+import { convertWebPage, WebPageError } from '../../../domain/tools/capabilities/web-page/convert.ts'
+import { createWebPageThreads } from '../../../domain/tools/capabilities/web-page/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 import { startWebServer, type WebServer } from '../lib/outgoing/web-server.ts'
 import { runTool } from './run-tool.ts'
@@ -131,7 +131,7 @@ describe('web_fetch', () => {
     ['a private address', 'http://127.0.0.1:1/', 'not on the public internet'],
     ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data', 'metadata service'],
     ['another protocol', 'file:///etc/passwd', 'Only http and https'],
-    ['no address', 'the news', 'no URL'],
+    ['no address', 'the news', 'not a valid URL'],
   ])('reports to the model that it does not fetch %s', async (_, url, sentence) => {
     const failure = runTool('web_fetch', { url })
     await expect(failure).rejects.toBeInstanceOf(ToolError)

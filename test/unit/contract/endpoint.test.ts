@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { declaredErrors, type Endpoint, group, impliedErrors } from '../../../contract/endpoint.ts'
 import { endpoints } from '../../../contract/index.ts'
+import { declaredErrors, type Endpoint, group, impliedErrors } from '../../../contract/kit/endpoint.ts'
 
 describe('a group of endpoints', () => {
   const pets = group(

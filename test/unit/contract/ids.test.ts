@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CreateAgentRequest } from '../../../contract/agents.ts'
-import { AgentId, fromId, ImageId, SessionId, toId, wireId } from '../../../contract/ids.ts'
+import { AgentId, fromId, ImageId, SessionId, toId, wireId } from '../../../contract/kit/ids.ts'
 import { CreateMessageRequest } from '../../../contract/messages.ts'
 import { CreateSessionRequest } from '../../../contract/sessions.ts'
 

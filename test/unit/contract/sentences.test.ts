@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { describeError } from '../../../contract/errors.ts'
 import { endpoints } from '../../../contract/index.ts'
-import { check } from '../../../contract/sentences.ts'
+import { check } from '../../../contract/kit/sentences.ts'
 import { problemOf } from '../../support/sentences.ts'
 
 type Field = { path: string; schema: z.ZodType }

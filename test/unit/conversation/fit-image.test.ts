@@ -1,6 +1,6 @@
 import sharp, { type Metadata, type Sharp } from 'sharp'
 import { type FittedImage, fitImage, fitsAsItIs } from '../../../domain/conversation/fit-image.ts'
-import { MAX_IMAGE_BASE64 } from '../../../domain/llm/image-limits.ts'
+import { MAX_IMAGE_BASE64 } from '../../../domain/models/llm/image-limits.ts'
 import { animated, bomb, noise, picture, withFrames } from '../../support/pictures-by-sharp.ts'
 
 const EDGE = 400

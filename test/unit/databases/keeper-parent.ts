@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import { createKeeper } from '../../../domain/databases/keeper/create-keeper.ts'
+import { createKeeper } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
 import { createMemorySource } from './memory-source.ts'
 import { ENDLESS, type Forked } from './processes.ts'
 

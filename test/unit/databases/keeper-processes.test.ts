@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createKeeper, type KeeperOptions } from '../../../domain/databases/keeper/create-keeper.ts'
-import type { Keeper, Store } from '../../../domain/databases/keeper/keeper.ts'
+import { createKeeper, type KeeperOptions } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
+import type { Keeper, Store } from '../../../domain/session-data/databases/keeper/keeper.ts'
 import { createMemorySource } from './memory-source.ts'
 import { computedBy, ENDLESS, isRunning, waitFor, watchProcesses } from './processes.ts'
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createKeeper } from '../../../domain/databases/keeper/create-keeper.ts'
-import type { Keeper, Ran, Store } from '../../../domain/databases/keeper/keeper.ts'
+import { createKeeper } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
+import type { Keeper, Ran, Store } from '../../../domain/session-data/databases/keeper/keeper.ts'
 import { countOf } from '../../support/counts.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { seedsOf } from '../../support/seeds.ts'

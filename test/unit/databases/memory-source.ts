@@ -3,7 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type Changes, PAGE_BYTES, type PageSource, type Store } from '../../../domain/databases/keeper/keeper.ts'
+import {
+  type Changes,
+  PAGE_BYTES,
+  type PageSource,
+  type Store,
+} from '../../../domain/session-data/databases/keeper/keeper.ts'
 
 /** A database's record in memory. */
 export type MemorySource = PageSource & {

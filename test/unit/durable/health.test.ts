@@ -1,5 +1,5 @@
 import { DurableHealth } from '../../../contract/durable.ts'
-import { judgeHealth, type ServiceHealth } from '../../../domain/durable/health.ts'
+import { judgeHealth, type ServiceHealth } from '../../../domain/upkeep/health/health.ts'
 
 const FINE: ServiceHealth = {
   workers: 2,

@@ -1,6 +1,6 @@
 import type { DurableSnapshot } from '../../../contract/durable.ts'
-import type { ServiceHealth } from '../../../domain/durable/health.ts'
-import { createMonitor } from '../../../domain/durable/monitor.ts'
+import type { ServiceHealth } from '../../../domain/upkeep/health/health.ts'
+import { createMonitor } from '../../../domain/upkeep/health/monitor.ts'
 import { waitFor } from '../../support/http.ts'
 
 const POLL_MS = 20

@@ -1,5 +1,5 @@
 import { type EventType, eventTypes, turnEndTypes } from '../../../contract/events.ts'
-import { type Announcement, announces } from '../../../domain/events/announcements.ts'
+import { type Announcement, announces } from '../../../domain/events/log/announcements.ts'
 
 const text = (value: string) => ({ type: 'text', text: value })
 const call = { type: 'tool_call', id: 'call_1', name: 'echo', arguments: {} }

@@ -1,5 +1,5 @@
-import { createEventIds } from '../../../domain/events/event-id.ts'
-import { newUuid } from '../../../domain/ids.ts'
+import { createEventIds } from '../../../domain/events/log/event-id.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
 
 const KEY = new Uint8Array(32).fill(7)
 const SESSION = newUuid()

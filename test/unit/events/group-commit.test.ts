@@ -1,4 +1,4 @@
-import { createGroupCommit } from '../../../domain/events/group-commit.ts'
+import { createGroupCommit } from '../../../domain/events/log/group-commit.ts'
 
 type Append = { sessionId: string; name: string }
 type Statement = {

@@ -1,4 +1,4 @@
-import { isOwn, type LiveEntry, readRelayFields, toRelayFields } from '../../../domain/events/live-entry.ts'
+import { isOwn, type LiveEntry, readRelayFields, toRelayFields } from '../../../domain/events/live/live-entry.ts'
 
 const place = { sessionId: 'session', turnId: 'turn' }
 const entries: LiveEntry[] = [

@@ -6,7 +6,7 @@ import {
   ownStep,
   parseStep,
   reasonStep,
-} from '../../../domain/events/steps.ts'
+} from '../../../domain/events/log/steps.ts'
 
 describe('the names of steps', () => {
   it('are those in the record of earlier releases', () => {

@@ -1,6 +1,6 @@
-import type { GrepAnswer } from '../../../domain/files/grep/job.ts'
-import { prefetch } from '../../../domain/files/grep/prefetch.ts'
-import { createGrepThreads } from '../../../domain/files/grep/threads.ts'
+import type { GrepAnswer } from '../../../domain/session-data/files/grep/job.ts'
+import { prefetch } from '../../../domain/session-data/files/grep/prefetch.ts'
+import { createGrepThreads } from '../../../domain/session-data/files/grep/threads.ts'
 
 const MIB = 1024 * 1024
 const ROOM = { matches: 10_000, bytes: MIB }

@@ -1,6 +1,6 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { grepFiles } from '../../../domain/files/grep/search.ts'
-import { createGrepSlots, createGrepThreads } from '../../../domain/files/grep/threads.ts'
+import { grepFiles } from '../../../domain/session-data/files/grep/search.ts'
+import { createGrepSlots, createGrepThreads } from '../../../domain/session-data/files/grep/threads.ts'
 
 const MIB = 1024 * 1024
 const threads = { greps: createGrepThreads() }

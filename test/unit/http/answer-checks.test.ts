@@ -4,7 +4,7 @@ import { type Handle, reply } from '../../../api/http/handle.ts'
 import { answerList, linesOf } from '../../../api/http/json-list.ts'
 import { createSseStreams, type SseEvent } from '../../../api/http/sse.ts'
 import { Event } from '../../../contract/events.ts'
-import { conflict, forbidden, invalid, tooMany } from '../../../domain/errors.ts'
+import { conflict, forbidden, invalid, tooMany } from '../../../domain/kit/errors.ts'
 import { createLogCheck } from '../../support/log-check.ts'
 import { defineEndpoint, plant } from '../../support/planted.ts'
 

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import type { SchemaJob } from '../../../domain/capabilities/arguments/schema-worker.ts'
+import type { SchemaJob } from '../../../domain/tools/capabilities/arguments/schema-worker.ts'
 import { createThreadPool } from '../../../lib/threads/pool.ts'
 
 /** Creates a pool that runs the program for schemas, whose jobs may take any length of time. */
 const createPool = (more: object = {}) =>
   createThreadPool<SchemaJob, string | undefined>({
-    file: new URL('../../../domain/capabilities/arguments/schema-worker.ts', import.meta.url),
+    file: new URL('../../../domain/tools/capabilities/arguments/schema-worker.ts', import.meta.url),
     maxThreads: 1,
     waitMs: 10_000,
     resourceLimits: { maxOldGenerationSizeMb: 64 },
@@ -150,7 +150,7 @@ describe('a pool of threads', () => {
 
   it('does not keep a process alive', async () => {
     const fileOf = (name: string) =>
-      JSON.stringify(new URL(`../../../domain/capabilities/arguments/${name}.ts`, import.meta.url).href)
+      JSON.stringify(new URL(`../../../domain/tools/capabilities/arguments/${name}.ts`, import.meta.url).href)
     const program = `Promise.all([import(${fileOf('check')}), import(${fileOf('threads')})])
       .then(([check, threads]) => check.checkSchemas(threads.createSchemaThreads(), [{ type: 'array' }])).then(console.log)`
     const cwd = fileURLToPath(new URL('../../..', import.meta.url))

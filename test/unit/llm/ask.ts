@@ -1,5 +1,5 @@
 import type { ContentPart, Message } from '../../../contract/messages.ts'
-import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../domain/llm/model.ts'
+import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../domain/models/llm/model.ts'
 
 export function requestOf(changes: Partial<ModelRequest> = {}): ModelRequest {
   return {

@@ -1,4 +1,4 @@
-import { boundLines } from '../../../domain/llm/providers/bounded-fetch.ts'
+import { boundLines } from '../../../domain/models/llm/providers/bounded-fetch.ts'
 
 /** Reads an answer of one line that comes in pieces of 10 KB, through the bounds. */
 async function read(line: string): Promise<string> {

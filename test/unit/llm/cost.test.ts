@@ -1,6 +1,6 @@
-import { addCosts, costOf } from '../../../domain/llm/cost.ts'
-import { findProfile } from '../../../domain/llm/profiles/find.ts'
-import type { Profile } from '../../../domain/llm/profiles/schema.ts'
+import { addCosts, costOf } from '../../../domain/models/llm/cost.ts'
+import { findProfile } from '../../../domain/models/llm/profiles/find.ts'
+import type { Profile } from '../../../domain/models/llm/profiles/schema.ts'
 
 const base = findProfile('llmsim', 'llmsim-default')
 const withCost = (cost: Profile['cost']): Profile | undefined => base && { ...base, cost }

@@ -1,4 +1,4 @@
-import { type DeltaForm, joinDeltas } from '../../../domain/llm/providers/join-deltas.ts'
+import { type DeltaForm, joinDeltas } from '../../../domain/models/llm/providers/join-deltas.ts'
 
 const FORM: DeltaForm = { before: /"delta": ?\{"content": ?"/, after: /^"\}/ }
 

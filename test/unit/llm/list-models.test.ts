@@ -1,5 +1,5 @@
-import { ModelError } from '../../../domain/llm/model.ts'
-import { type ListSettings, listModels } from '../../../domain/llm/providers/list-models.ts'
+import { ModelError } from '../../../domain/models/llm/model.ts'
+import { type ListSettings, listModels } from '../../../domain/models/llm/providers/list-models.ts'
 import { createGuardedFetch } from '../../../lib/outgoing/guarded-fetch.ts'
 import { startWebServer, type WebServer } from '../lib/outgoing/web-server.ts'
 

@@ -1,5 +1,5 @@
-import { llmsim } from '../../../domain/llm/simulator/llmsim.ts'
-import { checkScript, parseScript } from '../../../domain/llm/simulator/llmsim-script.ts'
+import { llmsim } from '../../../domain/models/llm/simulator/llmsim.ts'
+import { checkScript, parseScript } from '../../../domain/models/llm/simulator/llmsim-script.ts'
 import { ask, failureOf } from './ask.ts'
 
 const model = llmsim('llmsim-script')

@@ -1,5 +1,5 @@
-import { llmsim } from '../../../domain/llm/simulator/llmsim.ts'
-import { estimateTokens } from '../../../domain/llm/token-estimate.ts'
+import { llmsim } from '../../../domain/models/llm/simulator/llmsim.ts'
+import { estimateTokens } from '../../../domain/models/llm/token-estimate.ts'
 import { ask, messageOf, requestOf, userSays } from './ask.ts'
 
 describe('llmsim-default', () => {

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
-import { readRetryAfter } from '../../../domain/llm/providers/call-failure.ts'
+import { readRetryAfter } from '../../../domain/models/llm/providers/call-failure.ts'
 import { type FakeOpenai, type FakeOpenaiAnswer, startFakeOpenai } from '../../support/providers/chat-completions.ts'
 import { UNTRUSTED } from '../../support/untrusted-certificate.ts'
 import { ask, failureOf, userSays } from './ask.ts'

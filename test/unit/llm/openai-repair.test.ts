@@ -1,5 +1,5 @@
-import { mapLines } from '../../../domain/llm/providers/map-lines.ts'
-import { createRepair } from '../../../domain/llm/providers/openai-repair.ts'
+import { mapLines } from '../../../domain/models/llm/providers/map-lines.ts'
+import { createRepair } from '../../../domain/models/llm/providers/openai-repair.ts'
 
 /** Reads what the repair makes of a stream whose bytes arrive in pieces of `size`. */
 async function repaired(text: string, size = Number.POSITIVE_INFINITY): Promise<string> {

@@ -1,5 +1,5 @@
-import { ModelError } from '../../../domain/llm/model.ts'
-import { toModelFailure } from '../../../domain/llm/outgoing-failure.ts'
+import { ModelError } from '../../../domain/models/llm/model.ts'
+import { toModelFailure } from '../../../domain/models/llm/outgoing-failure.ts'
 import { OutgoingError, type OutgoingReason } from '../../../lib/outgoing/outgoing-error.ts'
 
 const RETRYABLE: Record<OutgoingReason, boolean> = {

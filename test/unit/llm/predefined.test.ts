@@ -1,5 +1,5 @@
-import { chooseModel, findModel, type Stored } from '../../../domain/llm/choose.ts'
-import { type ModelEnvironment, predefinedProviders } from '../../../domain/llm/predefined.ts'
+import { chooseModel, findModel, type Stored } from '../../../domain/models/llm/choose.ts'
+import { type ModelEnvironment, predefinedProviders } from '../../../domain/models/llm/predefined.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const id = (number: string) => `01933b5a-0000-7000-8000-00000000${number}`

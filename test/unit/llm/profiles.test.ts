@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { LlmModelProfile } from '../../../contract/llm-models.ts'
 import type { LlmProviderType } from '../../../contract/llm-providers.ts'
-import { findProfile, presentProfile } from '../../../domain/llm/profiles/find.ts'
-import { ProfileFile } from '../../../domain/llm/profiles/schema.ts'
+import { findProfile, presentProfile } from '../../../domain/models/llm/profiles/find.ts'
+import { ProfileFile } from '../../../domain/models/llm/profiles/schema.ts'
 
-const text = readFileSync(new URL('../../../domain/llm/profiles/profiles.json', import.meta.url), 'utf8')
+const text = readFileSync(new URL('../../../domain/models/llm/profiles/profiles.json', import.meta.url), 'utf8')
 
 describe('the committed profiles', () => {
   const { source, profiles } = ProfileFile.parse(JSON.parse(text))

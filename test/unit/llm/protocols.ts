@@ -1,5 +1,5 @@
-import type { Model } from '../../../domain/llm/model.ts'
-import type { ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { Model } from '../../../domain/models/llm/model.ts'
+import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { anthropicMessages } from '../../support/providers/anthropic-messages.ts'
 import { chatCompletions } from '../../support/providers/chat-completions.ts'
 import type { Content } from '../../support/providers/content.ts'

@@ -1,6 +1,6 @@
 import type { Message } from '../../../contract/messages.ts'
-import type { ProviderData } from '../../../domain/llm/model.ts'
-import type { ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { ProviderData } from '../../../domain/models/llm/model.ts'
+import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { anthropicMessages } from '../../support/providers/anthropic-messages.ts'
 import type { Content, ContentBlock } from '../../support/providers/content.ts'
 import { geminiStream } from '../../support/providers/gemini-stream.ts'

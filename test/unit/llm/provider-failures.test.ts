@@ -1,4 +1,4 @@
-import type { ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { ask, failureOf, requestOf, userSays } from './ask.ts'
 import { type Answer, PROTOCOLS, useFakes } from './protocols.ts'
 import { API_KEY, modelOf } from './provider-model.ts'

@@ -1,6 +1,6 @@
-import type { Model } from '../../../domain/llm/model.ts'
-import { boundLines } from '../../../domain/llm/providers/bounded-fetch.ts'
-import { createModel, type ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { Model } from '../../../domain/models/llm/model.ts'
+import { boundLines } from '../../../domain/models/llm/providers/bounded-fetch.ts'
+import { createModel, type ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 
 export const API_KEY = 'sk-secret-0123456789'
 

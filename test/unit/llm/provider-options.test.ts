@@ -1,4 +1,4 @@
-import type { ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { ask, failureOf, messageOf, userSays } from './ask.ts'
 import { PROTOCOLS, useFakes } from './protocols.ts'
 

@@ -1,5 +1,5 @@
-import type { ToolSpec } from '../../../domain/llm/model.ts'
-import type { ModelSettings } from '../../../domain/llm/providers/create-model.ts'
+import type { ToolSpec } from '../../../domain/models/llm/model.ts'
+import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { ask, userSays } from './ask.ts'
 import { PROTOCOLS, useFakes, withBodies } from './protocols.ts'
 import { modelOf } from './provider-model.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { checkScript, parseScript, ScriptStep } from '../../../domain/llm/simulator/llmsim-script.ts'
+import { checkScript, parseScript, ScriptStep } from '../../../domain/models/llm/simulator/llmsim-script.ts'
 
 const document = readFileSync(new URL('../../../docs/simulator.md', import.meta.url), 'utf8')
 const prompts = document.match(/^```llmsim\n[^`]*^```$/gm) ?? []

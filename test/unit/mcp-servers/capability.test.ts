@@ -1,7 +1,7 @@
-import type { Tool } from '../../../domain/capabilities/capability.ts'
-import { presentCapability } from '../../../domain/capabilities/present.ts'
 import type { Deps } from '../../../domain/deps.ts'
-import { serverCapability } from '../../../domain/mcp-servers/capability.ts'
+import type { Tool } from '../../../domain/tools/capabilities/capability.ts'
+import { presentCapability } from '../../../domain/tools/capabilities/present.ts'
+import { serverCapability } from '../../../domain/tools/mcp-servers/capability.ts'
 import type { McpServer } from '../../../prisma/generated/client.ts'
 import { listedTool, serverRow } from '../../support/mcp-server.ts'
 

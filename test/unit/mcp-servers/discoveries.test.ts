@@ -1,4 +1,4 @@
-import { createDiscoveries } from '../../../domain/mcp-servers/discoveries.ts'
+import { createDiscoveries } from '../../../domain/tools/mcp-servers/discoveries.ts'
 import { sleep } from '../../../lib/sleep.ts'
 
 const server = (id: string, revision = 0, organizationId = 'o') => ({ organizationId, id, revision })

@@ -1,4 +1,4 @@
-import { nameTools, slugOf, slugOfTool, toolNameOf } from '../../../domain/mcp-servers/tool-names.ts'
+import { nameTools, slugOf, slugOfTool, toolNameOf } from '../../../domain/tools/mcp-servers/tool-names.ts'
 
 describe("a server's slug", () => {
   it.each<[name: string, slug: string | RegExp]>([

@@ -1,6 +1,6 @@
-import type { ListedTool } from '../../../domain/mcp/client.ts'
-import { isWithinDepth } from '../../../domain/mcp/json-size.ts'
-import { areEqual, fingerprintOf } from '../../../domain/mcp-servers/tools.ts'
+import type { ListedTool } from '../../../domain/tools/mcp/protocol/client.ts'
+import { isWithinDepth } from '../../../domain/tools/mcp/protocol/json-size.ts'
+import { areEqual, fingerprintOf } from '../../../domain/tools/mcp-servers/tools.ts'
 import { listedTool } from '../../support/mcp-server.ts'
 
 describe("a tool's fingerprint", () => {

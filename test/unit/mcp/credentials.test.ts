@@ -1,5 +1,5 @@
-import { InputRequired } from '../../../domain/capabilities/questions.ts'
-import { createHiding } from '../../../domain/mcp/credentials.ts'
+import { InputRequired } from '../../../domain/tools/capabilities/questions.ts'
+import { createHiding } from '../../../domain/tools/mcp/protocol/credentials.ts'
 import type { HostileServer } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, never, newClient, newServer } from './support.ts'
 

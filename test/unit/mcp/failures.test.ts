@@ -1,6 +1,6 @@
-import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { McpFailure } from '../../../domain/mcp/client.ts'
-import type { McpTimes } from '../../../domain/mcp/limits.ts'
+import { ToolError } from '../../../domain/tools/capabilities/capability.ts'
+import { McpFailure } from '../../../domain/tools/mcp/protocol/client.ts'
+import type { McpTimes } from '../../../domain/tools/mcp/protocol/limits.ts'
 import type { Received } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, failureOf, never, newClient, newServer } from './support.ts'
 

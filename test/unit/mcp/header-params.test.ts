@@ -1,4 +1,4 @@
-import { readHeaderParams } from '../../../domain/mcp/header-params.ts'
+import { readHeaderParams } from '../../../domain/tools/mcp/protocol/header-params.ts'
 
 const region = (declared: unknown, type: unknown = 'string') => ({ type, 'x-mcp-header': declared })
 const object = (properties: Record<string, unknown>, more = {}) => ({ type: 'object', properties, ...more })

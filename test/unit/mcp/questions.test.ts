@@ -1,6 +1,6 @@
-import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { type Answers, InputRequired } from '../../../domain/capabilities/questions.ts'
-import { checkState, toQuestions } from '../../../domain/mcp/questions.ts'
+import { ToolError } from '../../../domain/tools/capabilities/capability.ts'
+import { type Answers, InputRequired } from '../../../domain/tools/capabilities/questions.ts'
+import { checkState, toQuestions } from '../../../domain/tools/mcp/calls/questions.ts'
 import type { Received } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, failureOf, newClient, newServer } from './support.ts'
 

@@ -1,5 +1,5 @@
-import { ToolError } from '../../../domain/capabilities/capability.ts'
-import { toOutput } from '../../../domain/mcp/results.ts'
+import { ToolError } from '../../../domain/tools/capabilities/capability.ts'
+import { toOutput } from '../../../domain/tools/mcp/calls/results.ts'
 
 const MiB = 1024 * 1024
 const PNG = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(100, 7)]).toString('base64')

@@ -1,5 +1,5 @@
-import type { McpCall, McpClient, McpEndpoint } from '../../../domain/mcp/client.ts'
-import { createMcpClient, type McpClientOptions } from '../../../domain/mcp/create-client.ts'
+import { createMcpClient, type McpClientOptions } from '../../../domain/tools/mcp/create-client.ts'
+import type { McpCall, McpClient, McpEndpoint } from '../../../domain/tools/mcp/protocol/client.ts'
 import { type HostileServer, startHostileServer } from '../../support/hostile-mcp-server.ts'
 
 const clients: McpClient[] = []

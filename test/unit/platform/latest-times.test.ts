@@ -1,4 +1,4 @@
-import { latestTimes } from '../../../platform/latest-times.ts'
+import { latestTimes } from '../../../platform/temporal/latest-times.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
-import { UnreadableSecret } from '../../../domain/secrets.ts'
-import { type EncryptionKey, keyFromBytes, keyFromText } from '../../../platform/encryption-key.ts'
-import { createSecrets, keyIdOf } from '../../../platform/secrets.ts'
+import { UnreadableSecret } from '../../../domain/kit/secrets.ts'
+import { type EncryptionKey, keyFromBytes, keyFromText } from '../../../platform/secrets/encryption-key.ts'
+import { createSecrets, keyIdOf } from '../../../platform/secrets/secrets.ts'
 
 const TEXT = 'text-of-a-test, with an ü and a 🔑'
 const PLACE = 'llm_providers/0b0c/0d0e/api_key'

@@ -1,4 +1,4 @@
-import { cronOfTime, parseTime, timeOfCron } from '../../../domain/schedules/one-off.ts'
+import { cronOfTime, parseTime, timeOfCron } from '../../../domain/schedules/clock/one-off.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.500Z')
 const parse = (at: string, timezone = 'UTC') => parseTime(at, timezone, NOW).toISOString()

@@ -1,9 +1,9 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { newUuid } from '../../../domain/ids.ts'
-import { readHeaders } from '../../../domain/schedules/headers.ts'
-import { targetColumns } from '../../../domain/schedules/target-columns.ts'
-import { keyFromText } from '../../../platform/encryption-key.ts'
-import { createSecrets } from '../../../platform/secrets.ts'
+import { newUuid } from '../../../domain/kit/ids.ts'
+import { readHeaders } from '../../../domain/schedules/targets/headers.ts'
+import { targetColumns } from '../../../domain/schedules/targets/target-columns.ts'
+import { keyFromText } from '../../../platform/secrets/encryption-key.ts'
+import { createSecrets } from '../../../platform/secrets/secrets.ts'
 import type { Schedule } from '../../../prisma/generated/client.ts'
 
 const secrets = createSecrets({ current: keyFromText('5ec7e7'.repeat(11).slice(0, 64)), previous: [] })

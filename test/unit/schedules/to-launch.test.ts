@@ -1,4 +1,4 @@
-import { toLaunch } from '../../../domain/schedules/launch.ts'
+import { toLaunch } from '../../../domain/schedules/clock/launch.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000)

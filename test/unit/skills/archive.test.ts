@@ -1,5 +1,5 @@
 import { deflateRawSync } from 'node:zlib'
-import { createArchiveThreads } from '../../../domain/skills/archive/threads.ts'
+import { createArchiveThreads } from '../../../domain/tools/skills/archive/threads.ts'
 import { watchEventLoop } from '../../support/event-loop.ts'
 import { skillMd, type ZipEntry, zipOf } from '../../support/zip.ts'
 

@@ -1,4 +1,4 @@
-import { bodyOf } from '../../../domain/skills/body.ts'
+import { bodyOf } from '../../../domain/tools/skills/body.ts'
 
 describe('the body of a SKILL.md', () => {
   it.each<[what: string, text: string, body: string]>([

@@ -1,8 +1,8 @@
-import { skills as toolsOfSkills } from '../../../domain/capabilities/builtin/skills.ts'
-import { composePrompt } from '../../../domain/capabilities/prompt.ts'
-import { resolveCapabilities } from '../../../domain/capabilities/resolve.ts'
-import { skillCapability } from '../../../domain/skills/capability.ts'
-import type { SessionSkills } from '../../../domain/skills/session-skills.ts'
+import { skills as toolsOfSkills } from '../../../domain/tools/capabilities/builtin/skills.ts'
+import { composePrompt } from '../../../domain/tools/capabilities/prompt.ts'
+import { resolveCapabilities } from '../../../domain/tools/capabilities/resolve.ts'
+import { skillCapability } from '../../../domain/tools/skills/capability.ts'
+import type { SessionSkills } from '../../../domain/tools/skills/session-skills.ts'
 import type { Skill } from '../../../prisma/generated/client.ts'
 import { runTool } from '../capabilities/run-tool.ts'
 

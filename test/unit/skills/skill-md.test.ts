@@ -1,5 +1,5 @@
-import { readSkillMd, requireValid } from '../../../domain/skills/skill-md.ts'
-import { createDocumentThreads } from '../../../domain/yaml/threads.ts'
+import { createDocumentThreads } from '../../../domain/kit/yaml/threads.ts'
+import { readSkillMd, requireValid } from '../../../domain/tools/skills/skill-md.ts'
 
 const threads = createDocumentThreads()
 afterAll(() => threads.close())

@@ -140,7 +140,7 @@ describe('redirects', () => {
 
 describe('addresses that are refused', () => {
   it.each([
-    ['no URL', 'example.com/a', 'no URL'],
+    ['no URL', 'example.com/a', 'not a valid URL'],
     ['another protocol', 'ftp://example.com/', 'Only http and https'],
     ['a file', 'file:///etc/passwd', 'Only http and https'],
     ['a password', 'https://user:secret@example.com/', 'user name or password'],

@@ -1,0 +1,19 @@
+import type { Deps as Below } from '../models/deps.ts'
+import type { EventBroker } from './live/event-broker.ts'
+import type { EventIds } from './log/event-id.ts'
+import type { ContextMemo } from './log/present.ts'
+import type { AppendGroups } from './log/record.ts'
+import type { SessionLines } from './log/session-lines.ts'
+
+export type Deps = Below & {
+  events: {
+    ids: EventIds
+    broker: EventBroker
+    lines: SessionLines
+    /** Appends that may be committed together. */
+    groups: AppendGroups
+    lastContext: ContextMemo
+  }
+  /** Number of this process, under which it claims steps. */
+  attempts: { readonly process: number }
+}

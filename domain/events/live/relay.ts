@@ -1,0 +1,119 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import { sleep } from '../../../lib/sleep.ts'
+import { warnRarely } from '../../../lib/warn-rarely.ts'
+import { newUuid } from '../../kit/ids.ts'
+import { isOwn, type LiveEntry, RELAY_STREAMS, relayIndex, relayKey, toRelayFields } from './live-entry.ts'
+
+/** Connection of a process to the live streams in Redis, which carry entries to the other processes. */
+export type Relay = {
+  /** Sends what one publishEvents gives, in order, by one write. Never waits and never fails. */
+  send(publications: LiveEntry[][]): void
+  close(): Promise<void>
+}
+
+export type RelayOptions = {
+  /** Redis connection for short commands. */
+  client: Redis
+  /** Redis connection of the relay alone: it blocks in XREAD. */
+  reader: Redis
+  log: Logger
+  prefix: string
+}
+
+type Listener = {
+  /** Called with the fields of each entry that another process has sent. */
+  onEntry: (fields: string[]) => void
+  /** Called when entries may have been lost. */
+  onGap: () => void
+}
+
+/**
+ * Number of entries kept in each relay stream. It can be small, because a subscriber that falls further behind reads
+ * Postgres.
+ */
+const KEPT_ENTRIES = 1000
+const BLOCK_MS = 2000
+/** Number of entries read at once from each relay stream; entries may be large. */
+const READ_COUNT = 100
+/** Pause between two reads while entries flow, so that many are read at once. */
+const PAUSE_MS = 5
+const CONNECTING_MS = 50
+const RETRY_MS = 200
+
+/** Starts to read the live streams at their ends. */
+export function startRelay(options: RelayOptions, listener: Listener): Relay {
+  const origin = newUuid()
+  const stopped = new AbortController()
+  const reading = readRelay(options, origin, listener, stopped.signal)
+  return {
+    send: (publications) => send(options, origin, publications),
+    close: async () => {
+      stopped.abort()
+      options.reader.disconnect()
+      await reading
+    },
+  }
+}
+
+function send({ client, prefix, log }: RelayOptions, origin: string, publications: LiveEntry[][]): void {
+  client.stream?.cork()
+  for (const entries of publications) {
+    const key = relayKey(prefix, relayIndex(entries[0]?.sessionId ?? ''))
+    client
+      .xadd(key, 'MAXLEN', '~', KEPT_ENTRIES, '*', ...toRelayFields(entries, origin))
+      .catch((error: Error) => log.debug({ err: error.message }, 'events not published'))
+  }
+  client.stream?.uncork()
+}
+
+type RawEntries = [key: string, entries: [id: string, fields: string[]][]][]
+
+async function readRelay(
+  { reader, prefix, log }: RelayOptions,
+  origin: string,
+  { onEntry, onGap }: Listener,
+  signal: AbortSignal,
+): Promise<void> {
+  const keys = Array.from({ length: RELAY_STREAMS }, (_, index) => relayKey(prefix, index))
+  let positions: string[] | undefined
+  while (!signal.aborted) {
+    if (reader.status !== 'ready') {
+      await sleep(CONNECTING_MS, signal)
+      continue
+    }
+    try {
+      if (positions === undefined) {
+        positions = await lastPositions(reader, keys)
+        onGap()
+      }
+      const streams = await readStreams(reader, keys, positions)
+      for (const [key, entries] of streams) {
+        // Readers in this process have its own entries already.
+        for (const [, fields] of entries) if (!isOwn(fields, origin)) onEntry(fields)
+        positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
+      }
+      const isBehind = streams.some(([, entries]) => entries.length === READ_COUNT)
+      if (streams.length > 0 && !isBehind) await sleep(PAUSE_MS, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      // Entries published meanwhile may be lost: start at the end and compare with the record.
+      positions = undefined
+      await sleep(RETRY_MS, signal)
+      warnRarely(log, { err: (error as Error).message }, 'relay interrupted; streams read the record until it is back')
+    }
+  }
+}
+
+const readStreams = async (reader: Redis, keys: string[], positions: string[]): Promise<RawEntries> =>
+  ((await reader.call('XREAD', 'COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...keys, ...positions)) ??
+    []) as RawEntries
+
+async function lastPositions(reader: Redis, keys: string[]): Promise<string[]> {
+  return Promise.all(
+    keys.map(async (key) => {
+      const [entry] = (await reader.xrevrange(key, '+', '-', 'COUNT', 1)) as [string, string[]][]
+      return entry?.[0] ?? '0-0'
+    }),
+  )
+}

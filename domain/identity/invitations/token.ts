@@ -1,0 +1,22 @@
+import type { CreatedInvitation, Invitation } from '../../../contract/invitations.ts'
+import { conflict } from '../../kit/errors.ts'
+import { deriveToken, hashToken } from '../auth/derived-token.ts'
+import type { Deps } from '../deps.ts'
+
+export const INVITATION_TOKEN = /^inv_[0-9a-f]{64}$/
+
+/** Derives a token from its seed, as an API key is, and never equal to one. */
+export const tokenOf = (deps: Deps, seed: string): string => deriveToken(deps, 'inv', `invitation ${seed}`)
+
+/** A created invitation, with the seed of its token and, in hex, the hash by which the derived one is checked. */
+export type MadeInvitation = { invitation: Invitation; seed: string; hash: string }
+
+/** Presents an invitation to the request that created it. Throws `conflict` when the secret has changed since. */
+export function presentMade(deps: Deps, { invitation, seed, hash }: MadeInvitation): CreatedInvitation {
+  const token = tokenOf(deps, seed)
+  if (Buffer.from(hashToken(token)).toString('hex') === hash) {
+    // Browsers do not send the fragment, so no server's log has it.
+    return { ...invitation, token, url: `${deps.auth.baseUrl}/join#${token}` }
+  }
+  throw conflict('This request made an invitation that cannot be shown again; withdraw it and make another')
+}

@@ -1,0 +1,17 @@
+import type { InvitationId, OrganizationId } from '../../../contract/kit/ids.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { forbidden, notFound } from '../../kit/errors.ts'
+import type { Deps } from '../deps.ts'
+import { requireMember } from '../organizations.ts'
+
+/** Withdraws an invitation, of whichever role. Throws `not_found`, and `forbidden` for a member. */
+export async function withdrawInvitation(
+  deps: Deps,
+  actor: Actor,
+  { org, invitation_id }: { org: OrganizationId; invitation_id: InvitationId },
+): Promise<void> {
+  const { role } = await requireMember(deps, actor, org)
+  if (role === 'member') throw forbidden('Only owners and administrators of the organization may withdraw invitations')
+  const { count } = await deps.db.invitation.deleteMany({ where: { id: invitation_id, organizationId: org } })
+  if (count === 0) throw notFound('Invitation')
+}

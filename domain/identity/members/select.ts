@@ -1,0 +1,34 @@
+import type { Member, Prisma } from '../../../prisma/generated/client.ts'
+import { ANONYMOUS_USER_UUID } from '../../kit/ids.ts'
+import type { Place } from '../../kit/lists.ts'
+import type { Deps } from '../deps.ts'
+import type { MemberRow } from './present.ts'
+
+/** Selects the members that are shown: where users have to sign in, all but the anonymous one. */
+export const visibleMembers = ({ auth }: Deps): Prisma.MemberWhereInput =>
+  auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
+
+/** Reads a page of an organization's members who are shown and found, newest first. */
+export async function readMembers(
+  deps: Deps,
+  organizationId: string,
+  { after, skip, take }: Place<MemberRow>,
+  found: Prisma.MemberWhereInput = {},
+): Promise<{ rows: MemberRow[]; hasMore: boolean }> {
+  const older = after === undefined ? {} : joinedBefore(after)
+  const rows = await deps.db.member.findMany({
+    where: { organizationId, AND: [found, older, visibleMembers(deps)] },
+    include: { user: true },
+    orderBy: [{ createdAt: 'desc' }, { userId: 'desc' }],
+    skip,
+    take,
+  })
+  return { rows, hasMore: rows.length === take }
+}
+
+/** Selects the members that follow one in a list, newest first. */
+const joinedBefore = ({ createdAt, userId }: Member): Prisma.MemberWhereInput => ({
+  // This bound alone lets the query start in the index.
+  createdAt: { lte: createdAt },
+  OR: [{ createdAt: { lt: createdAt } }, { userId: { lt: userId } }],
+})

@@ -1,0 +1,117 @@
+import type { OrganizationId } from '../../contract/kit/ids.ts'
+import type {
+  CreateOrganizationRequest,
+  Organization,
+  UpdateOrganizationRequest,
+} from '../../contract/organizations.ts'
+import type { Member, Organization as OrganizationRow, Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../kit/actor.ts'
+import { createOnce } from '../kit/create-once.ts'
+import { forbidden, notFound, quotaExceeded } from '../kit/errors.ts'
+import type { CreationAttempt } from '../kit/idempotency-keys.ts'
+import { toId } from '../kit/ids.ts'
+import { type Pages, type Place, pages } from '../kit/lists.ts'
+import type { Deps } from './deps.ts'
+
+/** Maximum number of organizations that one user may own. */
+const MAX_OWNED = 100
+const ORGANIZATIONS_AT_ONCE = 100
+
+/** Selects the caller's memberships; for an API key only the one in its organization. */
+const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.MemberWhereInput =>
+  isApiKey ? { userId, organizationId } : { userId }
+
+type MemberRow = Member & { organization: OrganizationRow }
+
+/** Lists the caller's organizations, the first joined first. */
+export const listOrganizations = (deps: Deps, actor: Actor): Pages<Organization> =>
+  pages({
+    atOnce: ORGANIZATIONS_AT_ONCE,
+    read: async ({ after, take }: Place<MemberRow>) => {
+      const rows = await deps.db.member.findMany({
+        where: { AND: [memberships(actor), after === undefined ? {} : joinedAfter(after)] },
+        include: { organization: true },
+        orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
+        take,
+      })
+      return { rows, hasMore: rows.length === take }
+    },
+    present: (rows) => rows.map(({ organization }) => presentOrganization(organization)),
+  })
+
+const joinedAfter = ({ createdAt, organizationId }: MemberRow): Prisma.MemberWhereInput => ({
+  createdAt: { gte: createdAt },
+  OR: [{ createdAt: { gt: createdAt } }, { organizationId: { gt: organizationId } }],
+})
+
+/** Returns an organization. Throws `not_found` when the caller is not a member of it. */
+export const getOrganization = async (deps: Deps, actor: Actor, id: OrganizationId): Promise<Organization> =>
+  presentOrganization((await requireMember(deps, actor, id)).organization)
+
+/** Returns the caller's membership in an organization. Throws `not_found`. */
+export async function requireMember({ db }: { db: Prisma.TransactionClient }, actor: Actor, id: OrganizationId) {
+  const member = await db.member.findFirst({
+    where: { AND: [memberships(actor), { organizationId: id }] },
+    include: { organization: true },
+  })
+  if (member === null) throw notFound('Organization')
+  return member
+}
+
+/** Creates an organization that the caller owns. Throws `conflict` when the caller owns too many. */
+export async function createOrganization(
+  deps: Deps,
+  { userId }: Actor,
+  { name }: CreateOrganizationRequest,
+  attempt: CreationAttempt,
+): Promise<Organization> {
+  const row = await createOnce(attempt, {
+    find: (id) => deps.db.organization.findFirst({ where: { id, members: { some: { userId } } } }),
+    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, userId, { id, name, ownerId: userId })),
+  })
+  return presentOrganization(row)
+}
+
+/**
+ * Inserts an organization and its owner. Returns undefined when the id is taken. Throws `conflict` when the user owns
+ * too many.
+ */
+async function insertOwned(
+  db: Prisma.TransactionClient,
+  userId: string,
+  data: { id: string; name: string; ownerId: string },
+): Promise<OrganizationRow | undefined> {
+  // The lock makes a user's creations sequential, so that the limit holds.
+  await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
+  if ((await db.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
+    throw quotaExceeded(`You own ${MAX_OWNED} organizations, which is the limit; hand one over to another owner first`)
+  }
+  const [row] = await db.organization.createManyAndReturn({ data: [data], skipDuplicates: true })
+  if (row !== undefined) await db.member.create({ data: { userId, organizationId: row.id, role: 'owner' } })
+  return row
+}
+
+/** Changes an organization. Throws `not_found`, and `forbidden` when the caller's role in it is member. */
+export async function patchOrganization(
+  deps: Deps,
+  actor: Actor,
+  id: OrganizationId,
+  { name }: UpdateOrganizationRequest,
+): Promise<Organization> {
+  const { role, organization } = await requireMember(deps, actor, id)
+  if (role === 'member') throw forbidden('Only owners and administrators of the organization may change it')
+  if (name == null) return presentOrganization(organization)
+  const [changed] = await deps.db.organization.updateManyAndReturn({
+    where: { id: organization.id, members: { some: { userId: actor.userId, role: { in: ['owner', 'admin'] } } } },
+    data: { name },
+  })
+  if (changed === undefined) throw notFound('Organization')
+  return presentOrganization(changed)
+}
+
+export const presentOrganization = (row: OrganizationRow): Organization => ({
+  id: toId('org', row.id),
+  name: row.name,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})

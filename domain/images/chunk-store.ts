@@ -1,7 +1,0 @@
-/** Chunks of images in Postgres. platform/image-chunks.ts implements them. */
-export type ImageChunks = {
-  /** Stores the bytes of an image from the byte `start` on. */
-  insert(imageId: string, start: number, bytes: Buffer): Promise<void>
-  /** Returns the chunk that has the byte `at`, or ends before it. */
-  find(imageId: string, at: number): Promise<{ start: number; bytes: Buffer } | undefined>
-}

@@ -1,0 +1,11 @@
+import type { LlmProviderType } from '../../../contract/llm-providers.ts'
+import { invalid } from '../../kit/errors.ts'
+import { llmsim } from '../llm/simulator/llmsim.ts'
+
+/** Throws `invalid` for a name that the simulator does not have. Only their providers know the names of others. */
+export function checkModelName(type: LlmProviderType, name: string): void {
+  if (type !== 'llmsim' || llmsim(name) !== undefined) return
+  throw invalid(
+    'model_id: must be llmsim-default, llmsim-latency, llmsim-echo, llmsim-script or llmsim-lorem-<number of tokens>',
+  )
+}

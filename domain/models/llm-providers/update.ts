@@ -1,0 +1,93 @@
+import type { ProviderId } from '../../../contract/kit/ids.ts'
+import type { LlmProvider, LlmProviderType, UpdateLlmProviderRequest } from '../../../contract/llm-providers.ts'
+import type { LlmProvider as ProviderRow } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { invalid, notFound } from '../../kit/errors.ts'
+import { MASK } from '../../kit/secrets.ts'
+import type { Deps } from '../deps.ts'
+import { PUBLIC_URLS } from '../llm/providers/public-urls.ts'
+import { checkBaseUrl } from './check.ts'
+import { type FoundProvider, getProvider, lockProvider, requireProvider } from './read.ts'
+import { encryptKey } from './stored-key.ts'
+
+/**
+ * Changes a provider. The next model call uses the change. Throws `not_found`, and `invalid` for an address that may
+ * not be called, for another address without the key for it, and for what the environment gives a predefined provider.
+ */
+export async function patchProvider(
+  deps: Deps,
+  actor: Actor,
+  id: ProviderId,
+  input: UpdateLlmProviderRequest,
+): Promise<LlmProvider> {
+  const { organizationId } = actor
+  const found = await requireProvider(deps, actor, id)
+  if (found.predefined === undefined) {
+    await updateOwn(deps, actor, found, input)
+  } else {
+    refuseOfEnvironment(input)
+    const changes = changesOf(input)
+    const where = { organizationId_id: { organizationId, id } }
+    await deps.db.llmProvider.upsert({ where, create: { organizationId, id, ...changes }, update: changes })
+  }
+  return getProvider(deps, actor, id)
+}
+
+const changesOf = ({ name, status }: UpdateLlmProviderRequest) => ({
+  name: name ?? undefined,
+  status: status ?? undefined,
+})
+
+async function updateOwn(
+  deps: Deps,
+  actor: Actor,
+  found: FoundProvider,
+  input: UpdateLlmProviderRequest,
+): Promise<void> {
+  const { organizationId } = actor
+  const { id } = found.provider
+  const baseUrl = input.base_url == null ? undefined : await checkBaseUrl(deps, input.base_url)
+  const key = input.api_key == null || input.api_key === MASK ? undefined : input.api_key
+  await deps.db.$transaction(async (tx) => {
+    await lockProvider(tx, actor, found)
+    const where = { organizationId_id: { organizationId, id } }
+    const row = await tx.llmProvider.findUniqueOrThrow({ where })
+    const connection = { type: input.provider_type ?? undefined, baseUrl }
+    if (key === undefined) refuseOtherServer(row, connection)
+    const apiKey = key === undefined ? undefined : encryptKey(deps, organizationId, id, key)
+    await tx.llmProvider.update({ where, data: { ...changesOf(input), ...connection, apiKey } })
+  })
+}
+
+type Connection = { type?: LlmProviderType | undefined; baseUrl?: string | null | undefined }
+
+/** Throws `invalid` for a change that would send the stored key to another server, where its reader would see it. */
+function refuseOtherServer({ apiKey, type, baseUrl }: ProviderRow, changes: Connection): void {
+  if (apiKey === null || type === null) return
+  const after = { type: changes.type ?? type, baseUrl: changes.baseUrl === undefined ? baseUrl : changes.baseUrl }
+  if (serverOf(after) === serverOf({ type, baseUrl })) return
+  throw invalid('api_key: is required with another server, because the stored key is for the previous one')
+}
+
+function serverOf({ type, baseUrl }: { type: LlmProviderType; baseUrl: string | null }): string | undefined {
+  const url = baseUrl ?? (type === 'llmsim' ? undefined : PUBLIC_URLS[type])
+  return url === undefined ? undefined : new URL(url).origin
+}
+
+/** Throws `invalid` for fields that come from the environment. Otherwise its key could be sent to another address. */
+function refuseOfEnvironment(input: UpdateLlmProviderRequest): void {
+  for (const field of ['provider_type', 'base_url', 'api_key'] as const) {
+    if (input[field] == null || input[field] === MASK) continue
+    throw invalid(`${field}: is set by the environment of the service; add a provider of your own to change it`)
+  }
+}
+
+/** Deletes a provider with its models. Throws `not_found`, and `invalid` for a predefined one. */
+export async function deleteProvider(deps: Deps, actor: Actor, id: ProviderId): Promise<void> {
+  const { predefined } = await requireProvider(deps, actor, id)
+  if (predefined !== undefined) {
+    throw invalid('This provider comes with the service; PATCH its status to "disabled" to do without it')
+  }
+  const { count } = await deps.db.llmProvider.deleteMany({ where: { organizationId: actor.organizationId, id } })
+  if (count === 0) throw notFound('Provider')
+}

@@ -1,0 +1,74 @@
+import type { TokenUsage } from '../../../contract/kit/common.ts'
+import type { Prices, Profile } from './profiles/schema.ts'
+
+/** Decimals of a token's price: a millionth of a price with six decimals. */
+const DECIMALS = 12
+
+/**
+ * Returns the cost of one model call in USD as an exact decimal, such as '0.00125'. Null when the price is unknown.
+ * `input_tokens` include the tokens read from and written to the cache. A cache price that is unknown is that of input.
+ */
+export function costOf(profile: Profile | undefined, usage: TokenUsage): string | null {
+  if (profile?.cost === undefined) return null
+  const read = toCount(usage.cache_read_tokens)
+  const write = toCount(usage.cache_creation_tokens)
+  const cached = read + write
+  const input = toCount(usage.input_tokens)
+  // Some providers count cached tokens apart; a call never costs less than what was cached.
+  const fresh = input > cached ? input - cached : 0n
+  const prices = pricesFor(profile.cost, fresh + cached)
+  const picodollars =
+    fresh * perToken(prices.input) +
+    read * perToken(prices.cache_read ?? prices.input) +
+    write * perToken(prices.cache_write ?? prices.input) +
+    toCount(usage.output_tokens) * perToken(prices.output)
+  return toDecimal({ digits: picodollars, scale: DECIMALS })
+}
+
+/** Adds two costs exactly. Null when one of them is unknown. */
+export function addCosts(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return null
+  const [left, right] = [parseDecimal(a), parseDecimal(b)]
+  const scale = Math.max(left.scale, right.scale)
+  return toDecimal({ digits: rescale(left, scale) + rescale(right, scale), scale })
+}
+
+/** Finds the prices for an input of this length: those of the highest tier below it, for the whole call. */
+function pricesFor(cost: NonNullable<Profile['cost']>, inputTokens: bigint): Prices {
+  const tiers = (cost.tiers ?? []).filter((tier) => inputTokens > BigInt(tier.above_input_tokens))
+  return tiers.reduce<{ above_input_tokens: number } & Prices>(
+    (highest, tier) => (tier.above_input_tokens > highest.above_input_tokens ? tier : highest),
+    { ...cost, above_input_tokens: 0 },
+  )
+}
+
+/** Converts USD for a million tokens to picodollars for one. Prices have at most six decimals, so this is exact. */
+function perToken(price: number): bigint {
+  return BigInt(Math.round(price * 1_000_000))
+}
+
+/** Takes what is no count of tokens as none. */
+function toCount(tokens: number | null | undefined): bigint {
+  const count = Math.trunc(tokens ?? 0)
+  return Number.isSafeInteger(count) && count > 0 ? BigInt(count) : 0n
+}
+
+/** The number `digits` / 10^`scale`. */
+type Decimal = { digits: bigint; scale: number }
+
+function parseDecimal(text: string): Decimal {
+  const [, whole = '', fraction = ''] = /^(\d+)(?:\.(\d+))?$/.exec(text) ?? []
+  if (whole === '') throw new Error(`A cost is a decimal such as 0.00125, not ${text}.`)
+  return { digits: BigInt(whole + fraction), scale: fraction.length }
+}
+
+function rescale({ digits, scale }: Decimal, newScale: number): bigint {
+  return digits * 10n ** BigInt(newScale - scale)
+}
+
+function toDecimal({ digits, scale }: Decimal): string {
+  const padded = digits.toString().padStart(scale + 1, '0')
+  const whole = padded.slice(0, padded.length - scale)
+  const fraction = padded.slice(padded.length - scale).replace(/0+$/, '')
+  return fraction === '' ? whole : `${whole}.${fraction}`
+}

@@ -1,0 +1,92 @@
+import type { LanguageModelV4Message, SharedV4ProviderMetadata } from '@ai-sdk/provider'
+import { z } from 'zod'
+import type { Message } from '../../../../contract/messages.ts'
+import type { ProviderData } from '../model.ts'
+
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number]
+
+const Options = z.record(z.string(), z.record(z.string(), z.json()))
+const Length = z.int().min(0)
+
+/**
+ * A part of an answer, in the order of the answer. Lengths are UTF-16 code units of the message's thinking or text,
+ * which are not repeated here. `gap` is the part of the thinking before a block that separates it from the one before.
+ */
+const Block = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('thinking'), gap: Length.optional(), length: Length, options: Options.optional() }),
+  z.object({ type: z.literal('text'), length: Length, options: Options.optional() }),
+  z.object({ type: z.literal('tool_call'), index: z.int().min(0), options: Options.optional() }),
+])
+export type Block = z.infer<typeof Block>
+
+/** Keeps the fields of a part's metadata that the provider needs back. */
+export function pickOptions(
+  metadata: SharedV4ProviderMetadata | undefined,
+  optionsKey: string,
+  returnedFields: readonly string[],
+): z.infer<typeof Options> | undefined {
+  const fields = Object.entries(metadata?.[optionsKey] ?? {}).filter(
+    ([field, value]) => returnedFields.includes(field) && value !== null && value !== undefined,
+  )
+  return fields.length === 0 ? undefined : Options.parse({ [optionsKey]: Object.fromEntries(fields) })
+}
+
+/** Length in JSON up to which data is kept. Far above what vendors send, and small enough for an event. */
+const MAX_DATA_LENGTH = 2 * 1024 * 1024
+/** Matches escapes that Postgres does not take: NUL and, which JSON.stringify only writes for lone ones, surrogates. */
+const UNSTORABLE = /\\u(?:0000|d[89a-f])/
+
+/** Makes the data of an answer from its blocks, unless there is nothing to give back or nothing that can be stored. */
+export function toProviderData(source: string, blocks: Block[]): ProviderData | undefined {
+  const whole = blocks.filter((block) => block.type === 'tool_call' || block.length > 0 || block.options !== undefined)
+  if (whole.every(({ options }) => options === undefined)) return undefined
+  const json = JSON.stringify(whole)
+  return json.length > MAX_DATA_LENGTH || UNSTORABLE.test(json) ? undefined : { source, blocks: whole }
+}
+
+/**
+ * Rebuilds the parts of an agent's message as the provider sent them. Returns undefined when the data is another
+ * provider's or model's, or does not fit the message.
+ */
+export function restoreParts(
+  message: Message,
+  data: ProviderData | undefined,
+  source: string,
+): AssistantPart[] | undefined {
+  if (data === undefined || data.source !== source) return undefined
+  const blocks = z.array(Block).safeParse(data.blocks)
+  return blocks.success ? fillBlocks(message, blocks.data) : undefined
+}
+
+function fillBlocks({ content, thinking }: Message, blocks: Block[]): AssistantPart[] | undefined {
+  const takeThinking = createTaker(thinking ?? '')
+  const takeText = createTaker(content.map((part) => (part.type === 'text' ? part.text : '')).join(''))
+  const calls = content.filter((part) => part.type === 'tool_call')
+  const unused = new Set(calls.keys())
+  const parts: AssistantPart[] = []
+  for (const block of blocks) {
+    const options = block.options === undefined ? {} : { providerOptions: block.options }
+    if (block.type === 'thinking') {
+      takeThinking(block.gap ?? 0)
+      parts.push({ type: 'reasoning', text: takeThinking(block.length) ?? '', ...options })
+    } else if (block.type === 'text') {
+      parts.push({ type: 'text', text: takeText(block.length) ?? '', ...options })
+    } else {
+      const call = calls[block.index]
+      if (call === undefined || !unused.delete(block.index)) return undefined
+      parts.push({ type: 'tool-call', toolCallId: call.id, toolName: call.name, input: call.arguments, ...options })
+    }
+  }
+  const isWhole = takeThinking() === '' && takeText() === '' && unused.size === 0
+  return isWhole ? parts : undefined
+}
+
+/** Returns a function that cuts text off the front, and without a length the rest: undefined if too much was cut. */
+function createTaker(text: string): (length?: number) => string | undefined {
+  let position = 0
+  return (length) => {
+    const start = position
+    position = length === undefined ? text.length : position + length
+    return start > text.length ? undefined : text.slice(start, position)
+  }
+}

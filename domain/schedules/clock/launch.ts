@@ -1,0 +1,124 @@
+import type { Schedule } from '../../../prisma/generated/client.ts'
+import type { LaunchOutcome } from '../../../workflows/messages.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { Deps } from '../deps.ts'
+import { type KnownTimes, type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
+import { startSoon } from './start-execution.ts'
+
+/** A launch does not read what the target runs, which may be a megabyte. */
+const UNREAD = { targetInput: true, targetHeaders: true } as const
+type Launched = Omit<Schedule, keyof typeof UNREAD>
+
+export type SchedulePlace = { organizationId: string; scheduleId: string }
+
+/** Time by which the latest run may be late without having been missed. */
+const ON_TIME_MS = 5 * 60_000
+/** Most missed runs that are made up for when the schedule names no number, and whatever it names. */
+const DEFAULT_CATCH_UP = 100
+const MOST_CATCH_UP = 1000
+/** Attempts at a launch that others come before. */
+const MAX_ATTEMPTS = 5
+
+const NOTHING: LaunchOutcome = { executions: [] }
+/** What is known when Temporal has lost the schedule, or an operator has paused it there: it has to be told again. */
+const UNKNOWN: KnownTimes = { since: null, times: [] }
+
+/**
+ * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `toldRevision` the revision that Temporal
+ * was just told.
+ */
+type Knowledge = { scheduledAt?: Date; toldRevision?: number }
+
+/**
+ * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
+ * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
+ * before. Rejects when Temporal has to be asked and is away. `untold`: nothing is launched while Temporal has to be told of
+ * a change; the launch has to be repeated.
+ */
+export async function launchDue(
+  deps: Deps,
+  place: SchedulePlace,
+  { scheduledAt, toldRevision }: Knowledge = {},
+): Promise<LaunchOutcome | 'untold'> {
+  let until: Date | undefined
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const found = await readSchedule(deps, place)
+    if (found === undefined) return removeClock(deps, place)
+    const { row, now } = found
+    if (row.clockDueAt !== null && row.revision !== toldRevision) return 'untold'
+    if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
+    until ??= scheduledAt !== undefined && scheduledAt > now ? scheduledAt : now
+    const recorded = await launchUntil(deps, row, until, now)
+    if (recorded !== undefined) return started(deps, row, recorded)
+  }
+  throw new Error('Other launches of the schedule came first, time and again.')
+}
+
+/** Reads a schedule, a deleted one too, and the database's time. */
+async function readSchedule(deps: Deps, { organizationId, scheduleId }: SchedulePlace) {
+  const [row, [time]] = await Promise.all([
+    deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId }, omit: UNREAD }),
+    deps.db.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`,
+  ])
+  return row === null || time === undefined ? undefined : { row, now: time.now }
+}
+
+/** Deletes the clock of a schedule that no longer exists. */
+async function removeClock(deps: Deps, { scheduleId }: SchedulePlace): Promise<LaunchOutcome> {
+  await deps.clock.remove(scheduleId)
+  return NOTHING
+}
+
+/** Has the sweeper tell Temporal again that a schedule is not to run. */
+async function setClockRight(deps: Deps, { id, revision }: Launched): Promise<LaunchOutcome> {
+  await deps.db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data: { clockDueAt: new Date() } })
+  return NOTHING
+}
+
+/** Records what is due up to a time. Undefined when the schedule has changed, or another launch has come first. */
+async function launchUntil(deps: Deps, row: Launched, until: Date, now: Date): Promise<RecordedRuns | undefined> {
+  if (until <= row.launchedUntil) return { started: [] }
+  const { due, next } = await readDue(deps, row, until)
+  const times = toLaunch(row, due, now)
+  const runs: Runs = {
+    ids: times.map(newUuid),
+    times,
+    ofClock: { revision: row.revision, seen: row.launchedUntil, until, next },
+  }
+  const recorded = await recordRuns(deps, row, runs)
+  return recorded === 'stale' || recorded === 'gone' ? undefined : recorded
+}
+
+async function started(deps: Deps, row: Launched, { started: executions }: RecordedRuns): Promise<LaunchOutcome> {
+  await Promise.all(executions.map((execution) => startSoon(deps, row, execution)))
+  return { executions: executions.map(({ id }) => id) }
+}
+
+/** Returns the times in (launched_until, until], at least the latest that may be launched, and those that follow. */
+async function readDue(deps: Deps, row: Launched, until: Date): Promise<{ due: Date[]; next: KnownTimes }> {
+  const { launchedUntil, nextTimes, nextTimesSince } = row
+  const last = nextTimes.at(-1)
+  if (nextTimesSince !== null && nextTimesSince <= launchedUntil && last !== undefined && last > until) {
+    const due = nextTimes.filter((time) => time > launchedUntil && time <= until)
+    return { due, next: { since: until, times: nextTimes.filter((time) => time > until) } }
+  }
+  const [due, next] = await Promise.all([
+    deps.clock.timesBetween(row.id, launchedUntil, until, Math.max(1, catchUpOf(row))),
+    deps.clock.nextTimes(row.id),
+  ])
+  return { due, next: next ?? UNKNOWN }
+}
+
+/**
+ * Returns which of the due times are launched: the latest one if it is hardly late, and as many of the latest as are made
+ * up for.
+ */
+export function toLaunch(row: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>, due: Date[], now: Date): Date[] {
+  const latest = due.at(-1)
+  const onTime = latest !== undefined && now.getTime() - latest.getTime() <= ON_TIME_MS ? 1 : 0
+  const most = Math.max(onTime, catchUpOf(row))
+  return most === 0 ? [] : due.slice(-most)
+}
+
+const catchUpOf = ({ catchUpMissed, maxCatchUp }: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>): number =>
+  catchUpMissed ? Math.min(maxCatchUp ?? DEFAULT_CATCH_UP, MOST_CATCH_UP) : 0

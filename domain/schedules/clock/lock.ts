@@ -1,0 +1,35 @@
+import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { invalid, notFound } from '../../kit/errors.ts'
+import { toId } from '../../kit/ids.ts'
+
+type Place = Pick<Actor, 'organizationId'>
+
+/** Locks and reads a schedule of the organization. Throws `not_found`. */
+export async function lockSchedule(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Place,
+  id: string,
+): Promise<Schedule> {
+  await tx.$queryRaw`
+    SELECT 1 FROM schedules WHERE id = ${id}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
+  const row = await tx.schedule.findFirst({ where: { id, organizationId, deletedAt: null } })
+  if (row === null) throw notFound('Schedule')
+  return row
+}
+
+/**
+ * Keeps the session that a schedule is to target from being deleted before the transaction ends: its deletion then finds
+ * the schedule. Waits for nobody, as whoever deletes the session may wait for the schedule. Throws `invalid` when there is
+ * no such session, or when it is being deleted.
+ */
+export async function lockTargetedSession(
+  tx: Prisma.TransactionClient,
+  { organizationId }: Place,
+  sessionId: string,
+): Promise<void> {
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT 1 FROM sessions WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid
+    FOR KEY SHARE SKIP LOCKED`
+  if (rows.length === 0) throw invalid(`target.input.session_id: there is no session ${toId('session', sessionId)}`)
+}

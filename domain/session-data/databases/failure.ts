@@ -1,0 +1,22 @@
+import { conflict, DomainError, notFound, tooMany } from '../../kit/errors.ts'
+import type { Ran } from './keeper/keeper.ts'
+
+/**
+ * Returns the result of a job of the keeper. Throws `too_many` when it could not be run now, `conflict` when others have
+ * changed the database all the time, `not_found` when that is gone, and `unprocessable` for SQL that is wrong or takes
+ * too much, and for a damaged database.
+ */
+export function resultOf<Result>(ran: Ran<Result>): Result {
+  switch (ran.outcome) {
+    case 'done':
+      return ran.result
+    case 'busy':
+      throw tooMany(ran.message, 2)
+    case 'conflict':
+      throw conflict(ran.message)
+    case 'gone':
+      throw notFound('Database')
+    default:
+      throw new DomainError('unprocessable', ran.message)
+  }
+}

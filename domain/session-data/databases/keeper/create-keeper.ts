@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Claim, createFairQueue, createKeyedQueue } from '../../../../lib/fair-queue.ts'
+import { type Copies, createCopies, removeFiles } from './copies.ts'
+import { makeFolder, removeFolder } from './folder.ts'
+import type { JobLimits } from './job.ts'
+import type { Description, ExecuteResult, Failure, Keeper, QueryResult, Ran } from './keeper.ts'
+import { loadFile } from './load-file.ts'
+import { createProcessPool, type ProcessPool } from './processes.ts'
+import { failureOf, runTask, type Task } from './run-task.ts'
+
+export type KeeperOptions = {
+  /** Time for the SQL of a call. */
+  timeMs?: number
+  /** Memory of a process, of which it needs some 90 MB itself. */
+  memoryBytes?: number
+  /** Time after which a process without work is ended. */
+  warmMs?: number
+  /** Bytes of all copies. In a container, the temporary folder may be in memory. */
+  diskBytes?: number
+  /** Time after which a copy that was not used is removed. */
+  idleMs?: number
+}
+
+/** Calls that may wait for one database. */
+const WAITING = { maxWaiting: 100, maxWaitingOfOwner: 100 }
+/** Calls at once, on however many cores: each can take 400 MB of memory. */
+const MAX_PROCESSES = 4
+/** Time that a call may wait for the database, and then for a process: longer than the SQL of another call takes. */
+const WAIT_MS = 35_000
+
+const DEFAULTS = {
+  timeMs: 30_000,
+  memoryBytes: 400_000_000,
+  warmMs: 60_000,
+  diskBytes: 256 * 1024 ** 2,
+  idleMs: 600_000,
+}
+
+type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
+
+/** Creates a keeper, whose processes and folder are made when they are needed. Close it at the end. */
+export function createKeeper(options: KeeperOptions = {}): Keeper {
+  const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
+  const limits: JobLimits = { timeMs, memoryBytes }
+  const databases = createKeyedQueue(1, WAIT_MS, WAITING)
+  const slots = createFairQueue(MAX_PROCESSES, WAIT_MS)
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  let workshop: Promise<Workshop> | undefined
+
+  const openWorkshop = async (): Promise<Workshop> => {
+    const folder = await makeFolder()
+    return { folder, copies: createCopies(folder, diskBytes, idleMs), processes: createProcessPool(folder, warmMs) }
+  }
+  const enterWorkshop = (): Promise<Workshop> => {
+    workshop ??= openWorkshop()
+    // The next call tries again.
+    workshop.catch(() => {
+      workshop = undefined
+    })
+    return workshop
+  }
+  const begin = async (task: Task, signal: AbortSignal) => runTask(await enterWorkshop(), task, limits, signal)
+  const inSlot = <T>(claim: Claim, work: () => Promise<T | Failure>, signal: AbortSignal) =>
+    slots.run<T | Failure>(claim, work, () => failureOf('busy'), signal)
+  const runInTurn = (task: Task, claim: Claim, signal: AbortSignal) => {
+    const work = () => inSlot(claim, () => begin(task, signal), signal)
+    const refuse = () => failureOf('busy', 'Others use the database; try again later')
+    return databases.run(task.source.id, claim, work, refuse, signal)
+  }
+  const untilEnded = async <Result>(call: Promise<Result>): Promise<Result> => {
+    running.add(call)
+    try {
+      return await call
+    } finally {
+      running.delete(call)
+    }
+  }
+  // A job answers with the result of its kind.
+  const run = <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> =>
+    untilEnded(runInTurn(task, claim, AbortSignal.any([signal, closing.signal])) as Promise<Ran<Result>>)
+  const load: Keeper['load'] = async (bytes, store, claim, signal) => {
+    const { folder, processes } = await enterWorkshop()
+    const path = join(folder, `upload-${randomUUID()}.db`)
+    try {
+      await writeFile(path, bytes, { mode: 0o600, signal })
+      return await inSlot(claim, () => loadFile(processes, path, store, limits, signal), signal)
+    } finally {
+      await removeFiles(path)
+    }
+  }
+
+  return {
+    query: (source, { sql, params = [] }, claim, signal) =>
+      run<QueryResult>({ source, do: 'query', sql, params }, claim, signal),
+    describe: (source, claim, signal) =>
+      run<Description>({ source, do: 'describe', sql: '', params: [] }, claim, signal),
+    execute: (source, { sql, params = [] }, store, claim, signal) =>
+      run<ExecuteResult>({ source, do: 'execute', sql, params, store }, claim, signal),
+    load: (bytes, store, claim, signal) =>
+      untilEnded(load(bytes, store, claim, AbortSignal.any([signal, closing.signal]))),
+    forget: (id) => {
+      workshop?.then(({ copies }) => copies.forget(id)).catch(() => {})
+    },
+    close: async () => {
+      closing.abort(new Error('The keeper of databases is closed.'))
+      await Promise.allSettled(running)
+      const { processes, folder } = (await workshop?.catch(() => undefined)) ?? {}
+      await processes?.close()
+      if (folder !== undefined) await removeFolder(folder)
+    },
+  }
+}

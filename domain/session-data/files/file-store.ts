@@ -1,0 +1,34 @@
+import type { CallWriter } from '../../kit/session-scope.ts'
+
+/** Files of sessions in Postgres, read and written by the driver itself. platform/postgres/file-store.ts implements it. */
+export type FileStore = {
+  /** Calls change_session_files (prisma/functions), which has the manual. Returns its answer. */
+  change(call: ChangeCall): Promise<unknown>
+  /** Reads files with their whole contents, in one snapshot. Those that are missing, and directories, are left out. */
+  readWhole(organizationId: string, sessionId: string, paths: string[]): Promise<WholeFile[]>
+  /** Like `readWhole`, of the first files by path: as many as have `maxBytes` together, and at least one. */
+  readFirst(organizationId: string, sessionId: string, paths: string[], maxBytes: number): Promise<WholeFile[]>
+  /** Returns some bytes of a content, from the end of the last ones on. Undefined when it has been replaced or ends. */
+  readPart(organizationId: string, sessionId: string, contentId: string, start: number): Promise<Uint8Array | undefined>
+}
+
+export type ChangeCall = {
+  organizationId: string
+  sessionId: string
+  writer: CallWriter | undefined
+  /** JSON. */
+  changes: string
+  contents: Uint8Array
+  maxCount: number
+  maxTotalBytes: number
+}
+
+/** File with its content. `seenContentId` names the content that the agent has seen last. */
+export type WholeFile = {
+  path: string
+  contentId: string
+  seenContentId: string | null
+  isBase64: boolean
+  isReadonly: boolean
+  bytes: Buffer
+}

@@ -1,0 +1,8 @@
+import type { EncryptedColumn } from '../../kit/secrets.ts'
+
+/** Column of the secrets that sessions keep. */
+export const SESSION_SECRETS: EncryptedColumn = {
+  table: 'session_secrets',
+  keys: ['session_id', 'name'],
+  column: 'value',
+}

@@ -1,8 +1,0 @@
-import type { EncryptedColumn } from '../secrets.ts'
-
-/** Column of the secrets that sessions keep. */
-export const SESSION_SECRETS: EncryptedColumn = {
-  table: 'session_secrets',
-  keys: ['session_id', 'name'],
-  column: 'value',
-}

@@ -1,0 +1,63 @@
+import { isRecord } from '../../../lib/is-record.ts'
+import type { ModelToolCall } from '../../models/llm/model.ts'
+import type { Tool } from '../capabilities/capability.ts'
+
+/** Text that events hold in the place of a secret value. */
+export const MASK = '[secret]'
+
+/** Secret values of a call's arguments or of its result, by the name of the property. */
+export type Hidden = Record<string, unknown>
+
+/** Limit on the JSON of the secrets that are kept of one call, above what any tool takes. */
+const MAX_HIDDEN_BYTES = 1024 * 1024
+
+/** Value as events hold it. `hidden` is what they leave out; undefined when that is nothing. */
+type Masked<T> = { value: T; hidden?: Hidden | undefined }
+
+/** Call of a model as events hold it. */
+export type MaskedCall = ModelToolCall & { hidden?: Hidden | undefined }
+
+/**
+ * Takes the secrets out of a call, by the marks of its tool. Properties that a tool with marks does not declare count as
+ * secret, and so do objects and lists, because a model may have put a marked property into the wrong place. All of a
+ * call counts whose tool is not known: its name may be a misspelt one. Text that is no JSON is not quoted.
+ */
+export function maskCall(tool: Tool | undefined, call: ModelToolCall): MaskedCall {
+  const marked = tool?.secrets?.arguments ?? []
+  if (tool !== undefined && marked.length === 0) return call
+  const properties = tool?.parameters.properties
+  const declared = isRecord(properties) ? Object.keys(properties) : []
+  const { value, hidden } = mask(
+    call.arguments,
+    (name, value) => marked.includes(name) || !declared.includes(name) || (typeof value === 'object' && value !== null),
+  )
+  const masked = { ...call, arguments: value }
+  if (call.argumentsError !== undefined) return { ...masked, argumentsError: 'The arguments are not a JSON object.' }
+  if (hidden === undefined || Buffer.byteLength(JSON.stringify(hidden)) <= MAX_HIDDEN_BYTES)
+    return { ...masked, hidden }
+  return { ...masked, argumentsError: 'The arguments have more than 1 MiB of secrets; pass smaller ones.' }
+}
+
+/** Takes the secrets out of a result, given as JSON, by the marks of its tool. One that is no object has none. */
+export function maskResult(tool: Tool, text: string): Masked<string> {
+  const marked = tool.secrets?.results
+  if (!marked?.length) return { value: text }
+  const result: unknown = JSON.parse(text)
+  if (!isRecord(result)) return { value: text }
+  const { value, hidden } = mask(result, (name) => marked.includes(name))
+  return { value: JSON.stringify(value), hidden }
+}
+
+function mask(
+  value: Record<string, unknown>,
+  isSecret: (name: string, value: unknown) => boolean,
+): Masked<Record<string, unknown>> {
+  const hidden = Object.entries(value).filter(([name, inner]) => isSecret(name, inner))
+  if (hidden.length === 0) return { value }
+  // Spread, because assigning a property named __proto__ would not add it.
+  const masks = Object.fromEntries(hidden.map(([name]) => [name, MASK]))
+  return { value: { ...value, ...masks }, hidden: Object.fromEntries(hidden) }
+}
+
+/** Whether a result, as events hold it, has a secret. */
+export const isMaskedResult = (result: unknown): boolean => isRecord(result) && Object.values(result).includes(MASK)

@@ -1,0 +1,36 @@
+import type { CallSecretKind } from '../../../prisma/generated/client.ts'
+import type { NewEvent } from '../../events/log/append.ts'
+import { callStep } from '../../events/log/steps.ts'
+import { placeOf } from '../../kit/secrets.ts'
+import { estimateTokens } from '../../models/llm/token-estimate.ts'
+import type { Deps } from '../deps.ts'
+import { CALL_SECRETS } from './column.ts'
+import { type Hidden, MASK } from './mask.ts'
+
+type Place = { sessionId: string; turnId: string; iteration: number; kind: CallSecretKind }
+
+/**
+ * Adds to an event what it leaves out of calls, encrypted, to be recorded in the same transaction. Its data says which
+ * calls these are. An event of calls without secrets stays the same.
+ */
+export function withSecrets(
+  { secrets }: Deps,
+  { sessionId, turnId, iteration, kind }: Place,
+  event: NewEvent,
+  calls: { id: string; hidden?: Hidden | undefined }[],
+): NewEvent {
+  const found = calls.flatMap(({ id, hidden }) => (hidden === undefined ? [] : [{ id, hidden }]))
+  if (found.length === 0) return event
+  const sealed = found.map(({ id, hidden }) => {
+    const step = callStep(iteration, id)
+    const bytes = secrets.encrypt(JSON.stringify(hidden), placeOf(CALL_SECRETS, [sessionId, turnId, step, kind]))
+    return { step, kind, value: Buffer.from(bytes).toString('base64') }
+  })
+  const secret_tokens = Object.fromEntries(found.map(({ id, hidden }) => [id, addedTokens(hidden)]))
+  return { ...event, data: { ...event.data, secret_tokens }, secrets: sealed }
+}
+
+function addedTokens(hidden: Hidden): number {
+  const masks = Object.fromEntries(Object.keys(hidden).map((name) => [name, MASK]))
+  return estimateTokens(JSON.stringify(hidden)) - estimateTokens(JSON.stringify(masks))
+}

@@ -1,0 +1,79 @@
+import type { ToolDefinition } from '../../../contract/tools.ts'
+import { cutAt } from '../../../lib/truncate.ts'
+import type { Capability, Tool } from './capability.ts'
+import { escapeTags } from './prompt.ts'
+import type { ResolvedCapability } from './resolve.ts'
+import { type ToolChoice, toolChoiceOf } from './server-config.ts'
+
+/** Limit on the tools of a prompt, as providers have it. */
+export const MAX_TOOLS = 128
+const MAX_NAMES_SHOWN = 50
+const MAX_NAME_SHOWN = 128
+
+/**
+ * Leaves out tools of MCP servers that a configuration does not name, and those for which there is no room: the
+ * service's and the client's tools come first, and servers' tools in the order of their capabilities. The prompt of a
+ * capability says which of its tools are missing, and which of those that are named its server does not have.
+ */
+export function withinToolLimit(
+  capabilities: ResolvedCapability[],
+  definitions: Pick<ToolDefinition, 'name'>[],
+): ResolvedCapability[] {
+  const taken = new Set([...definitions.map(({ name }) => name), ...ownNames(capabilities)])
+  return capabilities.map((resolved) => {
+    const { capability, config } = resolved
+    if (capability.areServerToolsKnown === undefined) return resolved
+    const choice = toolChoiceOf(config)
+    const kept: Tool[] = []
+    const leftOut: Tool[] = []
+    for (const tool of chosenBy(choice, capability.tools)) {
+      const fits = !isOfServer(tool) || taken.has(tool.name) || taken.size < MAX_TOOLS
+      if (fits) taken.add(tool.name)
+      const list = fits ? kept : leftOut
+      list.push(tool)
+    }
+    const notes = [...configNotes(choice, capability), ...leftOutNotes(leftOut)]
+    return { capability: { ...capability, ...withNotes(capability, notes), tools: kept }, config }
+  })
+}
+
+const isOfServer = ({ nameAtServer }: Tool): boolean => nameAtServer !== undefined
+
+const ownNames = (capabilities: ResolvedCapability[]): string[] =>
+  capabilities.flatMap(({ capability: { tools } }) => tools.filter((tool) => !isOfServer(tool)).map(({ name }) => name))
+
+const chosenBy = (choice: ToolChoice | undefined, tools: Tool[]): Tool[] =>
+  tools.filter(({ nameAtServer: name }) => name === undefined || choice === 'all' || choice?.has(name))
+
+/** Returns what a model and its user are to know of a configuration. */
+function configNotes(choice: ToolChoice | undefined, { areServerToolsKnown, tools }: Capability): string[] {
+  if (choice === undefined)
+    return ['None of the tools is offered, because the configuration of this capability is wrong.']
+  if (choice === 'all' || !areServerToolsKnown) return []
+  const known = new Set(tools.map(({ nameAtServer }) => nameAtServer))
+  // A user has written them: they may have lines and tags.
+  const unknown = [...choice]
+    .filter((name) => !known.has(name))
+    .map((name) => escapeTags(JSON.stringify(cutAt(name, MAX_NAME_SHOWN))))
+  return unknown.length === 0 ? [] : [`The server has no tools named ${shortList(unknown)}.`]
+}
+
+/** Says which tools are missing. Their names are those of the service, so they need no escape. */
+function leftOutNotes(leftOut: Tool[]): string[] {
+  if (leftOut.length === 0) return []
+  return [
+    `At most ${MAX_TOOLS} tools can be offered at once. ${leftOut.length} of this capability are left out and cannot ` +
+      `be called: ${shortList(leftOut.map(({ name }) => name))}.`,
+  ]
+}
+
+function shortList(names: string[]): string {
+  const more = names.length - MAX_NAMES_SHOWN
+  return `${names.slice(0, MAX_NAMES_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** Adds notes to a fixed prompt. */
+function withNotes({ systemPrompt }: Capability, notes: string[]): Pick<Capability, 'systemPrompt'> {
+  if (notes.length === 0 || typeof systemPrompt === 'function') return {}
+  return { systemPrompt: [systemPrompt, ...notes].filter(Boolean).join('\n\n') }
+}

@@ -1,0 +1,107 @@
+import type { ToolDefinition, ToolPolicy } from '../../../contract/tools.ts'
+import type { ToolSpec } from '../../models/llm/model.ts'
+import type { Tool } from './capability.ts'
+import type { ResolvedCapability } from './resolve.ts'
+
+export type OfferedTool = {
+  spec: ToolSpec
+  displayName: string
+  /** Policy on who runs it: the service, the service after a person's approval, or the client. */
+  policy: ToolPolicy
+  /** Tool that the service runs; absent for a client's tool. */
+  tool?: Tool
+  /** Configuration of the capability that the tool belongs to, by the agent or the session. */
+  config?: unknown
+}
+
+/** Tools that a model is offered, by name. */
+export type Toolset = Map<string, OfferedTool>
+
+/**
+ * Combines the capabilities' tools with those that agent and session define. The session's definitions win over the
+ * agent's.
+ */
+export function buildToolset(
+  capabilities: ResolvedCapability[],
+  agentTools: ToolDefinition[],
+  sessionTools: ToolDefinition[],
+): Toolset {
+  const toolset: Toolset = new Map()
+  for (const { capability, config } of capabilities) {
+    for (const tool of capability.tools) {
+      if (!toolset.has(tool.name)) toolset.set(tool.name, offerTool(tool, config))
+    }
+  }
+  for (const definition of mergeDefinitions(agentTools, sessionTools)) {
+    const { name } = definition
+    const builtin = toolset.get(name)
+    const offered = isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
+    if (offered !== undefined) toolset.set(name, offered)
+  }
+  return toolset
+}
+
+/**
+ * Returns the definitions that count beside these capabilities: a client's tool takes the place of one of theirs only
+ * where it says so. It may have been defined before they had it.
+ */
+export function withoutTakers(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ToolDefinition[] {
+  const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
+  return definitions.filter((one) => one.type !== 'client_side' || one.replaces || !names.has(one.name))
+}
+
+/**
+ * Returns the definitions of an agent and its session, of which the session's win. One that says nothing of the policy
+ * on a builtin tool keeps the agent's: nobody takes an approval away by renaming a tool.
+ */
+export function mergeDefinitions(agentTools: ToolDefinition[], sessionTools: ToolDefinition[]): ToolDefinition[] {
+  const merged = new Map(agentTools.map((definition) => [definition.name, definition]))
+  for (const definition of sessionTools) {
+    const before = merged.get(definition.name)
+    const keepsPolicy = definition.type === 'builtin' && before?.type === 'builtin' && definition.policy === undefined
+    merged.set(definition.name, keepsPolicy ? { ...definition, policy: before.policy } : definition)
+  }
+  return [...merged.values()]
+}
+
+const offerTool = (tool: Tool, config: unknown): OfferedTool => ({
+  spec: { name: tool.name, description: tool.description, parameters: tool.parameters },
+  displayName: tool.displayName,
+  policy: policyOf(tool, 'auto'),
+  tool,
+  config,
+})
+
+/** An agent may ask for an approval, and cannot do without one that an administrator wants. */
+const policyOf = (tool: Tool | undefined, policy: ToolPolicy): ToolPolicy =>
+  tool?.needsApproval && policy === 'auto' ? 'requires_approval' : policy
+
+const isClientRun = (definition: ToolDefinition): boolean =>
+  definition.type === 'client_side' || definition.policy === 'client_side'
+
+/** Offers a tool that the client runs. The texts of a `builtin` one are those of the capability's tool. */
+const offerClientTool = (definition: ToolDefinition, builtin: OfferedTool | undefined): OfferedTool => {
+  const { type, name, description, parameters, display_name } = definition
+  if (type === 'builtin' && builtin !== undefined) {
+    return { spec: builtin.spec, displayName: display_name || builtin.displayName, policy: 'client_side' }
+  }
+  return {
+    // Providers require both, which a JSON Schema may omit.
+    spec: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
+    displayName: display_name || name,
+    policy: 'client_side',
+  }
+}
+
+/**
+ * Applies a definition to a capability's tool. Undefined when no capability provides it or the definition is not of
+ * type `builtin`.
+ */
+function adapt(offered: OfferedTool | undefined, definition: ToolDefinition): OfferedTool | undefined {
+  if (offered === undefined || definition.type !== 'builtin') return undefined
+  return {
+    ...offered,
+    displayName: definition.display_name || offered.displayName,
+    policy: policyOf(offered.tool, definition.policy ?? 'auto'),
+  }
+}

@@ -1,0 +1,79 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Answer, Command, CommandResult, Question, Ready, Reply } from './command.ts'
+
+/** What became of a command. `sleptMs` is time that its script slept, and that has not passed yet. */
+export type Ended = { ran: CommandResult | { outcome: 'out_of_memory' }; sleptMs: number; isReusable: boolean }
+
+/** Time for a process to stop by itself at the command's time limit. */
+const GRACE_MS = 3000
+
+/** Exit code of a process that could not allocate memory; the kernel kills it when the machine has none left. */
+const ABORTED = 134
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+/** What a process may read of the machine. Nothing may be written, and no other program be started. */
+const READABLE = ['contract', 'domain', 'lib', 'node_modules', 'package.json'].map((name) => at(`../../../../${name}`))
+const EXEC_ARGV = [
+  '--max-old-space-size=512',
+  '--permission',
+  '--no-experimental-sqlite',
+  '--disallow-code-generation-from-strings',
+  ...READABLE.map((path) => `--allow-fs-read=${path}`),
+  '--disable-warning=ExperimentalWarning',
+]
+
+export function startChild(): ChildProcess {
+  const child = fork(at('./program.ts'), { env: {}, execArgv: EXEC_ARGV, serialization: 'advanced', stdio: 'ignore' })
+  // An error while it runs nothing concerns nobody, but without a listener it would end the service.
+  return child.on('error', () => {})
+}
+
+/** Runs a command in a process, which is killed unless it can run another one afterwards. */
+export async function runIn(
+  child: ChildProcess,
+  command: Command,
+  read: (question: Question) => Promise<Uint8Array>,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const { promise, resolve, reject } = Promise.withResolvers<Ended>()
+  let timer: NodeJS.Timeout | undefined
+  // What cannot be sent is for a process that has ended, and that is noticed.
+  const send = (message: Command | Reply) => child.send(message, () => {})
+  const end = (ran: Ended['ran']) => resolve({ ran, sleptMs: 0, isReusable: false })
+  // The time that a process takes to start is not the command's.
+  const begin = () => {
+    timer = setTimeout(() => end({ outcome: 'late' }), command.timeoutMs + GRACE_MS)
+    send(command)
+  }
+  const stop = () => reject(signal.reason)
+  const onExit = (code: number | null, killer: NodeJS.Signals | null) => {
+    if (code === ABORTED || killer === 'SIGABRT' || killer === 'SIGKILL') end({ outcome: 'out_of_memory' })
+    else reject(new Error(`A bash process ended early: ${killer ?? code}.`))
+  }
+  const onMessage = (message: Question | Answer | Ready) => {
+    if ('is' in message) begin()
+    else if ('result' in message) resolve({ ran: message.result, ...message })
+    else read(message).then((bytes) => send({ number: message.number, bytes }), reject)
+  }
+  const listeners = { error: reject, exit: onExit, message: onMessage }
+  for (const [event, listener] of Object.entries(listeners)) child.on(event, listener)
+  signal.addEventListener('abort', stop)
+  let isReusable = false
+  try {
+    signal.throwIfAborted()
+    if (isReady.has(child)) begin()
+    const ended = await promise
+    isReady.add(child)
+    isReusable = ended.isReusable
+    return ended
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+    for (const [event, listener] of Object.entries(listeners)) child.off(event, listener)
+    if (!isReusable) child.kill('SIGKILL')
+  }
+}
+
+/** Processes that have run a command, and do not report again that they are ready. */
+const isReady = new WeakSet<ChildProcess>()

@@ -1,0 +1,24 @@
+import type { FairQueue } from '../../lib/fair-queue.ts'
+import type { Deps as Below } from '../session-data/deps.ts'
+import type { SchemaThreads } from './capabilities/arguments/threads.ts'
+import type { Capability } from './capabilities/capability.ts'
+import type { BashProcesses } from './capabilities/virtual-bash/processes.ts'
+import type { WebPageThreads } from './capabilities/web-page/threads.ts'
+import type { McpClient } from './mcp/protocol/client.ts'
+import type { Discoveries } from './mcp-servers/discoveries.ts'
+import type { ArchiveThreads } from './skills/archive/threads.ts'
+
+export type Deps = Below & {
+  /** The service's own capabilities; those of an organization are in the record (`registry/`). */
+  capabilities: Capability[]
+  /** Connections to MCP servers. */
+  mcp: McpClient
+  /** Reading of MCP servers' tools in this process, in the background too. */
+  mcpDiscoveries: Discoveries
+  bash: BashProcesses
+  /** Queue of the process for unpacking and storing archives of skills. */
+  archiveSlots: FairQueue
+  threads: { schemas: SchemaThreads; pages: WebPageThreads; archives: ArchiveThreads }
+  /** Maximum number of an organization's skills and MCP servers. */
+  quotas: { skills: number; mcpServers: number }
+}

@@ -1,0 +1,18 @@
+import { invalid } from '../../kit/errors.ts'
+import { mergeHeaders } from '../../kit/sent-headers.ts'
+import type { Credentials } from './credentials.ts'
+
+/** Headers that the transport sets, or that end or frame a message. */
+const OF_TRANSPORT =
+  /^(accept|accept-encoding|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
+
+/** Returns the headers of a server as they are to be stored, as `mergeHeaders` does. */
+export const mergeServerHeaders = (given: Record<string, string>, stored: Record<string, string>) =>
+  mergeHeaders(given, stored, { field: 'headers', isReserved: (name) => OF_TRANSPORT.test(name) })
+
+/** Throws `invalid` for credentials that cannot be sent together. */
+export function checkCredentials({ apiKey, headers }: Credentials): void {
+  if (apiKey !== '' && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+    throw invalid('headers: must not have Authorization beside api_key, which is sent in it; give one of them')
+  }
+}

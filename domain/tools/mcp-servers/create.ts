@@ -1,0 +1,70 @@
+import type { CreateMcpServerRequest, McpServer } from '../../../contract/mcp-servers.ts'
+import type { Prisma, McpServer as ServerRow } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { checkCalledUrl } from '../../kit/called-url.ts'
+import { createOnce } from '../../kit/create-once.ts'
+import { invalid, quotaExceeded } from '../../kit/errors.ts'
+import type { CreationAttempt } from '../../kit/idempotency-keys.ts'
+import { asUuid } from '../../kit/ids.ts'
+import { lockOrganization } from '../../kit/lock-organization.ts'
+import { MASK } from '../../kit/secrets.ts'
+import type { Deps } from '../deps.ts'
+import { checkCredentials, mergeServerHeaders } from './check.ts'
+import { credentialColumns } from './credentials.ts'
+import { refreshTools } from './discover.ts'
+import { requireFreeSlug } from './lock.ts'
+import { getServer } from './read.ts'
+import { slugOf } from './tool-names.ts'
+
+/**
+ * Adds a server and begins to read its tools. Throws `invalid` for an address that may not be called and for headers
+ * that cannot be sent, and `conflict` for a taken name and beyond the quota.
+ */
+export async function createServer(
+  deps: Deps,
+  actor: Actor,
+  input: CreateMcpServerRequest,
+  attempt: CreationAttempt,
+): Promise<McpServer> {
+  const { organizationId } = actor
+  if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
+  const credentials = { apiKey: input.api_key ?? '', headers: mergeServerHeaders(input.headers ?? {}, {}) }
+  checkCredentials(credentials)
+  const row = await createOnce(attempt, {
+    find: (id) => deps.db.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } }),
+    insert: async (id) => {
+      const data = {
+        id,
+        organizationId,
+        name: input.name,
+        slug: slugOf(input.name),
+        description: input.description ?? null,
+        url: await checkCalledUrl(deps, input.url, 'url'),
+        toolsPolicy: input.tools_policy ?? 'accept',
+        ...credentialColumns(deps, { organizationId, id }, credentials),
+      }
+      return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
+    },
+  })
+  // In the background: whoever creates a server does not wait for it.
+  if (row.toolsExpireAt === null) void refreshTools(deps, row)
+  return getServer(deps, actor, asUuid(row.id))
+}
+
+type NewServer = Prisma.McpServerCreateManyInput & Pick<ServerRow, 'id' | 'organizationId' | 'name' | 'slug'>
+
+/** Inserts a server; undefined when another run of the request has created it. Throws `conflict`. */
+async function insertWithin(
+  { quotas }: Deps,
+  tx: Prisma.TransactionClient,
+  data: NewServer,
+): Promise<ServerRow | undefined> {
+  const { organizationId } = data
+  await lockOrganization(tx, organizationId)
+  if ((await tx.mcpServer.count({ where: { organizationId } })) >= quotas.mcpServers) {
+    throw quotaExceeded(`The organization has ${quotas.mcpServers} MCP servers, which is the limit; delete one first`)
+  }
+  await requireFreeSlug(tx, data)
+  const [row] = await tx.mcpServer.createManyAndReturn({ data: [data], skipDuplicates: true })
+  return row
+}

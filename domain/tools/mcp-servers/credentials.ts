@@ -1,0 +1,47 @@
+import type { McpServer } from '../../../prisma/generated/client.ts'
+import { type EncryptedColumn, placeOf, UnreadableSecret } from '../../kit/secrets.ts'
+import type { Deps } from '../deps.ts'
+
+/** Column of the keys and headers of MCP servers. */
+export const MCP_CREDENTIALS: EncryptedColumn = {
+  table: 'mcp_servers',
+  keys: ['organization_id', 'id'],
+  column: 'credentials',
+}
+
+/** What is sent to a server with each request. An empty key is none. */
+export type Credentials = { apiKey: string; headers: Record<string, string> }
+
+type Place = Pick<McpServer, 'organizationId' | 'id'>
+
+/** Returns the columns of a server's credentials: encrypted, and what is shown of them in plain. */
+export function credentialColumns(
+  { secrets }: Deps,
+  { organizationId, id }: Place,
+  { apiKey, headers }: Credentials,
+): Pick<McpServer, 'credentials' | 'hasApiKey' | 'headerNames'> {
+  const headerNames = Object.keys(headers)
+  const isEmpty = apiKey === '' && headerNames.length === 0
+  const text = JSON.stringify({ api_key: apiKey, headers })
+  return {
+    credentials: isEmpty ? null : secrets.encrypt(text, placeOf(MCP_CREDENTIALS, [organizationId, id])),
+    hasApiKey: apiKey !== '',
+    headerNames,
+  }
+}
+
+/** Decrypts a server's credentials. Throws `UnreadableSecret`. */
+export function readCredentials(
+  { secrets }: Deps,
+  { organizationId, id, credentials }: Place & Pick<McpServer, 'credentials'>,
+): Credentials {
+  if (credentials === null) return { apiKey: '', headers: {} }
+  const { api_key, headers } = JSON.parse(secrets.decrypt(credentials, placeOf(MCP_CREDENTIALS, [organizationId, id])))
+  return { apiKey: api_key, headers }
+}
+
+/** Describes stored credentials that nothing can read any more. */
+export const damagedCredentials = (name: string): string =>
+  `The stored credentials of ${name} are damaged and cannot be read; set them again`
+
+export const isDamaged = (error: unknown): boolean => error instanceof UnreadableSecret && error.isDamaged

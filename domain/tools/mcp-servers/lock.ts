@@ -1,0 +1,32 @@
+import type { McpServer, Prisma } from '../../../prisma/generated/client.ts'
+import { conflict } from '../../kit/errors.ts'
+
+type Place = Pick<McpServer, 'organizationId' | 'id'>
+
+/** Locks and reads a server. Null when it is gone. */
+export async function lockServer(
+  tx: Prisma.TransactionClient,
+  { organizationId, id }: Place,
+): Promise<McpServer | null> {
+  await tx.$queryRaw`
+    SELECT 1 FROM mcp_servers WHERE organization_id = ${organizationId}::uuid AND id = ${id}::uuid FOR NO KEY UPDATE`
+  return tx.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } })
+}
+
+/** Throws `conflict` when another server's tools have the names that this one's would have. */
+export async function requireFreeSlug(
+  tx: Prisma.TransactionClient,
+  { organizationId, id, name, slug }: Place & Pick<McpServer, 'name' | 'slug'>,
+): Promise<void> {
+  const other = await tx.mcpServer.findFirst({
+    where: { organizationId, slug, id: { not: id } },
+    select: { name: true },
+  })
+  if (other === null) return
+  const shown = (text: string) => JSON.stringify(text)
+  throw conflict(
+    other.name === name
+      ? `There is an MCP server named ${shown(name)} already; choose another name`
+      : `The MCP server ${shown(other.name)} has tools of the same names as those of ${shown(name)}; choose another name`,
+  )
+}

@@ -1,0 +1,47 @@
+import type { McpServerId } from '../../../contract/kit/ids.ts'
+import type { McpServer } from '../../../contract/mcp-servers.ts'
+import { Prisma } from '../../../prisma/generated/client.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { notFound } from '../../kit/errors.ts'
+import type { All } from '../../kit/lists.ts'
+import type { Deps } from '../deps.ts'
+import { presentServer, type ServerSummary } from './present.ts'
+
+/** Lists the organization's servers, newest first. */
+export async function listServers(deps: Deps, { organizationId }: Actor): Promise<All<McpServer>> {
+  return (await readSummaries(deps, organizationId, Prisma.empty)).map(presentServer)
+}
+
+/** Returns a server. Throws `not_found`. */
+export async function getServer(deps: Deps, { organizationId }: Actor, id: McpServerId): Promise<McpServer> {
+  const [row] = await readSummaries(deps, organizationId, Prisma.sql`AND id = ${id}::uuid`)
+  if (row === undefined) throw notFound('MCP server')
+  return presentServer(row)
+}
+
+/** Deletes a server. Throws `not_found`. */
+export async function deleteServer(deps: Deps, { organizationId }: Actor, id: McpServerId): Promise<void> {
+  const { count } = await deps.db.mcpServer.deleteMany({ where: { organizationId, id } })
+  if (count === 0) throw notFound('MCP server')
+}
+
+/** Reads servers without their tools, which may have half a megabyte each. */
+const readSummaries = (deps: Deps, organizationId: string, which: Prisma.Sql) => deps.db.$queryRaw<ServerSummary[]>`
+  SELECT id, name, slug, description, url, status::text, tools_policy::text AS "toolsPolicy",
+    has_api_key AS "hasApiKey", header_names AS "headerNames",
+    jsonb_array_length(tools -> 'tools') AS "toolsCount", tools_discovered_at AS "toolsDiscoveredAt",
+    tools_changed_at AS "toolsChangedAt", tools_error AS "toolsError",
+    CASE WHEN tools_changed_at IS NULL THEN '{}' ELSE ARRAY(
+      SELECT COALESCE(found.name, accepted.name)
+      FROM (
+        SELECT tool ->> 'name' AS name, tool ->> 'fingerprint' AS fingerprint
+        FROM jsonb_array_elements(tools -> 'tools') AS tool
+      ) AS found
+      FULL JOIN (
+        SELECT pair ->> 0 AS name, pair ->> 1 AS fingerprint FROM jsonb_array_elements(accepted_tools) AS pair
+      ) AS accepted ON accepted.name = found.name
+      WHERE found.fingerprint IS DISTINCT FROM accepted.fingerprint
+      ORDER BY 1
+    ) END AS "changedTools",
+    created_at AS "createdAt", updated_at AS "updatedAt"
+  FROM mcp_servers WHERE organization_id = ${organizationId}::uuid ${which} ORDER BY id DESC`

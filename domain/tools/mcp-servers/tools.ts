@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import { isRecord } from '../../../lib/is-record.ts'
+import type { McpServer } from '../../../prisma/generated/client.ts'
+import type { ListedTool } from '../mcp/protocol/client.ts'
+
+/** Tool in the column `tools`. */
+export type StoredTool = ListedTool & { fingerprint: string }
+export type LeftOut = { name: string; reason: string }
+
+/** Content of the column `tools`: what the last discovery has found. */
+export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[]; instructions?: string | undefined }
+
+/**
+ * Fingerprints of tools by their names. The column `accepted_tools` has pairs: an object would lose a tool that is named
+ * like a part of every object.
+ */
+export type Fingerprints = ReadonlyMap<string, string>
+
+/** Returns the tools of a server's row. Undefined before they have been read. */
+export const toolsOf = ({ tools }: Pick<McpServer, 'tools'>): StoredTools | undefined =>
+  // Only `discover.ts` writes the column.
+  tools === null ? undefined : (tools as unknown as StoredTools)
+
+/** Returns the fingerprints that an administrator has accepted. Undefined before the tools have been read. */
+export const acceptedOf = ({ acceptedTools }: Pick<McpServer, 'acceptedTools'>): Fingerprints | undefined =>
+  acceptedTools === null ? undefined : new Map(acceptedTools as [string, string][])
+
+export const fingerprintsOf = (tools: StoredTool[]): Fingerprints =>
+  new Map(tools.map(({ name, fingerprint }) => [name, fingerprint]))
+
+export const areEqual = (some: Fingerprints, others: Fingerprints): boolean =>
+  some.size === others.size && [...some].every(([name, fingerprint]) => others.get(name) === fingerprint)
+
+/** Returns a hash of everything that a server says about a tool. The order of fields does not count. */
+export const fingerprintOf = ({
+  name,
+  title,
+  description,
+  inputSchema,
+  isReadOnly,
+  isIdempotent,
+}: ListedTool): string =>
+  createHash('sha256')
+    .update(canonicalJson({ name, title, description, inputSchema, isReadOnly, isIdempotent }))
+    .digest('base64url')
+
+/** Returns what an approval of a tool is for: the tool of this server, as it describes itself. */
+export const versionOf = (serverId: string, { fingerprint }: StoredTool): string =>
+  createHash('sha256').update(`${serverId} ${fingerprint}`).digest('base64url')
+
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
+  if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
+  const fields = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
+  return `{${fields.join()}}`
+}

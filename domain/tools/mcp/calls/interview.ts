@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import type { ElicitRequest, ElicitResult } from '@modelcontextprotocol/client'
+import { isRecord } from '../../../../lib/is-record.ts'
+import type { Answers, Question } from '../../capabilities/questions.ts'
+import type { HideCredentials } from '../protocol/credentials.ts'
+import { toQuestion } from './questions.ts'
+
+/** Key of the one question that a run asks in a session of the protocol. */
+const KEY = 'question'
+
+/** Questions that a tool asks during its run, as the sessions of before 2026-07-28 have them. */
+export type Interview = {
+  /**
+   * Answers from those of earlier runs, in their order, if the very same question was asked. The first question without
+   * an answer is kept for the user, and for now it is cancelled like all after it.
+   */
+  elicit(params: ElicitRequest['params']): ElicitResult
+  /** Resolves to the question for the user. Rejects with `LimitError` when it cannot be asked. */
+  asked: Promise<Question>
+}
+
+export function createInterview(answers: Answers[], hide: HideCredentials): Interview {
+  const { promise: asked, resolve, reject } = Promise.withResolvers<Question>()
+  // Nobody may wait for it.
+  asked.catch(() => {})
+  let given = 0
+  let isOver = false
+  const answerTo = (question: Question): ElicitResult | undefined => {
+    const state = stateOf(question)
+    const at = answers.findIndex((one, index) => index >= given && one.state === state)
+    if (at === -1) return undefined
+    // What is skipped was asked in a run that took another way, and so was what came after it.
+    given = at + 1
+    return answers[at]?.answers[KEY] as ElicitResult | undefined
+  }
+  return {
+    asked,
+    elicit(params) {
+      if (isOver) return { action: 'cancel' }
+      try {
+        const question = toQuestion(KEY, params, hide)
+        const answer = answerTo(question)
+        if (answer !== undefined) return answer
+        resolve(question)
+      } catch (error) {
+        reject(error)
+      }
+      isOver = true
+      return { action: 'cancel' }
+    },
+  }
+}
+
+/** Returns what a question is known by when the tool asks again: a digest of all that the user is shown. */
+export function stateOf(question: Question): string {
+  return createHash('sha256')
+    .update(JSON.stringify(sorted(question)))
+    .digest('hex')
+}
+
+/** Copies a value of JSON with the keys of its objects in order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isRecord(value)) return value
+  const keys = Object.keys(value).sort()
+  return Object.fromEntries(keys.map((key) => [key, sorted(value[key])]))
+}

@@ -1,0 +1,79 @@
+import { isRecord } from '../../../../lib/is-record.ts'
+import type { Discovered, ListedTool } from '../protocol/client.ts'
+import type { HideCredentials } from '../protocol/credentials.ts'
+import { readHeaderParams } from '../protocol/header-params.ts'
+import { boundedJson } from '../protocol/json-size.ts'
+import { MAX_LEFT_OUT, MAX_TOOLS, MAX_TOOLS_BYTES } from '../protocol/limits.ts'
+import { cutToBytes, toLine } from '../protocol/text.ts'
+
+const MAX_NAME_LENGTH = 255
+const MAX_TITLE_BYTES = 256
+const MAX_DESCRIPTION_BYTES = 1024
+const SCHEMA = { maxBytes: 32 * 1024, maxDepth: 64 }
+
+/** Collects the tools of a list, within its limits. */
+export function createToolList(hide: HideCredentials) {
+  const tools = new Map<string, ListedTool>()
+  const leftOut: Discovered['leftOut'] = []
+  let sizeBytes = 0
+  const leave = (name: string, reason: string) => {
+    if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ name, reason })
+  }
+  const excess = (name: string, size: number): string | undefined => {
+    if (tools.has(name)) return 'another tool has the same name'
+    if (tools.size === MAX_TOOLS) return `a server can have ${MAX_TOOLS} tools`
+    if (sizeBytes + size <= MAX_TOOLS_BYTES) return undefined
+    return `the tools of a server can have ${MAX_TOOLS_BYTES / 1024} KiB of JSON together`
+  }
+  return {
+    leftOut,
+    leave,
+    tools: () => [...tools.values()],
+    add(value: unknown): void {
+      const listed = toListedTool(value, hide)
+      const size = Buffer.byteLength(JSON.stringify(listed))
+      const reason = 'reason' in listed ? listed.reason : excess(listed.name, size)
+      if ('reason' in listed || reason !== undefined) {
+        leave(listed.name, `${reason}`)
+        return
+      }
+      sizeBytes += size
+      tools.set(listed.name, listed)
+    },
+  }
+}
+
+/** Reads a tool of a list. Returns the reason when it cannot be used. */
+function toListedTool(value: unknown, hide: HideCredentials): ListedTool | { name: string; reason: string } {
+  const tool = hide(isRecord(value) ? value : {})
+  const { name, title, description, inputSchema } = tool
+  if (typeof name !== 'string' || name === '') return { name: '', reason: 'it has no name' }
+  if (name.length > MAX_NAME_LENGTH || !name.isWellFormed() || name.includes('\0')) {
+    return { name: toLine(cutToBytes(name, MAX_NAME_LENGTH)), reason: 'its name is too long or no text' }
+  }
+  if (isRecord(value) && value.name !== name) return { name, reason: 'its name has credentials of the server in it' }
+  // As a key of an object it is another's prototype, and is lost.
+  if (name === '__proto__') return { name, reason: 'its name is reserved' }
+  if (isRecord(tool.execution) && tool.execution.taskSupport === 'required') {
+    return { name, reason: 'it can be called as a task only, which is not supported' }
+  }
+  if (!isRecord(inputSchema) || inputSchema.type !== 'object') return { name, reason: 'its input schema is no object' }
+  const json = boundedJson(inputSchema, SCHEMA)
+  if (json === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }
+  if (readHeaderParams(inputSchema) === 'invalid')
+    return { name, reason: 'it wants arguments in headers (x-mcp-header) that cannot be' }
+  const annotations = isRecord(tool.annotations) ? tool.annotations : {}
+  return {
+    name,
+    title: textUpTo(title ?? annotations.title, MAX_TITLE_BYTES),
+    description: textUpTo(description, MAX_DESCRIPTION_BYTES) ?? '',
+    inputSchema,
+    isReadOnly: annotations.readOnlyHint === true,
+    isIdempotent: annotations.idempotentHint === true,
+  }
+}
+
+const textUpTo = (value: unknown, maxBytes: number): string | undefined =>
+  typeof value === 'string' && value !== ''
+    ? cutToBytes(value, maxBytes).replaceAll('\0', '').toWellFormed()
+    : undefined

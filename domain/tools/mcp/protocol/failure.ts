@@ -1,0 +1,142 @@
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
+import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
+import type { McpEndpoint } from './client.ts'
+import { createHiding, type HideCredentials } from './credentials.ts'
+import type { Exchange } from './exchange.ts'
+import { StatusError } from './status-error.ts'
+import { toLine } from './text.ts'
+import { BROKEN_OFF } from './transport.ts'
+
+/** Error of ours in reading an answer, in words that follow "The MCP server …". */
+export class LimitError extends Error {
+  override name = 'LimitError'
+}
+
+/** Describes an error of the library or of a request, in a sentence that names the server and quotes no secret. */
+export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
+  const hide = createHiding(endpoint)
+  const cause = causeOf(error, exchange)
+  // What the server says is cut, so nothing must be left of its own words to be hidden here.
+  const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, hide)
+  return `The MCP server "${toLine(endpoint.name)}" ${hide(words)}`
+}
+
+/** Describes the answer of an address at which there is something else than the server. Undefined for any other error. */
+function addressWords(cause: unknown, exchange: Exchange | undefined): string | undefined {
+  const http = cause instanceof SdkHttpError ? cause.data : undefined
+  const status = http?.status
+  const isPage =
+    http === undefined
+      ? exchange?.isPage === true && !OF_SERVER.some((known) => cause instanceof known)
+      : /^\s*</.test(`${http.text}`)
+  if (!isPage && status !== 405) return undefined
+  const said =
+    status === undefined
+      ? 'does not answer in the protocol (MCP) but with a page of HTML'
+      : `answered with the status ${status}${isPage ? ' and a page of HTML' : ''}`
+  return `${said}; is this its MCP address?`
+}
+
+/** Errors that say more than a page does. */
+const OF_SERVER = [OutgoingError, StatusError, LimitError, ProtocolError]
+
+/** Finds the error that others follow from. */
+function causeOf(error: unknown, exchange: Exchange | undefined): unknown {
+  const known = knownIn(error)
+  if (known !== undefined) return known
+  if (exchange?.failure !== undefined && isFollowing(error)) return knownIn(exchange.failure) ?? error
+  return error
+}
+
+/** Whether an error may follow from an answer that broke off. */
+const isFollowing = (error: unknown) =>
+  isBrokenOff(error) || (error instanceof SdkError && !(error instanceof SdkHttpError)) || error instanceof SyntaxError
+
+export const isBrokenOff = (error: unknown) => error instanceof ProtocolError && error.data === BROKEN_OFF
+
+const MAX_CAUSES = 5
+
+function knownIn(error: unknown, depth = 0): unknown {
+  if (error instanceof OutgoingError || error instanceof StatusError || error instanceof LimitError) return error
+  if (depth === MAX_CAUSES || !(error instanceof Error)) return undefined
+  return knownIn(error.cause, depth + 1)
+}
+
+function wordsOf(error: unknown, endpoint: McpEndpoint, hide: HideCredentials): string {
+  if (error instanceof LimitError) return error.message
+  if (error instanceof OutgoingError) return outgoingWords(error)
+  if (error instanceof StatusError) return withText(statusWords(error, endpoint), error.text, hide)
+  if (error instanceof SdkHttpError) {
+    const { text } = error.data
+    const words = statusWords({ status: error.status, retryAfterSecs: undefined }, endpoint)
+    return withText(words, typeof text === 'string' ? text : '', hide)
+  }
+  if (error instanceof ProtocolError) return protocolWords(error, hide)
+  if (error instanceof SdkError) return sdkWords(error, hide)
+  return 'does not answer in the protocol (MCP); its URL may be wrong.'
+}
+
+function outgoingWords({ reason, message }: OutgoingError): string {
+  if (reason === 'redirect') {
+    return 'redirects, and redirects are not followed; an administrator has to set its final URL.'
+  }
+  if (reason === 'private_address' || reason === 'invalid_url' || reason === 'invalid_request') {
+    return `cannot be called: ${message}`
+  }
+  if (reason === 'too_large') return `sent too much: ${message}`
+  return `cannot be reached: ${message}`
+}
+
+function statusWords(
+  { status, retryAfterSecs }: Pick<StatusError, 'status' | 'retryAfterSecs'>,
+  { apiKey, headers }: McpEndpoint,
+): string {
+  if (status === 401) return 'refuses the call without valid credentials (401); an administrator has to set them.'
+  if (status === 403) {
+    return apiKey === undefined && Object.keys(headers).length === 0
+      ? 'refuses access, and has no credentials (403); an administrator may have to set them.'
+      : 'refuses access with its credentials (403); an administrator has to check them.'
+  }
+  if (status === 429) {
+    const when = retryAfterSecs === undefined ? 'later' : `after ${retryAfterSecs} s`
+    return `is called too often (429); try again ${when}.`
+  }
+  return `answered with the status ${status}.`
+}
+
+/** Adds what a refusal says, instead of the advice that would be a guess then. */
+function withText(words: string, text: string, hide: HideCredentials): string {
+  const said = messageIn(text, hide)
+  return said === '' ? words : `${words.replace(/(; an administrator .*)?\.$/, '')}: ${said}`
+}
+
+const MAX_PLAIN_LENGTH = 500
+
+/** Reads the message of a JSON-RPC error, or a short plain text. Other JSON and HTML say nothing to a model. */
+function messageIn(text: string, hide: HideCredentials): string {
+  try {
+    const { message } = JSON.parse(text).error
+    return typeof message === 'string' ? toLine(hide(message)) : ''
+  } catch {
+    return text.length <= MAX_PLAIN_LENGTH && !/^\s*[[{<]/.test(text) ? toLine(hide(text)) : ''
+  }
+}
+
+function protocolWords(error: ProtocolError, hide: HideCredentials): string {
+  if (isBrokenOff(error)) return 'ended its answer without a result; the call may have had its effect.'
+  return `refused the call (${error.code}): ${toLine(hide(error.message))}`
+}
+
+function sdkWords({ code, message, data }: SdkError, hide: HideCredentials): string {
+  if (code === SdkErrorCode.RequestTimeout) {
+    const { timeout } = (data ?? {}) as { timeout?: unknown }
+    return typeof timeout === 'number' ? `did not answer within ${timeout / 1000} s.` : 'did not answer in time.'
+  }
+  if (code === SdkErrorCode.ConnectionClosed || code === SdkErrorCode.NotConnected) {
+    return 'was disconnected during the call, which may have had its effect.'
+  }
+  if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
+    return `answered against the protocol: ${toLine(hide(message))}`
+  }
+  return 'does not answer in the protocol (MCP); its URL may be wrong.'
+}

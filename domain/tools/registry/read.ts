@@ -1,0 +1,42 @@
+import type { AgentCapabilityConfig } from '../../../contract/tools.ts'
+import type { Capability } from '../capabilities/capability.ts'
+import type { Deps } from '../deps.ts'
+import { serverCapability } from '../mcp-servers/capability.ts'
+import { readServersForUse } from '../mcp-servers/read-for-use.ts'
+import { skillCapability } from '../skills/capability.ts'
+
+type Ref = Pick<AgentCapabilityConfig, 'ref'>
+
+/** Ref of a capability of an organization: of an MCP server or a skill, by its UUID. */
+const OWN_REF = /^(mcp|skill):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
+
+/**
+ * Returns the capabilities that an organization has for these refs: those of the service, and the MCP servers and
+ * skills that they name, also disabled ones. Refs of another organization's are left out like those that nothing has.
+ * Reads the record only if one is named. With `toolName`, for the run of one call, the only MCP server is the one whose
+ * tools have such names.
+ */
+export async function readCapabilities(
+  deps: Deps,
+  organizationId: string,
+  refs: readonly Ref[],
+  only: { toolName?: string } = {},
+): Promise<Capability[]> {
+  const skills = idsOf('skill', refs)
+  const [ofServers, ofSkills] = await Promise.all([
+    readServersForUse(deps, organizationId, idsOf('mcp', refs), only),
+    skills.length === 0 ? [] : deps.db.skill.findMany({ where: { organizationId, id: { in: skills } } }),
+  ])
+  return [
+    ...deps.capabilities,
+    ...ofServers.map((row) => serverCapability(deps, row)),
+    ...ofSkills.map(skillCapability),
+  ]
+}
+
+/** Returns the UUIDs of the MCP servers or of the skills among the refs. */
+export const idsOf = (kind: 'mcp' | 'skill', refs: readonly Ref[]): string[] =>
+  refs.flatMap(({ ref }) => {
+    const [, found, id] = OWN_REF.exec(ref) ?? []
+    return found === kind && id !== undefined ? [id] : []
+  })

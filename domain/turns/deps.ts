@@ -1,0 +1,29 @@
+import type { Deps as Below } from '../conversation/deps.ts'
+import type { CallScope } from '../kit/session-scope.ts'
+import type { SessionSchedules } from '../tools/capabilities/session-schedules.ts'
+import type { RunningAttempts } from './run/running-attempts.ts'
+import type { TurnControl, TurnStarter } from './turn-workflows.ts'
+
+export type Deps = Below & {
+  workflows: TurnControl & { startTurn: TurnStarter }
+  /** Attempts at reason steps in this process. */
+  attempts: RunningAttempts
+  /** Opens the schedules that a session's tool calls have made, for a tool call. */
+  openSchedules: (scope: CallScope) => SessionSchedules
+  limits: TurnLimits
+}
+
+export type TurnLimits = {
+  /** Limit on the model calls of a turn. */
+  maxTurnIterations: number
+  /** Time that a turn waits for the results of a client's tools. */
+  clientToolTimeoutMs: number
+  /** Time that a model may send nothing before its call counts as failed. */
+  modelIdleTimeoutMs: number
+  /** Number of model calls that a process makes at once, of which one owner gets four fifths. */
+  maxModelCalls: number
+  /** Time limit of a model call. */
+  modelCallMs: number
+  /** Age of a turn, without the time in which it waits for its client, beyond which it makes no further model call. */
+  maxTurnMs: number
+}

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SessionId } from '../../../contract/kit/ids.ts'
+import { warnRarely } from '../../../lib/warn-rarely.ts'
+import { publishDeletion } from '../../events/live/live-stream.ts'
+import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { noSession } from '../../kit/errors.ts'
+import { toId } from '../../kit/ids.ts'
+import { cancelUnfinished } from '../../turns/control/cancel.ts'
+import type { Deps } from '../deps.ts'
+import { deleteOwnedData } from './owned-data.ts'
+
+type Deleted = { id: string; turnIds: string[] }
+
+/** Takes the place of their owner, whom the record has forgotten. */
+const OF_DELETED = 'deleted sessions'
+
+/** Time that a caller waits for the session's data to be deleted. The rest is deleted in the background. */
+const MOST_WAITING_MS = 10_000
+
+/**
+ * Cancels what runs, waits or queues in the session and deletes it. After this one transaction it exists for nobody,
+ * and its streams end. Its data is then removed and the workflows of its turns are notified, by the sweeper if need be.
+ * Throws `not_found`.
+ */
+export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
+  const where = { organizationId: actor.organizationId, sessionId: id }
+  const deleted = await withLockedSession(deps, where, deleteLocked)
+  if (deleted === undefined) throw noSession()
+  deps.conversations.delete(deleted.id)
+  publishDeletion(deps, deleted.id)
+  const removed = deleteOwnedData(deps, deleted.id)
+  finish(deps, deleted, removed).catch((error: Error) => {
+    const session = toId('session', id)
+    warnRarely(deps.log, { session, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
+  })
+  await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
+}
+
+async function deleteLocked(session: LockedSession): Promise<Deleted> {
+  // Before the counts of their executions, and in the order in which whoever changes a schedule locks them.
+  await session.db.$queryRaw`
+    SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
+  await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
+  const untold = await session.db.turn.findMany({
+    where: { sessionId: session.id, noticeDueAt: { not: null } },
+    select: { id: true },
+  })
+  const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
+  await session.db.deletedSession.create({ data: deleted })
+  // The stored answers contain the session's messages, and names of its files and databases, and its schedules.
+  await session.db.$executeRaw`
+    DELETE FROM idempotency_keys WHERE uuid IN (
+      SELECT id FROM turns WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM schedules WHERE session_id = ${session.id}::uuid)`
+  await session.db.session.delete({ where: { id: session.id } })
+  return deleted
+}
+
+async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<void>): Promise<void> {
+  await Promise.all([removed, ...turnIds.map((turnId) => deps.workflows.cancelTurn(turnId, OF_DELETED))])
+  await deps.db.deletedSession.deleteMany({ where: { id } })
+}
+
+const GRACE_MS = 15_000
+const MOST_AT_ONCE = 20
+
+/** Finishes interrupted deletions, whose process died or for which Temporal was unavailable. */
+export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
+  const left = await deps.db.$queryRaw<Deleted[]>`
+    SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions
+    WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MOST_AT_ONCE}`
+  const ended = await Promise.allSettled(left.map((one) => finish(deps, one, deleteOwnedData(deps, one.id, signal))))
+  const failed = ended.find((one) => one.status === 'rejected')
+  if (failed) throw failed.reason
+}

@@ -1,0 +1,44 @@
+import { Prisma } from '../../../prisma/generated/client.ts'
+import type { Deps } from '../deps.ts'
+
+/** Tables with a `session_id` whose rows no foreign key deletes, because there may be very many. */
+const OWNED = [
+  'events',
+  'session_files',
+  'session_file_chunks',
+  'session_database_pages',
+  'session_values',
+  'session_secrets',
+  'call_secrets',
+]
+
+/**
+ * Number of rows deleted by one statement. It keeps the statement far from its limit of 30 s, however long the session
+ * and however large its rows.
+ */
+const BATCH = 2000
+
+/**
+ * Deletes all data of a session that no foreign key deletes with it. Resolves when nothing is left, no matter which
+ * process deleted it, so it may run concurrently. Throws the signal's reason when it aborts.
+ */
+export async function deleteOwnedData(deps: Deps, sessionId: string, signal?: AbortSignal): Promise<void> {
+  for (const table of OWNED) await removeRows(deps, Prisma.raw(table), sessionId, signal)
+}
+
+async function removeRows(
+  { db }: Deps,
+  table: Prisma.Sql,
+  sessionId: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const findRow = () => db.$queryRaw<unknown[]>`SELECT 1 FROM ${table} WHERE session_id = ${sessionId}::uuid LIMIT 1`
+  // Rows that another process is deleting are visible until it commits.
+  while ((await findRow()).length > 0) {
+    signal?.throwIfAborted()
+    await db.$executeRaw`
+      DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM ${table} WHERE session_id = ${sessionId}::uuid LIMIT ${BATCH}
+      ))`
+  }
+}

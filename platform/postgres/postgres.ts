@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import type { DatabaseStore } from '../../domain/session-data/databases/database-store.ts'
+import type { FileStore } from '../../domain/session-data/files/file-store.ts'
+import type { ImageChunks } from '../../domain/session-data/images/chunk-store.ts'
+import { warnRarely } from '../../lib/warn-rarely.ts'
+import { PrismaClient } from '../../prisma/generated/client.ts'
+import type { Config } from '../config.ts'
+import { reportLostConnections } from '../unavailable.ts'
+import { createDatabaseStore } from './database-store.ts'
+import { withDirectQueries } from './direct-queries.ts'
+import { createFileStore } from './file-store.ts'
+import { createImageChunks } from './image-chunks.ts'
+
+const CONNECT_TIMEOUT_MS = 5000
+const STATEMENT_TIMEOUT_MS = 30_000
+/** Longest silence on a connection. By then every statement has ended, with an answer or by its own limit. */
+const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
+/** Time for which an unused connection stays open: a new one has to plan each statement again. Below `SILENT_MS`. */
+const IDLE_MS = 30_000
+const MAX_NAMED_STATEMENTS = 200
+
+export type Postgres = {
+  db: PrismaClient
+  imageChunks: ImageChunks
+  fileStore: FileStore
+  databaseStore: DatabaseStore
+  close(): Promise<void>
+}
+
+/**
+ * Connects to Postgres. The pool is created here because Prisma leaves the connections of its own open for some seconds
+ * after closing.
+ */
+export function connectPostgres(
+  config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>,
+  log: Logger,
+  { silentMs = SILENT_MS } = {},
+): Postgres {
+  const pool = new pg.Pool({
+    connectionString: config.DATABASE_URL,
+    max: config.DATABASE_POOL_SIZE,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    keepAlive: true,
+    // The adapter interprets times as UTC, whatever their zone. The pool waits for this query.
+    onConnect: (client) => {
+      // The type lacks members that every client has.
+      hangUpWhenSilent(client as pg.PoolClient, silentMs)
+      return client.query("SET TIME ZONE 'UTC'")
+    },
+  })
+  // An idle connection in the pool that breaks is reported only here.
+  pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
+  reportLostConnections(pool)
+  const statementNameGenerator = nameStatements()
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator }) })
+  const close = async () => {
+    await prisma.$disconnect()
+    await pool.end()
+  }
+  return {
+    db: withDirectQueries(prisma, pool, statementNameGenerator),
+    imageChunks: createImageChunks(pool),
+    fileStore: createFileStore(pool),
+    databaseStore: createDatabaseStore(pool),
+    close,
+  }
+}
+
+/**
+ * Closes a connection on which Postgres does not answer. When a host dies silently, the connection breaks only when the
+ * operating system gives up, minutes or hours later. Postgres enforces the limits above, so they do not help here. The
+ * pool closes idle connections long before this.
+ */
+function hangUpWhenSilent({ connection }: pg.PoolClient, silentMs: number): void {
+  // Typed as any stream, because a caller may supply one.
+  const stream = connection.stream as Socket
+  stream.setTimeout(silentMs, () => stream.destroy(new Error('Postgres has not answered in time')))
+}
+
+/**
+ * Names statements, so that each connection parses and plans them only once. The service has a fixed set of statements,
+ * so the first ones are the frequent ones. The limit is for lists whose SQL depends on their length.
+ */
+function nameStatements(): (query: { sql: string }) => string {
+  const names = new Map<string, string>()
+  return ({ sql }) => {
+    const known = names.get(sql)
+    if (known !== undefined || names.size >= MAX_NAMED_STATEMENTS) return known ?? ''
+    const name = `s${names.size}`
+    names.set(sql, name)
+    return name
+  }
+}
+
+/** Returns a key that all processes of a deployment share. The first one creates it, and the database keeps it. */
+export async function sharedKey(db: PrismaClient, name: string): Promise<Uint8Array> {
+  await db.serviceKey.createMany({ data: [{ name, value: randomBytes(32) }], skipDuplicates: true })
+  const { value } = await db.serviceKey.findUniqueOrThrow({ where: { name } })
+  return value
+}
