@@ -143,7 +143,7 @@ describe('a tool that asks its user', () => {
     const { id, turn } = await startAsking()
     const tool_call_id = turn.pending_tool_calls[0].id
     for (const result of [undefined, null, 'yes', {}, { action: 'maybe' }, { action: 'accept', content: 'Ada' }]) {
-      expectError(await submit(api, id, [{ tool_call_id, result }]), 400, /^tool_results\.0\.result: this call asks/)
+      expectError(await submit(api, id, [{ tool_call_id, result }]), 400, /^tool_results\.0\.result: must be {"action"/)
     }
     expectError(
       await submit(api, id, [{ tool_call_id: 'a', result: 1 }]),
