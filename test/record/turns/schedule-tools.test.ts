@@ -1,7 +1,7 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { newUuid } from '../../../domain/kit/ids.ts'
 import type { Clock } from '../../../domain/schedules/clock/clock.ts'
-import { MAX_OF_SESSION } from '../../../domain/schedules/of-session.ts'
+import { MAX_OF_SESSION, openSessionSchedules } from '../../../domain/schedules/of-session.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
@@ -57,7 +57,8 @@ async function createCalls(...calls: ScriptedCall[]) {
   const message = (await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go'))).body
   const turn = { organizationId: ANYBODY.organizationId, sessionId: toUuid(id), turnId: toUuid(message.id) }
   expect(await reason(deps, turn, 1, attempt(1))).toMatchObject({ outcome: 'act' })
-  const run = (position: number, its = deps, as = attempt(1)) => runTool(its, turn, 1, position, as)
+  const run = (position: number, its = deps, as = attempt(1)) =>
+    runTool({ ...its, openSchedules: (scope) => openSessionSchedules(its, scope) }, turn, 1, position, as)
   /** Runs the calls one after the other. Returns their results. */
   const runAll = async (its = deps) => {
     for (const position of calls.keys()) await run(position, its)
