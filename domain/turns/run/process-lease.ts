@@ -54,8 +54,7 @@ export async function takeDead({ db, attempts }: Place): Promise<number[]> {
     WHERE seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
       AND EXISTS (
-        SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint
-          AND own.seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
+        SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint AND ${LIVES}
           AND coalesce(own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000}), true)
       )
     RETURNING number::float8`

@@ -10,6 +10,10 @@ const MOST_OF_OWNER = 100
 const MOST = 500
 /** Time within which a step that a process has taken is claimed. Then another one may take it. */
 const TAKEN_MS = 5000
+/** Steps that wait, with their turns and organizations, and who owns those: as domain/kit/owners.ts says. */
+const STEPS_OF_OWNERS = Prisma.sql`
+  waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id`
+const OWNER = Prisma.sql`coalesce(o.owner_id, o.id)`
 
 /**
  * Notes that a step waits for a place, which its owner does not get here now. `unfinished`: the step is under way
@@ -42,10 +46,8 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
   const steps = await deps.db.$queryRaw<WaitingStep[]>`
     SELECT * FROM (
       SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", w.iteration,
-        w.since, coalesce(o.owner_id, o.id)::text AS owner,
-        row_number() OVER (PARTITION BY coalesce(o.owner_id, o.id) ORDER BY w.since) AS place
-      FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id
-      WHERE w.since <= clock_timestamp()
+        w.since, ${OWNER}::text AS owner, row_number() OVER (PARTITION BY ${OWNER} ORDER BY w.since) AS place
+      FROM ${STEPS_OF_OWNERS} WHERE w.since <= clock_timestamp()
     ) AS step WHERE place <= ${MOST_OF_OWNER} ORDER BY place, since LIMIT ${MOST}`
   const full = new Set<string>()
   for (const step of steps) {
@@ -59,8 +61,7 @@ async function tellSettled(deps: Deps): Promise<void> {
   await deps.db.$executeRaw`
     DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
   const settled = await deps.db.$queryRaw<Told[]>`
-    SELECT w.turn_id AS "turnId", w.iteration, coalesce(o.owner_id, o.id)::text AS owner
-    FROM waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id
+    SELECT w.turn_id AS "turnId", w.iteration, ${OWNER}::text AS owner FROM ${STEPS_OF_OWNERS}
     WHERE w.since <= clock_timestamp() AND (t.finished_at IS NOT NULL OR EXISTS (
       SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${stepSql.reason(Prisma.sql`w.iteration`)}
     )) LIMIT ${MOST}`

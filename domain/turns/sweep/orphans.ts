@@ -9,7 +9,7 @@ import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
 const PAGE = 100
-/** Turns that are compared at once: those that may wait for it, and all others, which come in their turn for nothing. */
+/** Turns compared at once: those that probably have no workflow, and all the others, of which hardly any lacks one. */
 const AT_ONCE = 10
 const IN_PASSING = 2
 
