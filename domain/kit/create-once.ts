@@ -2,17 +2,17 @@ import type { CreationAttempt } from './idempotency-keys.ts'
 import { newUuid } from './ids.ts'
 
 type Creation<T> = {
-  /** Finds what another run of the request has created. The uuid is its id, or is stored beside it. */
+  /** Finds the object that another run of the request created. The uuid is its id, or is stored with it. */
   find: (uuid: string) => Promise<T | null | undefined>
   /**
-   * Inserts the row, or returns nothing when its id is taken. Throws when a limit is reached or the request is invalid.
+   * Inserts the row, or returns nothing if its id is taken. Throws when a limit is reached or the request is invalid.
    */
   insert: (uuid: string) => Promise<T | null | undefined>
 }
 
 /**
- * Returns what an earlier run of the request has created. Otherwise inserts it, or returns what a concurrent run has
- * inserted meanwhile. Without an Idempotency-Key there are no other runs, and it only inserts.
+ * Returns the object that another run of the request created, possibly meanwhile, or else inserts it. Without an
+ * Idempotency-Key there are no other runs, and it only inserts.
  */
 export async function createOnce<T>(attempt: CreationAttempt, creation: Creation<T>): Promise<T> {
   const created = await findOrInsert(attempt, creation)
@@ -20,10 +20,7 @@ export async function createOnce<T>(attempt: CreationAttempt, creation: Creation
   return created
 }
 
-/**
- * Works like createOnce, but returns undefined when the id is taken by something that no run of this request has
- * written.
- */
+/** Works like createOnce, but returns undefined when the id belongs to an object that no run of this request wrote. */
 export async function findOrInsert<T>({ uuid }: CreationAttempt, creation: Creation<T>): Promise<T | undefined> {
   const { find, insert } = creation
   if (uuid === undefined) return (await insert(newUuid())) ?? undefined
@@ -33,7 +30,7 @@ export async function findOrInsert<T>({ uuid }: CreationAttempt, creation: Creat
     const inserted = await insert(uuid)
     if (inserted != null) return inserted
   } catch (error) {
-    // A limit, a duplicate or a busy session may result from a concurrent run, which then has the answer.
+    // A concurrent run may have caused the error (a limit, a duplicate, a busy session), and then has the answer.
     const concurrent = await find(uuid)
     if (concurrent == null) throw error
     return concurrent

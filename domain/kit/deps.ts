@@ -7,21 +7,21 @@ import type { Secrets } from './secrets.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
 
 /**
- * What the domain needs from the outside world. Each room adds what it needs itself to what the rooms below it need; what
- * all need together is built once, in platform/wiring/build.ts.
+ * Dependencies of the whole domain. Each room extends the dependencies of the rooms below it. Shared ones are built
+ * once, in platform/wiring/build.ts.
  */
 export type Deps = {
   log: Logger
   db: PrismaClient
-  /** Client for short commands, which fail at once when Redis is unavailable: the domain must not wait for it. */
+  /** Client for short commands, which fail at once while Redis is unavailable. */
   redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   owners: Owners
   secrets: Secrets
-  /** Addresses that may be called. Those of private networks only where no user has to be kept from them. */
+  /** Addresses that the service may call. Includes private networks only if all users are trusted with them. */
   outgoing: GuardOptions
-  /** Threads for work that untrusted input can make long, started when needed. */
+  /** Threads for work that untrusted input can make slow, started on demand. */
   threads: { documents: DocumentThreads }
-  /** Classifies an error of a dependency that is overloaded or does not answer. Undefined for any other error. */
+  /** Classifies an error of an overloaded or unreachable dependency. Undefined for other errors. */
   unavailability: (error: unknown) => 'overloaded' | 'away' | undefined
   retention: { idempotencyKeysMs: number }
 }

@@ -11,13 +11,13 @@ export type ErrorKind =
   | 'too_many'
   | 'bad_gateway'
 
-/** A caller's mistake or an exceeded limit. The message is sent unchanged: a sentence that the caller can act on. */
+/** A caller's mistake or an exceeded limit. The message is sent unchanged, so it must be a sentence to act on. */
 export class DomainError extends Error {
   override name = 'DomainError'
   readonly kind: ErrorKind
-  /** Code that says more than the kind. */
+  /** More specific than the kind. */
   readonly code: ErrorCode
-  /** Field that is at fault, where the sentence does not begin with it. */
+  /** Field at fault, if the sentence does not begin with it. */
   readonly field: string | undefined
   readonly retryAfterSeconds: number | undefined
 
@@ -34,12 +34,12 @@ export class DomainError extends Error {
   }
 }
 
-/** Returns a sentence as it stands after the name of a field: with a small letter and without a full stop. */
+/** Adapts a sentence to follow a field's name: a lower-case first letter, no full stop. */
 export const afterField = (sentence: string): string =>
   sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '')
 
 export const invalid = (message: string) => new DomainError('invalid', message)
-/** Reports a missing thing, in the same words as a thing of another organization. */
+/** Reports a missing object, in the same words as an object of another organization. */
 export const notFound = (thing: string) => new DomainError('not_found', `${thing} not found`)
 export const noSession = () => new DomainError('not_found', 'Session not found', { field: 'session_id' })
 export const unauthenticated = (message: string) => new DomainError('unauthenticated', message)

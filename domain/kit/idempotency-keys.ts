@@ -6,8 +6,8 @@ import { conflict, DomainError } from './errors.ts'
 import { newUuid } from './ids.ts'
 
 /**
- * One run of a request that creates something. With an Idempotency-Key all runs have the same uuid, which is stored
- * with what they create. An object that already has it was created by another run.
+ * One run of a request that creates something. With an Idempotency-Key, all runs have the same uuid, which is stored
+ * with the new object. An object that already has it was created by another run.
  */
 export type CreationAttempt = { uuid?: string }
 
@@ -17,11 +17,10 @@ export type KeyedRequest = { key: string; request: unknown }
 type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
 
 /**
- * Runs `create` so that a repeated request creates one thing and always gets the first answer, whichever process fails
- * and when. The key reserves the id of the new object before anything happens. A run that finds the id taken answers
- * with what it finds. Of several runs the first to finish determines the answer. An error of the caller's releases the
- * key, except in a repetition, because an earlier run may have got further. Throws `conflict` when the key was used for
- * another request.
+ * Runs `create` so that a repeated request creates one object and always gets the first answer, whichever process fails
+ * and when. The key first reserves the new object's id. A run that finds the id taken answers with that object. The
+ * first run to finish determines the answer. An error of the caller releases the key, except in a repetition, because
+ * an earlier run may have got further. Throws `conflict` when the key was used for a different request.
  */
 export async function runOnce<T>(
   deps: Deps,
@@ -66,7 +65,7 @@ async function reserve(deps: Deps, actor: Actor, key: string, fingerprint: Uint8
   return { ...row, isRepeat: row.uuid !== uuid }
 }
 
-/** Stores the answer, and returns that of the first run to finish. */
+/** Stores the answer, and returns the answer of the first run to finish. */
 async function keepAnswer(
   deps: Deps,
   { organizationId, userId }: Actor,

@@ -8,7 +8,7 @@ export const newUuid = (): string => v7()
 /** Marks a UUID that was generated here, or reserved by an Idempotency-Key, as the id of a kind of resource. */
 export const asUuid = <Kind extends string>(uuid: string): Uuid<Kind> => uuid as Uuid<Kind>
 
-/** The harness of a session that names none. It is an opaque label: there is no harness resource. */
+/** Harness of a session that does not name one. It is an opaque label: there is no harness resource. */
 export const DEFAULT_HARNESS_UUID = '01933b5a-0000-7000-8000-000000000601'
 export const DEFAULT_ORGANIZATION_UUID = '00000000-0000-0000-0000-000000000001'
 export const ANONYMOUS_USER_UUID = '00000000-0000-0000-0000-000000000001'

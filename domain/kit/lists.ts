@@ -1,22 +1,19 @@
 /**
- * Shapes of a list, by how long it may become. `All`: has a small cap and is read whole. `Pages`: is unbounded, so a
- * page is read when the client has taken the previous one. `Counted`: `Pages` of a part of the list, with the length of
- * the whole.
+ * Shapes of a list. `All` is short enough to be read whole. `Pages` is unbounded: each page is read when the client has
+ * taken the previous one. `Counted` is a part of a list with the total length.
  */
 export type All<T> = T[]
 export type Pages<T> = AsyncGenerator<T[]>
 export type Counted<T> = { pages: Pages<T>; total: number; offset: number; limit: number }
 
 /**
- * Position of a page. `after` is the last row of the previous page. It is undefined for the first page, which skips
- * `skip` rows.
+ * Position of a page. `after` is the previous page's last row, undefined for the first page, which skips `skip` rows.
  */
 export type Place<Row> = { after: Row | undefined; skip: number; take: number }
 
 type Paging<Row, T> = {
   /**
-   * Reads at most `take` rows by keyset, fewer where they are large. `hasMore` is false when they are known to be the
-   * last.
+   * Reads at most `take` rows by keyset, or fewer if they are large. `hasMore` is false if no rows are known to follow.
    */
   read: (place: Place<Row>) => Promise<{ rows: Row[]; hasMore: boolean }>
   present: (rows: Row[]) => T[] | Promise<T[]>

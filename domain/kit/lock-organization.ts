@@ -1,8 +1,8 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
 
 /**
- * Lets changes of one organization take turns until the transaction ends, so that what they count and compare holds. Does
- * not keep others from referring to the organization.
+ * Serializes changes of one organization until the transaction ends, so that what they count and compare stays true.
+ * Other transactions may still insert rows that refer to the organization.
  */
 export async function lockOrganization(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
   await tx.$queryRaw`SELECT 1 FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`

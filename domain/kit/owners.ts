@@ -1,9 +1,9 @@
 import { createBoundedCache } from '../../lib/bounded-cache.ts'
 import type { Prisma, PrismaClient } from '../../prisma/generated/client.ts'
 
-/** Says who shares what an organization takes: limits count by owner, however many organizations that one has. */
+/** Owners of organizations. Limits count by owner, across all organizations of the same owner. */
 export type Owners = {
-  /** Returns the user who owns the organization first, or the organization's own id where no user made it. */
+  /** Returns the id of the user who owns the organization first, or its own id if no user created it. */
   ownerOf(organizationId: string): Promise<string>
 }
 
@@ -26,7 +26,7 @@ export function createOwners(db: Pick<PrismaClient, 'organization'>): Owners {
   }
 }
 
-/** Gives an organization that a user owned first to its next owner. The caller holds the lock of its members. */
+/** Passes an organization from its first owner to the next one. The caller holds the lock of its members. */
 export async function passOn(tx: Prisma.TransactionClient, organizationId: string, userId: string): Promise<void> {
   const next = await tx.member.findFirst({
     where: { organizationId, role: 'owner', userId: { not: userId } },

@@ -1,9 +1,9 @@
 import { Prisma } from '../../prisma/generated/client.ts'
 
-/** Size of a page, in bytes: a page ends with the row that passes it, so it is not only bounded in rows. */
+/** Size of a page in bytes. The row that exceeds it is the page's last. */
 const PAGE_BYTES = 256 * 1024
 
-/** Row with `bytes`, the size of all rows up to and including it. */
+/** Row with the total size of all rows up to and including it. */
 export type SizedRow = { bytes: bigint }
 
 export const isFull = (rows: SizedRow[]): boolean => (rows.at(-1)?.bytes ?? 0) >= PAGE_BYTES
@@ -20,10 +20,9 @@ type SizedPage = {
 }
 
 /**
- * Selects, of the rows found, those up to PAGE_BYTES, each with its `bytes`. Compressed values may be a hundred times
- * larger when read, and learning their size means decompressing them. So only rows within PAGE_BYTES by their stored
- * size are measured. A measured size is never below the stored one: when rows were dropped by their stored size, the
- * page is full.
+ * Selects the first of the found rows, up to PAGE_BYTES, each with its `bytes`. A compressed value may be a hundred
+ * times larger when read, and measuring it means decompressing it, so only rows within PAGE_BYTES by their stored size
+ * are measured. A measured size is never below the stored one: if the stored size cut rows off, the page is full.
  */
 export function pageBySizeSql({ found, order, columns, sized }: SizedPage): Prisma.Sql {
   const inOrder = Prisma.sql`(ORDER BY ${order} ROWS UNBOUNDED PRECEDING)`

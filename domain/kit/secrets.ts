@@ -1,20 +1,20 @@
 /**
  * Place of a stored secret: a table's row and column, such as `llm_providers/<organization>/<id>/api_key`. It is bound
- * to the ciphertext, so that one moved to another row cannot be read.
+ * to the ciphertext, which therefore cannot be read in another row.
  */
 export type SecretPlace = string
 
-/** Column of stored secrets. `keys` is its table's primary key, in the order in which places name it. */
+/** Column of stored secrets. `keys` is its table's primary key, in the order of its places. */
 export type EncryptedColumn = { table: string; keys: readonly string[]; column: string }
 
 /** Returns the place of a row's secret. At most one of the keys may contain a slash, or places are ambiguous. */
 export const placeOf = ({ table, column }: EncryptedColumn, keys: readonly string[]): SecretPlace =>
   [table, ...keys, column].join('/')
 
-/** What is shown instead of a stored secret. Sent back, it stands for the one that is kept. */
+/** Shown instead of a stored secret. A client that sends it back keeps the stored one. */
 export const MASK = '***'
 
-/** Encryption of what is stored and must be given back: provider keys and users' secrets. */
+/** Encryption of values that the service must read again: provider keys and users' secrets. */
 export type Secrets = {
   /** Encrypts under the current key. The same text gives other bytes each time. */
   encrypt: (text: string, place: SecretPlace) => Uint8Array<ArrayBuffer>
@@ -23,8 +23,8 @@ export type Secrets = {
 }
 
 /**
- * Error of a stored secret that this process cannot read, which no caller has caused. A damaged one cannot be read by
- * any process; others are worth another attempt elsewhere.
+ * Error of a stored secret that this process cannot read, through no fault of the caller. No process can read a damaged
+ * one; for others another process may have the key.
  */
 export class UnreadableSecret extends Error {
   override name = 'UnreadableSecret'

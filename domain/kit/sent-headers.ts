@@ -3,12 +3,14 @@ import { MASK } from './secrets.ts'
 
 const MAX_HEADERS_BYTES = 64 * 1024
 
-/** How headers are checked: the field that errors name, and the names, in lower case, that the service sets itself. */
+/**
+ * How headers are checked: the field that errors name, and the lower-case names that the service reserves for itself.
+ */
 type HeaderRules = { field: string; isReserved: (name: string) => boolean }
 
 /**
- * Returns the headers as they are to be stored, where a value of `***` is the one that is stored. Throws `invalid` for
- * names that cannot be sent, for a value that is not there, and for too many bytes.
+ * Returns the headers to store. A value of `***` keeps the stored one. Throws `invalid` for invalid names, for a `***`
+ * without a stored value, and for too many bytes.
  */
 export function mergeHeaders(
   given: Record<string, string>,
@@ -36,6 +38,6 @@ export function mergeHeaders(
 /** Tells whether any stored value is kept. */
 export const keepsValues = (given: Record<string, string>): boolean => Object.values(given).includes(MASK)
 
-/** Returns the headers as they are shown. */
+/** Masks the values of headers. */
 export const maskHeaders = (names: string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, MASK]))

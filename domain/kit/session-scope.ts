@@ -3,20 +3,20 @@ import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
 import { noSession } from './errors.ts'
 
-/** Session whose data is meant, in the organization that it must belong to. */
+/** Session whose data is read or written, in its expected organization. */
 export type SessionScope = {
   organizationId: string
   sessionId: string
-  /** Tool call that writes. Absent when a user does. */
+  /** Tool call that writes. Absent if a user does. */
   writer?: CallWriter
-  /** Ends the waiting for others who write. */
+  /** Aborts waiting for other writers. */
   signal?: AbortSignal
 }
 
-/** Session, and the tool call that reads and writes its data. */
+/** Session and tool call that reads and writes its data. */
 export type CallScope = Required<SessionScope>
 
-/** Attempt of a tool call that writes; see turn_steps in prisma/schema.prisma. */
+/** Attempt of a writing tool call; see turn_steps in prisma/schema.prisma. */
 export type CallWriter = { turnId: string; step: string; fence: number }
 
 export const scopeOf = ({ organizationId }: Actor, sessionId: SessionId): SessionScope => ({
@@ -24,7 +24,7 @@ export const scopeOf = ({ organizationId }: Actor, sessionId: SessionId): Sessio
   sessionId,
 })
 
-/** Error of a tool call that may not write any more: its turn is over, or a newer attempt has begun. */
+/** Error of a tool call that may no longer write: its turn is over, or a newer attempt has begun. */
 export class WriterLost extends Error {
   override name = 'WriterLost'
   readonly outcome: 'turn_ended' | 'fenced' | 'session_gone'

@@ -4,13 +4,13 @@ import { tooMany } from './errors.ts'
 /** Postgres's code of lock_not_available. */
 const LOCKED = '55P03'
 
-/** Times that a change waits for a second for somebody else's. */
+/** Maximum number of waits, of a second each, for other changes. */
 const MAX_WAITS = 20
 
 /**
- * Makes a change of a session's data, again and again while others hold its locks: SQL functions wait for a second, so
- * that nobody waits long for what they have locked themselves. `what` names the data. Throws `too_many` when that takes
- * too long.
+ * Makes a change of a session's data, and repeats it while others hold its locks. SQL functions wait only a second, so
+ * that nobody waits long for the locks that they hold meanwhile. `what` names the data. Throws `too_many` after
+ * MAX_WAITS.
  */
 export async function waitForLocks<T>(change: () => Promise<T>, what: string, signal?: AbortSignal): Promise<T> {
   for (let waits = 0; waits < MAX_WAITS; waits++) {

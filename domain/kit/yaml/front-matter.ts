@@ -5,8 +5,8 @@ const CLOSING = /(?<=^|\n)---[ \t]*\r?(?:\n|$)/
 export type FrontMatter = { yaml: string; body: string }
 
 /**
- * Splits a text into front matter, which is between two lines of `---`, and its body. 'none' when the text does not
- * begin with such a line, 'unclosed' when there is no second one. A byte order mark must have been removed.
+ * Splits a text into front matter, between two lines of `---`, and its body. 'none' if the text does not begin with
+ * such a line, 'unclosed' if the second is missing. The caller has removed a byte order mark.
  */
 export function splitFrontMatter(text: string): FrontMatter | 'none' | 'unclosed' {
   const opening = OPENING.exec(text)

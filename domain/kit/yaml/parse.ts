@@ -14,9 +14,7 @@ import { MAX_DEPTH, type ScannedYaml, scanYaml, tooDeep, YamlProblem } from './s
 export type YamlAnswer =
   /** Value, and the line where it begins. */
   | { value: Plain; line: number }
-  /**
-   * Problem and its line. `isAgent`: the text is nevertheless a map with a name or a prompt, so it can hardly be prose.
-   */
+  /** Problem and its line. `isAgent`: the text is a map with a name or a prompt, so it is hardly prose. */
   | { problem: string; line: number; isAgent: boolean }
 
 type Plain = string | number | boolean | null | Plain[] | { [key: string]: Plain }
@@ -49,8 +47,8 @@ export function parseYaml(text: string): YamlAnswer {
 }
 
 /**
- * Composes the tokens into nodes. Duplicate keys are checked later: the composer would compare each key with all
- * others.
+ * Composes the tokens into nodes. Duplicate keys are checked later, because the composer would compare each key with
+ * all others.
  */
 function compose({ tokens }: ScannedYaml, text: string): Composed {
   const composer = new Composer<ParsedNode>({ uniqueKeys: false, stringKeys: true })
@@ -63,8 +61,8 @@ function compose({ tokens }: ScannedYaml, text: string): Composed {
 }
 
 /**
- * Converts the composer's errors to problems. A key of several lines that is also a value is mostly a line that is
- * indented too far; its place is where it ends.
+ * Converts the composer's errors to problems. A key of several lines that is also a value usually means a line that is
+ * indented too far; the problem is placed at its end.
  */
 function placeProblems(errors: YAMLParseError[], text: string): YamlProblem[] {
   const startsOf = (wanted: string) => new Set(errors.filter(({ code }) => code === wanted).map(({ pos }) => pos[0]))
@@ -105,11 +103,11 @@ function toPlainScalar({ value, range }: Scalar.Parsed): Plain {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     throw new YamlProblem(range[0], 'a number must be finite; put text such as .inf or .nan in quotes')
   }
-  // The core schema's tags resolve to no other types.
+  // The core schema has no other types.
   return value as Plain
 }
 
-/** Converts a map. Uses Object.fromEntries, because assignment would treat `__proto__` specially. */
+/** Converts a map. Uses Object.fromEntries, because assignment treats `__proto__` specially. */
 function toPlainMap(map: YAMLMap<Key, ParsedNode | null>, depth: number): Plain {
   const seen = new Set<string>()
   return Object.fromEntries(

@@ -2,13 +2,13 @@ import { tooMany } from '../errors.ts'
 import type { YamlAnswer } from './parse.ts'
 import type { DocumentThreads } from './threads.ts'
 
-/** CPU time that a document may take, in ms. */
+/** Maximum CPU time of a document, in ms. */
 const TIME_LIMIT_MS = 2000
 const BUSY_SECONDS = 5
 
 /**
- * Reads untrusted YAML in a thread. 'late' when it takes too long, 'broken' when it is too large or too deeply nested to
- * read. Throws `too_many` when the service is busy with other documents.
+ * Reads untrusted YAML in a thread. 'late' if it takes too long, 'broken' if it is too large or too deeply nested to
+ * read. Throws `too_many` while the service is busy with other documents.
  */
 export async function readYaml(
   threads: DocumentThreads,

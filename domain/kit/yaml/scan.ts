@@ -13,16 +13,16 @@ export class YamlProblem extends Error {
 
 export type ScannedYaml = {
   tokens: CST.Token[]
-  /** First use of a YAML feature that documents must not use. It is refused even when nothing else is wrong. */
+  /** First use of a forbidden YAML feature, refused even if nothing else is wrong. */
   forbidden: YamlProblem | undefined
-  /** Place where the scan stopped because the text is too deep or too large. The tokens are those before it. */
+  /** Place where the scan stopped because the text is too deep or too large. `tokens` end there. */
   limit: YamlProblem | undefined
 }
 
 export const MAX_DEPTH = 64
-/** Maximum number of words, marks and spaces. That many take half a second and 50 MB. */
+/** Maximum number of words, marks and spaces. Scanning them takes half a second and 50 MB. */
 const MAX_PIECES = 200_000
-/** Entries on the parser's stack that are no nesting: the document itself, and a scalar. */
+/** Entries on the parser's stack that are not nesting: the document itself, and a scalar. */
 const NOT_NESTED = 2
 
 const FORBIDDEN: Partial<Record<CST.TokenType, string>> = {
@@ -32,10 +32,7 @@ const FORBIDDEN: Partial<Record<CST.TokenType, string>> = {
   'directive-line': 'directives (lines that begin with %) are not allowed',
 }
 
-/**
- * Scans the text's syntax without recursion. Throws YamlProblem for anything that is not closed, with the place where
- * it begins.
- */
+/** Scans the text's syntax without recursion. Throws YamlProblem for an unclosed quote or bracket, at its opening. */
 export function scanYaml(text: string): ScannedYaml {
   const parser = new Parser()
   const scanned: ScannedYaml = { tokens: [], forbidden: undefined, limit: undefined }
@@ -63,7 +60,7 @@ export function scanYaml(text: string): ScannedYaml {
 export const tooDeep = (offset: number) => new YamlProblem(offset, `nested more than ${MAX_DEPTH} levels deep`)
 const TOO_LARGE = 'the YAML has too many parts; send the agent as JSON'
 
-/** Tracks brackets to report where an unclosed one begins. The parser would report where it noticed. */
+/** Tracks brackets to report where an unclosed one begins. The parser reports only where it noticed. */
 function createBrackets() {
   const open: { bracket: string; offset: number }[] = []
   const end = (): void => {
@@ -95,7 +92,10 @@ function checkQuotes(piece: string, type: CST.TokenType | null, offset: number):
 const closesDouble = (piece: string): boolean =>
   piece.length > 1 && piece.endsWith('"') && countAtEnd(piece, '\\', piece.length - 1) % 2 === 0
 
-/** Counts the consecutive occurrences of `character` before `end`. The first character, which opens, does not count. */
+/**
+ * Counts the consecutive occurrences of `character` before `end`. The first character, the opening quote, does not
+ * count.
+ */
 function countAtEnd(piece: string, character: string, end: number): number {
   let start = end
   while (start > 1 && piece[start - 1] === character) start--
