@@ -6,15 +6,15 @@ import { checkSchemas } from '../tools/capabilities/arguments/check.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 
-/** What tools are defined for. `known` are the capabilities that the organization has for the refs. */
+/** Agent or session that defines tools. `known` are the organization's capabilities for the refs. */
 export type ToolOwner = { what: 'agent' | 'session'; refs: AgentCapabilityConfig[]; known: Capability[] }
 
 const MAX_NAMES_SHOWN = 50
 
 /**
  * Throws `invalid` for parameters that are not the JSON Schema of an object, for a `builtin` definition that names no
- * tool of its owner, and for a client's tool that takes the name of one and does not say so. `before` is what the owner
- * had: what named no tool then may go on to name none.
+ * tool of its owner, and for a client tool that has a tool's name without `"replaces": true`. `before` is the owner's
+ * previous state: definitions that had a wrong name in it are accepted.
  */
 export async function checkTools(
   deps: Deps,
@@ -38,8 +38,8 @@ export async function checkTools(
 }
 
 /**
- * Throws `invalid` where a session's capabilities bring a tool of which its agent's client has one of the same name.
- * `before` are those that the session had.
+ * Throws `invalid` when a session's new capabilities have a tool with the name of one of the agent's client tools.
+ * Capabilities in `before`, the session's previous state, are accepted.
  */
 export function checkAgentTools(
   agentTools: ToolDefinition[],
@@ -54,8 +54,7 @@ export function checkAgentTools(
     const provider = providers.get(name)
     if (tool.type !== 'client_side' || tool.replaces || own.has(name) || provider === undefined) continue
     if (providersBefore.has(name)) continue
-    const sentence =
-      'which a client tool of the agent has for a name; that tool needs "replaces": true, or another name'
+    const sentence = 'which is also the name of a client tool of the agent; set its "replaces" to true, or rename it'
     throw invalid(`capabilities: ${provider} has a tool "${name}", ${sentence}`)
   }
 }
@@ -65,13 +64,13 @@ const isSame = (tool: ToolDefinition, other: ToolDefinition): boolean =>
 
 const policyOf = (tool: ToolDefinition) => (tool.type === 'builtin' ? (tool.policy ?? 'auto') : tool.replaces)
 
-/** Returns the ids of the capabilities by the names of their tools. */
+/** Maps the names of tools to the ids of their capabilities. */
 const providersOf = ({ refs, known }: Omit<ToolOwner, 'what'>): Map<string, string> =>
   new Map(
     resolveCapabilities(refs, known).flatMap(({ capability: { id, tools } }) => tools.map(({ name }) => [name, id])),
   )
 
-/** Returns a function that says why a definition's name is wrong. */
+/** Returns a function that explains why a definition's name is wrong. */
 function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
   const providers = providersOf({ refs, known })
   return (tool: ToolDefinition): string | undefined => {
@@ -85,7 +84,7 @@ function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
   }
 }
 
-/** Whether an MCP server may have the tool, of which the list of tools is not known, or nothing any more. */
+/** Whether the tool may belong to an MCP server that is unknown, or whose list of tools is. */
 const mayAppear = (name: string, refs: AgentCapabilityConfig[], known: Capability[]): boolean =>
   refs.some(({ ref }) => {
     if (!ref.startsWith('mcp:')) return false

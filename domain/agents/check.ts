@@ -21,7 +21,7 @@ type Checked = {
 }
 
 /**
- * What an agent has stored. It is kept even where it cannot be used any more. Both columns were validated by the contract
+ * Stored fields of an agent, kept even when what they name is no longer usable. The contract validated both columns
  * when they were written.
  */
 export type StoredAgent = { defaultModelId: string | null; capabilities: unknown; tools: unknown }
@@ -32,9 +32,9 @@ type WithModelId<T extends Checked> = Omit<T, 'default_model_id'> & {
 }
 
 /**
- * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Fields that are absent are not
- * checked, and neither are the model and the capabilities that the agent named `before`, but tools are those of that
- * agent, and go with its capabilities. Returns the input with the id of its model.
+ * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked, nor
+ * are the model and the capabilities that the agent had `before`. Tools are checked again whenever the capabilities
+ * change. Returns the input with the id of its model.
  */
 export async function checkAgent<T extends Checked>(
   deps: Deps,
@@ -69,7 +69,7 @@ async function checkAgentTools(
   await checkTools(deps, actor, input.tools ?? had.tools, { what: 'agent', ...has }, before ? had : undefined)
 }
 
-/** Throws `invalid` for a tool of a stored agent that no agent may be given any more. */
+/** Throws `invalid` for a tool of a stored agent that a new agent could not have. */
 export async function checkStoredTools(deps: Deps, actor: Actor, row: StoredTools): Promise<void> {
   const { tools, ...owner } = await readStoredTools(deps, actor, row)
   await checkTools(deps, actor, tools, { what: 'agent', ...owner })
@@ -83,8 +83,8 @@ async function readStoredTools(deps: Deps, { organizationId }: Actor, row: Store
 }
 
 /**
- * Returns the id of a model, which may be given by a name that no other has. Throws `invalid` for a model that does not
- * exist, and for one that is disabled, unless it is `kept`.
+ * Returns the id of a model, which may be given by a unique name. Throws `invalid` for a model that does not exist or
+ * is disabled, unless it is `kept`.
  */
 export async function requireModel<R extends ModelRef | '' | null | undefined>(
   deps: Deps,
@@ -111,7 +111,7 @@ export async function requireModel<R extends ModelRef | '' | null | undefined>(
   return asUuid(model.id)
 }
 
-/** Returns an agent that takes new sessions. Throws `invalid` for one that does not exist, and for an archived one. */
+/** Returns an agent that accepts new sessions. Throws `invalid` when it does not exist or is archived. */
 export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: AgentId, field: string): Promise<AgentRow> {
   const agent = await findAgent(deps, actor, agentId)
   const id = toId('agent', agentId)
@@ -123,8 +123,9 @@ export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: Agen
 }
 
 /**
- * Throws `invalid` for a capability that is unknown or disabled, unless it was named `before`, and for a wrong
- * configuration of an MCP server. Those that are coming soon are known. Returns the service's capabilities and those of the organization that are named.
+ * Throws `invalid` for a capability that is unknown or disabled, unless it is in `before`, and for a wrong
+ * configuration of an MCP server. A capability that is coming soon counts as known. Returns the service's capabilities
+ * and the organization's named ones.
  */
 export async function checkCapabilities(
   deps: Deps,
@@ -153,7 +154,7 @@ export async function checkCapabilities(
   return known
 }
 
-/** Returns the right ref where one has the name of an MCP server or a skill in the place of its UUID. */
+/** Returns a hint with the right ref when a ref has the name of an MCP server or a skill instead of its UUID. */
 async function hintOfName(deps: Deps, organizationId: string, ref: string): Promise<string | undefined> {
   const [, kind, name] = /^(mcp|skill):(.+)$/s.exec(ref) ?? []
   if (name === undefined) return undefined

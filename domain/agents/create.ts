@@ -15,8 +15,8 @@ import { updateAgent } from './update.ts'
 export type WrittenAgent = { created: boolean; agent: Agent }
 
 /**
- * Creates an agent. With an `id` in the input, replaces that agent, or creates it when there is none. Throws `invalid`
- * for a model, a capability, a tool or a script that cannot work.
+ * Creates an agent. With an `id` in the input, replaces that agent, or creates it when it does not exist. Throws
+ * `invalid` for a model, a capability, a tool or a script that cannot work.
  */
 export async function createAgent(
   deps: Deps,
@@ -32,7 +32,7 @@ export async function createAgent(
 }
 
 /**
- * Creates the agent, or replaces it. A replaced agent keeps its capabilities when none are given. Throws the errors of
+ * Creates or replaces the agent. A replaced agent keeps its capabilities if the input has none. Throws the errors of
  * createAgent.
  */
 export async function putAgent(
@@ -45,7 +45,7 @@ export async function putAgent(
   const { capabilities, ...others } = input
   const given = capabilities?.length ? input : others
   let fields: Fields | undefined
-  // Inserts first, so that of two concurrent requests with one new id one creates and the other replaces.
+  // Inserts first, so two concurrent requests with the same new id create and then replace it.
   const written = await findOrInsert<WrittenAgent>(attempt, {
     find: async (requestId) => {
       const row = await findWritten(deps, actor, id, requestId)
@@ -67,8 +67,8 @@ export async function putAgent(
 }
 
 /**
- * Creates an agent from a document, which names `marked` as missing. Throws `conflict` when the document's id exists, and
- * the errors of createAgent.
+ * Creates an agent from a document, which marks the names in `marked` as missing. Throws `conflict` when the document's
+ * id exists, and the errors of createAgent.
  */
 export async function importAgent(
   deps: Deps,
@@ -88,12 +88,12 @@ export async function importAgent(
   return presentAgent(deps, row)
 }
 
-/** Creates a copy of an agent. Throws `not_found`, and `invalid` for a tool that is not the agent's. */
+/** Creates a copy of an agent. Throws `not_found`, and `invalid` for a tool that a new agent could not have. */
 export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: CreationAttempt): Promise<Agent> {
   return createNew(deps, actor, attempt, async () => {
     const { name, description, systemPrompt, defaultModelId, tags, ...row } = await requireAgent(deps, actor, id)
     await checkStoredTools(deps, actor, row)
-    // Valid, because another agent has them already.
+    // Valid: copied from a stored agent.
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
     return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools }

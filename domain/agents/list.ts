@@ -12,7 +12,7 @@ const AGENTS_AT_ONCE = 20
 type Found = SizedRow & { id: string; createdAt: Date }
 type Wanted = { search?: string | undefined; status?: Agent['status'] | undefined }
 
-/** Lists agents, newest first: active ones by default. `search` selects those that contain it in their name or description. */
+/** Lists agents, newest first, by default active ones. `search` matches a part of the name or description. */
 export const listAgents = (deps: Deps, actor: Actor, wanted: Wanted = {}): Pages<Agent> =>
   pages({
     atOnce: AGENTS_AT_ONCE,

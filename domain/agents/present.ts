@@ -16,7 +16,7 @@ export async function presentAgents(deps: Deps, organizationId: string, rows: Ag
   return rows.map((row) => present(row, missing))
 }
 
-/** Returns what an agent names. The contract validated it when it was written, which only create.ts and update.ts do. */
+/** Returns an agent's references. Only create.ts and update.ts write them, validated by the contract. */
 const namesOf = ({ defaultModelId, capabilities }: AgentRow) => ({
   modelId: defaultModelId,
   capabilities: capabilities as AgentCapabilityConfig[],

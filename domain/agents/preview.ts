@@ -11,7 +11,7 @@ import { checkCapabilities } from './check.ts'
 import { checkTools } from './check-tools.ts'
 
 /**
- * Returns the prompt and the tools that a model would be given. Throws `invalid` for a capability or a tool that cannot
+ * Returns the prompt and the tools that a model would receive. Throws `invalid` for a capability or a tool that cannot
  * work.
  */
 export async function previewAgent(

@@ -27,8 +27,8 @@ export type AcceptedMessage = { message: Message; sessionUuid: SessionId; turnUu
 /**
  * Accepts a user's message. One transaction stores the event input.message and the turn that will answer it. Then the
  * turn's workflow is started, if the turn is the session's next. From the commit on the message has a turn, even if
- * Temporal or this process fails. Throws `not_found`, `invalid` for a part or a model that cannot work, `conflict` for
- * `on_busy: reject` while a turn is unfinished, and `too_many` when the queue is full.
+ * Temporal or this process fails. Throws `not_found`, `invalid` for an invalid part or an unusable model, `conflict`
+ * for `on_busy: reject` while a turn is unfinished, and `too_many` when the queue is full.
  */
 export async function createMessage(
   deps: Deps,
@@ -44,7 +44,7 @@ export async function createMessage(
   })
 }
 
-/** Checks and stores a message. The turn's id lets only one run of a request succeed; any other one throws. */
+/** Checks and stores a message. The turn's id lets only one run of a request succeed; any other throws. */
 async function acceptMessage(deps: Deps, place: MessagePlace, input: CreateMessageRequest): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
@@ -63,10 +63,7 @@ async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMe
   return event && toAccepted(place, [presentEvent(deps.events, event, {})])
 }
 
-/**
- * Stores a message in the common case: the session is idle, or the message queues. Returns undefined when there is more
- * to decide.
- */
+/** Stores a message if the session is idle or the message may queue. Returns undefined in other cases. */
 async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage | undefined> {
   const place = deps.attempts.reserve(await deps.owners.ownerOf(message.organizationId))
   try {
@@ -74,7 +71,7 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
     if (inserted === undefined) return undefined
     const events = presentInserted(deps, inserted)
     publishEvents(deps, message.sessionId, message.turnId, events)
-    // In a busy session, the end of the turn before starts this one.
+    // In a busy session, the end of the previous turn starts this one.
     const when = place === undefined ? undefined : 'claimed'
     if (inserted.isNext) startTurnSoon(deps, { ...message, agentId: inserted.agentId }, when)
     return toAccepted(message, events)
@@ -88,8 +85,7 @@ const QUEUE_FULL = `${MAX_QUEUED_TURNS} messages of this session wait for their 
 type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
 
 /**
- * Stores a message under the session's lock, because the decision about unfinished turns needs a record that does not
- * change.
+ * Stores a message under the session's lock, because the decision about unfinished turns needs an unchanging record.
  */
 async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): Promise<AcceptedMessage> {
   const done = await withLockedSession(deps, message, async (session) => {
@@ -124,10 +120,7 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
   return toAccepted(message, events)
 }
 
-/**
- * Cancels the turns that must not hold up the message: one that waits for its client, and others only when the sender
- * asks for it.
- */
+/** Cancels a turn that waits for its client, and all unfinished turns if the sender asks for it. */
 async function cancelForBusyPolicy(
   session: LockedSession,
   head: { id: string; status: TurnStatus } | undefined,
@@ -163,7 +156,7 @@ const presentControls = ({ model: _, ...controls }: InputControls, modelId: Mode
 const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =>
   events.map((event) => presentEvent(deps.events, event, {}))
 
-/** Makes the answer of the events that a message was recorded with; its own is the first. */
+/** Makes the answer from the recorded events, which begin with the message. */
 function toAccepted({ sessionId, turnId }: MessagePlace, [event]: WireEvent[]): AcceptedMessage {
   const { data, sequence } = event as WireEvent<'input.message'>
   return { message: data.message, sessionUuid: sessionId, turnUuid: turnId, sequence }

@@ -9,12 +9,12 @@ import { toId } from '../kit/ids.ts'
 /** Maximum number of unfinished turns of a session. */
 export const MAX_QUEUED_TURNS = 1000
 
-/** Ids of a message; the turn's uuid is the message's too. */
+/** Ids of a message, whose uuid is its turn's. */
 export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 
 /**
- * Message to insert. `controls` is JSON. `claim` is the fence of the attempt that begins the turn at once if it is next;
- * the first step is its own then.
+ * Message to insert. `controls` is JSON. `claim` is the fence of an attempt that begins the turn at once, and claims
+ * its first step, if the turn is next.
  */
 export type NewMessage = MessagePlace & {
   content: InputContentPart[]
@@ -23,7 +23,7 @@ export type NewMessage = MessagePlace & {
   claim?: number | undefined
 }
 
-/** Events that a message was recorded with, its own first. `isNext`: no other turn of the session is unfinished. */
+/** Events recorded for a message, input.message first. `isNext`: no other turn of the session is unfinished. */
 export type InsertedMessage = { events: StoredEvent[]; agentId: string | null; isNext: boolean }
 
 type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {

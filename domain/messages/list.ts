@@ -6,7 +6,7 @@ import type { Pages } from '../kit/lists.ts'
 import { requireSession } from '../kit/session-scope.ts'
 import type { Deps } from '../turns/deps.ts'
 
-/** Lists a session's messages. Throws `not_found`, also later when the session is deleted meanwhile. */
+/** Lists a session's messages. Throws `not_found`, also when the session is deleted while it lists. */
 export async function listMessages(
   deps: Deps,
   actor: Actor,

@@ -8,7 +8,7 @@ import { followTurn, type TurnCursor } from '../turns/events.ts'
 import { getTurn } from '../turns/read.ts'
 import type { AcceptedMessage } from './create.ts'
 
-/** Returns the cursor of an accepted message's turn, from its input.message on. */
+/** Returns the cursor of an accepted message's turn, after its input.message. */
 export const cursorOf = ({ sessionUuid, turnUuid, sequence }: AcceptedMessage): TurnCursor => ({
   sessionId: sessionUuid,
   turnId: turnUuid,
@@ -18,8 +18,8 @@ export const cursorOf = ({ sessionUuid, turnUuid, sequence }: AcceptedMessage): 
 export type WaitedTurn = { message: Message; turn: Turn; output: Message | null; hasEnded: boolean }
 
 /**
- * Waits for a turn's end until the signal aborts. Returns early for a turn that asks its client, because the caller who
- * waits may be the one to answer. A caller that disconnects changes nothing for the turn.
+ * Waits for a turn's end until the signal aborts. Returns early if the turn asks its client, who may be the waiting
+ * caller. A caller's disconnection does not affect the turn.
  */
 export async function waitForTurn(
   deps: Deps,
@@ -34,7 +34,7 @@ export async function waitForTurn(
   return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
 }
 
-/** Returns the turn's last agent message, or null when it has none. */
+/** Returns the turn's last agent message, or null if it has none. */
 async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
   const [row] = await deps.db.$queryRaw<Omit<StoredEvent, 'sessionId'>[]>`
     SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data FROM events

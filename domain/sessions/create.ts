@@ -71,11 +71,11 @@ async function insertWithFiles(deps: Deps, row: Prisma.SessionCreateManyInput, f
   })
 }
 
-/** Returns the files that the capabilities give to a new session. Only the service's own have any. */
+/** Returns the files of the capabilities for a new session. Only built-in capabilities have files. */
 const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
   resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
 
-/** Checks the agent of a new session and returns what it brings. Throws `invalid`. */
+/** Checks the agent of a new session and returns its capabilities and tools. Throws `invalid`. */
 async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId) {
   const { capabilities, tools } = await requireActiveAgent(deps, actor, agentId, 'agent_id')
   // Validated by the contract when they were written.

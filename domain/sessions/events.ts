@@ -14,7 +14,7 @@ export type SessionCursor = { sessionId: string; after: number }
 
 /**
  * Returns the cursor from which a client continues: sequence 0 without `sinceId`. Throws `not_found`, and `invalid` for
- * an id that is not of the session's record.
+ * an id of another session.
  */
 export async function openCursor(
   deps: Deps,

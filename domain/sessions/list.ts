@@ -7,17 +7,17 @@ import { readSessions } from './read.ts'
 
 type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
 
-/** Position of a page. `before` and `skip` locate its first session that is not pinned; they are null past the end. */
+/** Position of a page. `before` and `skip` locate its first unpinned session; they are null past the end. */
 type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
 
 /** Agent id of the counts over all agents; see SessionCount in prisma/schema.prisma. */
 const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
-/** Number of sessions read at once; a session with its agent may have megabytes. */
+/** Number of sessions read at once; a session and its agent may have megabytes. */
 const SESSIONS_AT_ONCE = 20
 
 /**
- * Returns a page of the organization's sessions, or of one agent's: first those that the caller has pinned, each part
- * newest first. Its cost depends neither on the number of sessions nor on how far back the page is.
+ * Returns a page of the organization's or of one agent's sessions: first the caller's pinned sessions, then the others,
+ * both newest first. The cost does not depend on the number of sessions or the offset.
  */
 export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<Counted<Session>> {
   const { limit, offset, agent_id: agentId } = query
@@ -50,10 +50,7 @@ async function findOthers(
   return rows.map(({ id }) => id)
 }
 
-/**
- * Finds the position of a page. It is a separate statement, so that the limit of the one that follows is known when it
- * is planned.
- */
+/** Finds the position of a page. A separate statement, because the next one must be planned with a known limit. */
 async function findPlace(
   deps: Deps,
   { organizationId, userId }: Actor,

@@ -4,10 +4,10 @@ import type { Actor } from '../kit/actor.ts'
 import { quotaExceeded } from '../kit/errors.ts'
 import { requireSession } from '../kit/session-scope.ts'
 
-/** Maximum number of a user's pins in one organization: each list that the user requests there reads all of them. */
+/** Maximum number of a user's pins in one organization. Each of the user's lists reads all of them. */
 const MAX_PINS = 1000
 
-/** Pins the session for the caller; may be repeated. Throws `not_found`, and `conflict` for one pin too many. */
+/** Pins the session for the caller; may be repeated. Throws `not_found`, and `conflict` beyond MAX_PINS. */
 export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const { organizationId, userId } = actor
   const session = await requireSession(deps, actor, id)
@@ -19,7 +19,7 @@ export async function pinSession(deps: Deps, actor: Actor, id: SessionId): Promi
   if (pinned.length >= MAX_PINS) {
     throw quotaExceeded(`You have ${MAX_PINS} pinned sessions, which is the limit; unpin one first`)
   }
-  // Selects from the session's row, which may be gone by now. The lock keeps it from being deleted in between.
+  // Selects from the session's row, which may be gone by now. The lock prevents its deletion in between.
   const inserted = await deps.db.$executeRaw`
     INSERT INTO session_pins (user_id, session_id)
     SELECT ${userId}::uuid, id FROM sessions WHERE id = ${session.id}::uuid FOR KEY SHARE

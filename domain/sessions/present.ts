@@ -8,7 +8,7 @@ import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 import { type Missing, markMissing } from '../tools/registry/missing.ts'
 
-/** Rows of other tables to load with a session; of the pins only the caller's. */
+/** Rows of other tables to load with a session, including only the caller's pin. */
 export const relations = ({ userId }: Actor) =>
   ({
     agent: { select: { capabilities: true } },
@@ -17,7 +17,7 @@ export const relations = ({ userId }: Actor) =>
 
 type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
 
-/** `registry` has at least the capabilities that give the session features. */
+/** `registry` must include all capabilities with features that the session has. */
 export function presentSession(
   registry: Capability[],
   missing: Missing,
@@ -52,16 +52,16 @@ export function presentSession(
   }
 }
 
-/** Returns what the session and its agent name, which the contract validated when it was written. */
+/** Returns the references of the session and its agent, validated by the contract when written. */
 const refsOf = ({ capabilities, agent }: SessionRow) => ({
   ofAgent: (agent?.capabilities ?? []) as AgentCapabilityConfig[],
   capabilities: capabilities as AgentCapabilityConfig[],
 })
 
-/** Returns what the session itself names. */
+/** Returns the session's own references. */
 export const namesOf = (row: SessionRow) => ({ modelId: row.modelId, capabilities: refsOf(row).capabilities })
 
-/** Returns the refs of sessions, of their agents too, that may name a capability with features. MCP servers have none. */
+/** Returns the refs, including the agents', that may have features. MCP servers have none. */
 export const featuringRefs = (rows: SessionRow[]): AgentCapabilityConfig[] =>
   rows.flatMap((row) => Object.values(refsOf(row)).flat()).filter(({ ref }) => !ref.startsWith('mcp:'))
 

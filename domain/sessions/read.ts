@@ -15,7 +15,7 @@ export async function getSession(deps: Deps, actor: Actor, id: SessionId): Promi
   return session
 }
 
-/** Reads the sessions with these uuids, in their order. Those that are not in the organization are left out. */
+/** Reads the sessions with these uuids, in their order. Skips sessions of other organizations. */
 export async function readSessions(deps: Deps, actor: Actor, ids: string[]): Promise<Session[]> {
   const { organizationId } = actor
   const [rows, schedules] = await Promise.all([

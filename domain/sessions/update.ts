@@ -11,8 +11,8 @@ import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession } from './read.ts'
 
 /**
- * Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`, and `invalid` for
- * a model, a capability or a tool that cannot work, unless the session named it before.
+ * Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`, and `invalid`
+ * for a model, a capability or a tool that cannot work, unless the session already has it.
  */
 export async function patchSession(
   deps: Deps,
@@ -37,7 +37,7 @@ export async function patchSession(
   return getSession(deps, actor, id)
 }
 
-/** Returns the id of the model that is given. */
+/** Checks the input and returns its model's id. */
 async function checkChanges(
   deps: Deps,
   actor: Actor,

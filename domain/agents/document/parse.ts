@@ -24,20 +24,19 @@ const FIELDS = [
 export type AgentDocument = { [key in (typeof FIELDS)[number]]?: unknown } & { system_prompt: unknown }
 
 /**
- * Patterns of a YAML map of an agent: its first line and its keys. Most prose does not match them, and need not be read
- * as YAML.
+ * Patterns of a YAML map of an agent: its first line and its keys. Most prose does not match, and is not read as YAML.
  */
 const FIRST_LINE = /(?:^|\n)(?![ \t\r]*(?:#|\n|$)|---|%)([^\n]+)/
 const KEY_OR_BRACE = /^\s*[?{]|:(\s|$)/
 const AGENT_KEY = /^(["']?)(name|system_prompt)\1[ \t]*:/m
 
-/** Threads that read a document, and the owner for whom they do. */
+/** Threads that parse documents, and the owner to whom the work is charged. */
 type Reader = { threads: DocumentThreads; owner: string }
 
 /**
  * Reads an agent from Markdown with YAML front matter, JSON, YAML, or a text that is its prompt. Throws `invalid` for a
- * malformed document, with the line, and for one without a prompt; `too_many` when the service is busy with other
- * documents.
+ * malformed document, with the line, and for a document without a prompt; `too_many` when the service is busy with
+ * other documents.
  */
 export async function parseAgentDocument(
   reader: Reader,
@@ -55,7 +54,9 @@ export async function parseAgentDocument(
   return { ...rest, system_prompt }
 }
 
-/** Returns what a document names and marks as missing, as an export does. `input` is what the contract made of it. */
+/**
+ * Returns the references that a document, such as an export, marks as missing. `input` is the contract's reading of it.
+ */
 export const markedAsMissing = (
   { capabilities, missing_model }: AgentDocument,
   input: CreateAgentRequest,
@@ -75,7 +76,7 @@ async function readFields(reader: Reader, text: string, type: string | undefined
   const isYaml = type !== undefined && YAML_TYPES.includes(type)
   const split = splitFrontMatter(text)
   if (split === 'unclosed') {
-    // In plain YAML the line only marks the start of a document.
+    // In plain YAML, `---` only starts the document.
     if (isYaml) return readYamlMap(reader, text, 0)
     throw invalid('line 1: the front matter is not closed; end it with a line ---')
   }

@@ -6,7 +6,7 @@ import { toJson } from './write-yaml.ts'
 
 export type Fields = Record<string, unknown>
 
-/** Maximum number of values and keys. More than a request's, so that an agent's own document can always be read. */
+/** Maximum number of values and keys. More than a request may have, so that every exported agent can be imported. */
 const MAX_PARTS = 60_000
 
 /** Parses a JSON object. Throws `invalid` for anything else, with the line where JSON.parse reports it. */
@@ -23,9 +23,9 @@ export function readJson(text: string): Fields {
 }
 
 /**
- * Reads the front matter of a large agent, which is JSON so that no YAML has to be parsed. Returns undefined for text
- * that differs in any character from how it would be written. Such text may contain what only a YAML reader refuses,
- * such as a duplicate key.
+ * Reads the front matter of a large agent, which is JSON to avoid slow YAML parsing. Returns undefined unless the text
+ * is exactly as this service would write it: other text may contain errors that only a YAML reader refuses, such as
+ * duplicate keys.
  */
 export function readOwnJson(text: string): Fields | undefined {
   if (!text.startsWith('{')) return undefined
@@ -43,8 +43,8 @@ function malformed(text: string, message: string): string {
 }
 
 /**
- * Returns the line that a message of JSON.parse refers to. The message has the line, or only the text around the place;
- * when that text occurs more than once, returns undefined.
+ * Returns the line that a message of JSON.parse refers to. The message has the line, or an excerpt around the place. If
+ * the excerpt occurs more than once, returns undefined.
  */
 function lineOf(text: string, message: string): number | undefined {
   const line = /\(line (\d+) column \d+\)$/.exec(message)?.[1]
@@ -56,7 +56,7 @@ function lineOf(text: string, message: string): number | undefined {
   return countLines(text.slice(0, start + CHARACTERS_BEFORE))
 }
 
-/** Number of characters before the place that such a message shows. */
+/** Number of characters that the excerpt shows before the place. */
 const CHARACTERS_BEFORE = 10
 
 function countLines(text: string): number {
@@ -65,7 +65,7 @@ function countLines(text: string): number {
   return lines
 }
 
-/** Throws `invalid` for too many parts and too deep nesting, before anything is parsed. */
+/** Throws `invalid` for too many parts or too deep nesting, before anything is parsed. */
 function checkSize(text: string): void {
   const excess = createJsonScan({ maxParts: MAX_PARTS, maxDepth: MAX_DEPTH }).add(new TextEncoder().encode(text))
   if (excess === 'parts') throw invalid(`The document has more than ${MAX_PARTS} values and keys`)

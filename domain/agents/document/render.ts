@@ -8,7 +8,7 @@ export type RenderedAgent = Pick<
 >
 
 /**
- * Maximum number of values written as YAML. Larger front matter is a line of JSON, because so much YAML is slow to
+ * Maximum number of values written as YAML. Larger front matter is a line of JSON, because that much YAML is slow to
  * read.
  */
 const MAX_YAML_VALUES = 10_000
@@ -19,7 +19,7 @@ const MAX_SLUG_LENGTH = 100
  * are omitted.
  */
 export function renderAgentDocument(fields: RenderedAgent): string {
-  // A body is trimmed when it is read, which must not change the prompt.
+  // Reading trims the body, which must not change the prompt.
   const isBody = fields.system_prompt !== '' && fields.system_prompt.trim() === fields.system_prompt
   const frontMatter = listFields(fields, isBody ? undefined : fields.system_prompt)
   const isLarge = countValues(frontMatter, MAX_YAML_VALUES) > MAX_YAML_VALUES
@@ -51,7 +51,7 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
 
 const unlessEmpty = (list: Json[]): Json[] | undefined => (list.length === 0 ? undefined : list)
 
-/** Shortens a capability that is nothing but an id to that. A config of null is not omitted. */
+/** Shortens a capability that has only a ref to the ref. A config of null is kept. */
 const shortCapability = ({ ref, config, missing }: Agent['capabilities'][number]): Json =>
   config === undefined && missing === undefined
     ? ref
@@ -62,7 +62,7 @@ const shortCapability = ({ ref, config, missing }: Agent['capabilities'][number]
         ...(missing === undefined ? {} : { missing }),
       }
 
-/** Moves the parameters behind the short fields. */
+/** Moves the parameters after the short fields. */
 function parametersLast({ parameters, ...rest }: ToolDefinition): Json {
   // Parsed from JSON, like a config.
   return { ...rest, parameters: parameters as JsonObject }

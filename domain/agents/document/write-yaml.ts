@@ -2,24 +2,22 @@ export type Json = string | number | boolean | null | Json[] | JsonObject
 /** JSON object. Undefined values are omitted. */
 export type JsonObject = { [key: string]: Json | undefined }
 
-/**
- * Maximum depth of indented levels. Deeper ones are JSON on one line: their indentation would outgrow what it indents.
- */
+/** Maximum depth of indented levels. Deeper levels are written as JSON on one line, to limit indentation. */
 const MAX_BLOCK_DEPTH = 8
 /** Maximum length of a key. YAML limits keys outside braces to 1024 characters, and an escaped character takes six. */
 const MAX_KEY_LENGTH = 160
 
-/** Words that a YAML 1.1 reader takes for values other than text. */
+/** Words that a YAML 1.1 reader does not read as text. */
 const WORDS = /^(y|n|yes|no|on|off|true|false|null)$/i
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/
 const PLAIN_START = /^[\p{L}\p{Extended_Pictographic}]/u
-/** Control and format characters, white space other than the space, and marks that have a meaning in YAML. */
+/** Control and format characters, white space other than the space, and YAML's indicators. */
 const NOT_PLAIN = /\p{C}|[^\S ]|:( |$)| #| $/u
 const NOT_LITERAL = /[^\P{C}\n]|[\p{Zl}\p{Zp}]|[^\S\n]\n|^\s|\s$/u
 /** Characters that are valid in JSON, but that some editors or YAML readers do not preserve. */
 const UNPRINTABLE = /[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]/g
 
-/** Serializes a value as one line of JSON that is YAML as well. */
+/** Serializes a value as one line of JSON that is also valid YAML. */
 export const toJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     UNPRINTABLE,
