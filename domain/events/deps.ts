@@ -14,6 +14,6 @@ export type Deps = Below & {
     groups: AppendGroups
     lastContext: ContextMemo
   }
-  /** Number of this process, under which it claims steps. */
+  /** Number under which this process claims steps. */
   attempts: { readonly process: number }
 }

@@ -6,7 +6,7 @@ import { type RelayOptions, startRelay } from './relay.ts'
 
 /** Subscription of one reader to the events of one session. */
 export type Subscription = {
-  /** Returns the entries since the last call. `missed`: some are missing, and must be read from the record. */
+  /** Returns the entries since the last call. `missed`: some are missing and must be read from the record. */
   take(): { entries: LiveEntry[]; missed: boolean }
   /** Called when more entries arrive than the inbox holds. Its entries are dropped; the record has them. */
   onOverflow: () => void
@@ -29,8 +29,8 @@ export type EventBroker = {
    */
   watchTurn(turnId: string, onEnd: () => void): () => void
   /**
-   * Publishes entries of one turn, in order: to subscribers and watches of this process with the event loop's next
-   * iteration, and to other processes.
+   * Publishes entries of one turn, in order: to the other processes, and in this one to subscribers and watches in the
+   * event loop's next iteration.
    */
   publish(entries: LiveEntry[]): void
   close(): Promise<void>
@@ -41,7 +41,7 @@ type Subscriber = { cursor: () => number; deliver(entry: LiveEntry): void; inval
 
 type BrokerOptions = RelayOptions & {
   db: PrismaClient
-  /** Interval between comparisons of subscribers with the record, in ms: with Redis available, and without. */
+  /** Interval between comparisons of subscribers with the record, in ms, with and without Redis. */
   checkMs: number
   checkWithoutRedisMs: number
 }
@@ -49,13 +49,15 @@ type BrokerOptions = RelayOptions & {
 /** Limits of a subscriber's inbox. A subscriber that falls further behind reads the record instead. */
 const MAX_INBOX_ENTRIES = 5000
 const MAX_INBOX_BYTES = 1024 * 1024
-/** Limit of the long lines in an inbox together. Of further ones it has the entry only: the record has the line. */
+/**
+ * Total length of the long lines in an inbox. Beyond it, entries are kept without their lines, which the record has.
+ */
 const MAX_LONG_LINES_BYTES = MAX_OWN_LINE_LENGTH
 
 /**
- * Creates the event broker. It hands what its process publishes to the readers there, and has one blocking Redis
- * connection for what others publish. Both only save time: every `checkMs` one query compares all subscribers with the
- * record. A lost entry, or a lost Redis, therefore costs no more than a delay.
+ * Creates the event broker. It passes its process's publications to the readers there, and reads other processes'
+ * publications through one blocking Redis connection. Both only save time: every `checkMs` one query compares all
+ * subscribers with the record, so a lost entry or a lost Redis only delays readers.
  */
 export function createEventBroker(options: BrokerOptions): EventBroker {
   const subscribers: Subscribers = new Map()
@@ -70,7 +72,7 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
   let checkedAt = performance.now()
   let checking = false
   const timer = setInterval(() => {
-    // Evaluated at each tick, so that a loss of Redis switches to the interval without Redis at once.
+    // Evaluated at each tick, so that a loss of Redis shortens the interval at once.
     const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
     if (checking || performance.now() - checkedAt < dueMs) return
     checking = true
@@ -110,7 +112,7 @@ function subscribe(subscribers: Subscribers, sessionId: string, cursor: () => nu
   return subscription
 }
 
-/** Adds a member to the set of a key. Returns a function that removes it, and removes nothing when called again. */
+/** Adds a member to a key's set. Returns a function that removes it, and that may be called again. */
 function addTo<Member>(sets: Map<string, Set<Member>>, key: string, member: Member): () => void {
   const peers = sets.get(key) ?? new Set()
   sets.set(key, peers.add(member))
@@ -122,7 +124,7 @@ function addTo<Member>(sets: Map<string, Set<Member>>, key: string, member: Memb
 type Held = { entries: LiveEntry[]; bytes: number; longBytes: number; missed: boolean }
 const nothing = (): Held => ({ entries: [], bytes: 0, longBytes: 0, missed: false })
 
-/** Creates an inbox of entries that wait for their subscriber. All of them are dropped when there are too many. */
+/** Creates an inbox of entries that wait for their subscriber. An overflow drops all of them. */
 function createInbox() {
   let held = nothing()
   let wake = () => {}
@@ -139,8 +141,8 @@ function createInbox() {
       return { entries, missed }
     },
     /**
-     * Adds an entry, without its line when that is long and others are too. Returns false when there were too many, and
-     * the inbox is empty now.
+     * Adds an entry, without its line if too many long lines are waiting. Returns false on overflow, which empties the
+     * inbox.
      */
     add(entry: LiveEntry): boolean {
       const { length } = entry.line
@@ -218,8 +220,8 @@ function deliver({ subscribers, watches }: Readers, entries: Iterable<LiveEntry>
 }
 
 /**
- * Collects what is published in one iteration of the event loop. So a reader wakes up, and Redis is written to, once for
- * all of it, and an attempt that ends its turn is over before its own watch could tell it.
+ * Collects the publications of one iteration of the event loop, to wake readers and write to Redis once. An attempt
+ * that ends its turn is therefore over before its own watch reports the end.
  */
 function createPublish(flush: (publications: LiveEntry[][]) => void): EventBroker['publish'] {
   let publications: LiveEntry[][] = []

@@ -3,8 +3,8 @@ import type { Deps } from '../deps.ts'
 import { type LiveEntry, MAX_LINE_LENGTH, MAX_OWN_LINE_LENGTH } from './live-entry.ts'
 
 /**
- * Publishes recorded events to the readers of this process and, by the live stream, of all others. Never waits and never
- * fails: what does not arrive is read from Postgres after the broker's next check.
+ * Publishes recorded events to the readers of this process and, through the live stream, of all others. Never waits and
+ * never fails: readers find lost events in Postgres at the broker's next check.
  */
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
@@ -18,7 +18,7 @@ export function publishEvents(deps: Deps, sessionId: string, turnId: string, eve
 }
 
 /**
- * Publishes the deletion of a session, as an entry that comes after every other. It makes followers read the record,
+ * Publishes the deletion of a session as an entry that sorts after all others. It makes followers read the record,
  * where the session is gone. If it is lost, they notice at the broker's next check.
  */
 export function publishDeletion(deps: Deps, sessionId: string): void {
@@ -27,14 +27,14 @@ export function publishDeletion(deps: Deps, sessionId: string): void {
   deps.events.broker.publish([{ sessionId, turnId: noTurn, ...end }])
 }
 
-/** Returns the line that clients will get, unless it is longer than its readers here, or elsewhere, are given. */
+/** Returns the line for clients, or '' if it is longer than its readers accept. */
 function toLine(event: WireEvent, maxLength: number): string {
   if (isLongGeneration(event, maxLength) || isLongDelta(event)) return ''
   const line = JSON.stringify(event)
   return line.length <= maxLength ? line : ''
 }
 
-/** Reports whether the text so far is too long for a stream: serializing all of it for each delta would add up. */
+/** Reports whether the text so far is too long for a stream. Serializing it for each delta would be slow. */
 const isLongDelta = ({ data }: WireEvent): boolean => 'accumulated' in data && data.accumulated.length > MAX_LINE_LENGTH
 
 /** Reports whether a conversation is too long for a stream, without serializing all of it first. */

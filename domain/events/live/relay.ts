@@ -7,7 +7,7 @@ import { isOwn, type LiveEntry, RELAY_STREAMS, relayIndex, relayKey, toRelayFiel
 
 /** Connection of a process to the live streams in Redis, which carry entries to the other processes. */
 export type Relay = {
-  /** Sends what one publishEvents gives, in order, by one write. Never waits and never fails. */
+  /** Sends the publications in order, in one write. Never waits and never fails. */
   send(publications: LiveEntry[][]): void
   close(): Promise<void>
 }
@@ -28,10 +28,7 @@ type Listener = {
   onGap: () => void
 }
 
-/**
- * Number of entries kept in each relay stream. It can be small, because a subscriber that falls further behind reads
- * Postgres.
- */
+/** Number of entries kept in each relay stream. Subscribers that fall further behind read Postgres. */
 const KEPT_ENTRIES = 1000
 const BLOCK_MS = 2000
 /** Number of entries read at once from each relay stream; entries may be large. */

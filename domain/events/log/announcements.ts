@@ -9,35 +9,35 @@ import { truncate } from '../../../lib/truncate.ts'
  */
 export type Announcement = {
   /**
-   * New status of the session. An event that announces 'idle' is left out while another turn of the session is
+   * New status of the session. An event that announces 'idle' is not recorded while another turn of the session is
    * unfinished.
    */
   sessionStatus?: 'active' | 'waitingfortoolresults' | 'idle'
-  /** Marks the session as started. The event is left out when the session has started before. */
+  /** Marks the session as started. The event is not recorded if the session has started before. */
   beginsSession?: true
   /** Beginning of the session's latest answer. */
   outputPreview?: string
   /** New status of the turn; the last three end it. */
   turnStatus?: 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
   beginsTurn?: true
-  /** Number of model calls that the turn has begun, added to the previous ones. */
+  /** Number of model calls begun, added to the turn's count. */
   iterations?: number
-  /** Number of tokens used, added to those of the turn, the session and the agent. */
+  /** Number of tokens used, added to the totals of the turn, the session and the agent. */
   usage?: Required<{ [K in keyof TokenUsage]: number }>
   /**
-   * Cost of a model call in USD, a decimal string, added to that of the turn, the session and the agent. Null when its
-   * price is unknown, and so their sums.
+   * Cost of a model call in USD, a decimal string, added to the totals of the turn, the session and the agent. Null if
+   * the price is unknown, which makes the totals null.
    */
   costUsd?: string | null
-  /** Reason for which the turn's answer ended, if it did not end by itself. */
+  /** Reason for the end of the turn's answer, if it did not end by itself. */
   finishReason?: string
   failure?: { error: string; code: string | undefined }
-  /** Lets a waiting turn continue when no call is pending after this event. */
+  /** Lets a waiting turn continue if no call is pending after this event. */
   answersCall?: true
   /** Requires a notice of this event to the workflow of a turn that has begun. */
   notifiesWorkflow?: true
   /**
-   * Allows a retried step to record the event again. The unique index events_once exempts the type. One more such type
+   * Allows a retried step to record the event again. The unique index events_once exempts the type. Another such type
    * needs a migration that changes the index and the predicate in record_events.
    */
   mayRepeat?: true
@@ -95,9 +95,9 @@ const rules: Record<EventType, Rule> = {
 }
 
 export function announces({ type, data }: { type: EventType; data: Record<string, unknown> }): Announcement {
-  // An event type of a later release, as tests of older readers write it, announces nothing.
+  // Undefined for an event type of a later release, which announces nothing.
   const rule: Rule | undefined = rules[type]
-  // This service makes all events, with the data of their type.
+  // Only this service creates events, with the data of their type.
   return typeof rule === 'function' ? rule(data as AnnouncingData) : (rule ?? NOTHING)
 }
 
@@ -108,6 +108,6 @@ const completeUsage = (usage: TokenUsage): Required<Announcement>['usage'] => ({
   cache_creation_tokens: usage.cache_creation_tokens ?? 0,
 })
 
-/** Returns the preview of an answer. An answer that only has tool calls leaves the preview as it is. */
+/** Returns the preview of an answer. An answer with only tool calls does not change the preview. */
 const previewOf = (content: ContentPart[]): Announcement =>
   content.some(({ type }) => type === 'text') ? { outputPreview: truncate(textOf(content)) } : NOTHING

@@ -7,8 +7,8 @@ import { presentEvent, type ReadParts, type StoredEvent } from './present.ts'
 import { type Recorded, recordAppend, type StoredAppend } from './record.ts'
 
 /**
- * Event to record. `parts` is only for live readers; later readers compute it. `secrets` is what the event leaves out,
- * encrypted (base64): recorded in call_secrets, in the same transaction.
+ * Event to record. `parts` is only for live readers; later readers compute it. `secrets` has encrypted values (base64)
+ * that the event omits. The same transaction records them in call_secrets.
  */
 export type NewEvent = {
   type: EventType
@@ -28,8 +28,8 @@ export type Writer = {
 
 export type Appended =
   /**
-   * Events have been recorded: `events` are those that were not there yet, `at` is the time that they carry. `claims`
-   * is the number of attempts of the step so far. `nextTurnId` is the turn that comes next, when this one has ended.
+   * `events` are the newly recorded events, `at` is their time. `claims` is the number of attempts of the step so far.
+   * `nextTurnId` is the next turn, if this one has ended.
    */
   | { outcome: 'appended'; events: WireEvent[]; at: Date; claims: number; nextTurnId: string | null }
   | { outcome: 'turn_ended'; nextTurnId: string | null }
@@ -38,7 +38,7 @@ export type Appended =
   | { outcome: 'fenced' }
   | { outcome: 'session_gone' }
 
-/** Types of events that may share a statement with those of other sessions: they end nothing and cost nothing. */
+/** Types of events that may be recorded in one statement for several sessions: they end nothing and cost nothing. */
 const SHARING: ReadonlySet<EventType> = new Set<EventType>([
   'session.started',
   'session.activated',
@@ -52,7 +52,7 @@ const SHARING: ReadonlySet<EventType> = new Set<EventType>([
   'output.message.delta',
   'tool.progress',
 ])
-/** Length of an append that does not share its statement. */
+/** Maximum length of an append that may share its statement. */
 const MOST_SHARED_LENGTH = 64 * 1024
 
 /**
@@ -68,10 +68,7 @@ export async function appendEvents(deps: Deps, writer: Writer, events: NewEvent[
   return appended
 }
 
-/**
- * Records events like `appendEvents`, as a part of the caller's transaction. The caller publishes them after the
- * commit.
- */
+/** Records events like `appendEvents`, in the caller's transaction. The caller publishes them after the commit. */
 export async function recordEvents(
   deps: Deps,
   db: Prisma.TransactionClient,
@@ -92,7 +89,9 @@ function toStoredAppend(
 
 const NO_ATTEMPT = { step: null, fence: null, process: null }
 
-/** Tells whether an append may share its statement: that of an attempt which claims its step or writes deltas. */
+/**
+ * Reports whether an append may share its statement: it belongs to an attempt that claims its step or writes deltas.
+ */
 const mayShare = (append: StoredAppend, events: NewEvent[]): boolean =>
   append.step !== null &&
   append.events.length <= MOST_SHARED_LENGTH &&

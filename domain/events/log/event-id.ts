@@ -18,7 +18,7 @@ import { toId } from '../../kit/ids.ts'
  */
 export type EventIds = {
   encode(sessionId: string, sequence: number, tsMs: number): string
-  /** Returns the sequence of an `event_<hex>` id. Throws `invalid` for one that is malformed or not of this session. */
+  /** Returns the sequence of an `event_<hex>` id. Throws `invalid` for a malformed id or another session's. */
   decode(sessionId: string, id: string): number
 }
 
@@ -27,7 +27,7 @@ const CHECK_BITS = 42n
 
 export function createEventIds(key: Uint8Array): EventIds {
   const prefix = Buffer.from(key).toString('hex')
-  // No HMAC is needed against length extension: the key has a fixed length, and most of the digest is left out.
+  // Length extension is impossible without an HMAC: the key has a fixed length, and most of the digest is omitted.
   const check = (sessionId: string, sequence: number, tsMs: number): Buffer =>
     hash('sha256', `${prefix}/${sessionId}/${sequence}/${tsMs}`, 'buffer')
 

@@ -4,15 +4,15 @@ import { createSessionLines } from './session-lines.ts'
 export type Statements<Append, Result> = {
   alone(append: Append): Promise<Result>
   /**
-   * Records appends of several sessions in one transaction. Returns their results in their order, undefined for each
-   * that was left out because its session is locked.
+   * Records appends of several sessions in one transaction. Returns their results in order, undefined for each append
+   * that was skipped because its session is locked.
    */
   together(appends: Append[]): Promise<(Result | undefined)[]>
-  /** Tells whether `together`, which failed with this error, has certainly recorded nothing. */
+  /** Reports whether `together`, which failed with this error, has certainly recorded nothing. */
   hasRolledBack(error: unknown): boolean
 }
 
-/** Records an append, after those of its session that were given before. */
+/** Records an append, after all earlier appends of its session. */
 export type GroupCommit<Append, Result> = (append: Append) => Promise<Result>
 
 type Waiting<Append, Result> = {
@@ -21,17 +21,17 @@ type Waiting<Append, Result> = {
   reject(error: unknown): void
 }
 
-/** Appends under way by themselves, from which on further ones form groups. */
+/** Maximum number of appends under way by themselves. Further ones form groups. */
 const MOST_ALONE = 3
 const MOST_GROUPS = 2
 const MOST_IN_GROUP = 16
-/** Appends that may wait for a group. Further ones are recorded by themselves. */
+/** Maximum number of appends that wait for a group. Further ones are recorded by themselves. */
 const MOST_WAITING = 1000
 
 /**
- * Records appends by themselves and at once while few are under way. Further ones form groups: what waits when a group
- * is done is recorded in one statement, which shares the commit and the round trip. An append that was left out, or
- * whose group has failed, is recorded by itself. Nothing is recorded twice: when a group may have been committed, its
+ * Records appends by themselves and at once while few are under way. Further ones form groups: all that wait when a
+ * group is done are recorded in one statement, which shares the commit and the round trip. An append that was skipped,
+ * or whose group failed, is recorded by itself. Nothing is recorded twice: if a group may have been committed, its
  * appends reject with the error.
  */
 export function createGroupCommit<Append extends { sessionId: string }, Result>({

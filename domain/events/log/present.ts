@@ -5,7 +5,7 @@ import { toId } from '../../kit/ids.ts'
 import type { EventIds } from './event-id.ts'
 import { actStep, callStep, ownStep, parseStep } from './steps.ts'
 
-/** Event as it is stored: `data` lacks what can be computed when it is read. */
+/** Event as stored. `data` lacks the parts that readers compute. */
 export type StoredEvent = {
   sessionId: string
   sequence: number
@@ -21,7 +21,7 @@ export type StoredEvent = {
 export type ReadParts = {
   /** Text of the message up to and including this delta. */
   accumulated?: string | undefined
-  /** Messages that a model call was given; a reader adds them to the line instead. */
+  /** Input of a model call. A reader adds it to the line instead. */
   messages?: Message[] | undefined
 }
 
@@ -36,7 +36,7 @@ export function presentEvent({ ids, lastContext }: Presenting, event: StoredEven
     session_id: toId('session', event.sessionId),
     sequence: event.sequence,
     context: presentContext(lastContext, event),
-    // Only this service writes events, with the data of their type.
+    // Only this service creates events, with the data of their type.
     data: presentData(event, parts) as WireEvent['data'],
   }
 }
@@ -46,7 +46,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     case 'input.message':
       return { ...event.data, message: presentMessage(event) }
     case 'output.message.completed': {
-      // Only for the provider that made the answer, and for those who are given secrets.
+      // Only for the answer's own provider, and for recipients of secrets.
       const { provider_data: _provider, secret_tokens: _secrets, ...data } = event.data
       return { ...data, message: presentMessage(event) }
     }
@@ -76,10 +76,10 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
   }
 }
 
-/** Types of the events that hold one message each; messages are a view of events. */
+/** Types of events with one message each. Messages are a view of events. */
 export const messageTypes = ['input.message', 'output.message.completed', 'tool.completed'] as const
 
-/** Fields of a message that are those of its event. */
+/** Fields of a message that come from its event. */
 type Position = 'session_id' | 'sequence' | 'created_at' | 'input_message_id' | 'turn_id'
 
 export function presentMessage(event: StoredEvent): Message {
@@ -108,7 +108,7 @@ function presentToolResult(event: StoredEvent): Omit<Message, Position> {
     role: 'tool_result',
     content: [
       { type: 'tool_result', tool_call_id, result: value === undefined ? null : parseJson(value.text), error },
-      // Images, and a text in place of those that were left out.
+      // Images, and a text instead of omitted images.
       ...rest,
     ],
   }
@@ -122,10 +122,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/**
- * Returns the context of an event. That of `input.message`, which precedes its turn, is empty; any other names turn,
- * step and span.
- */
+/** Returns the context of an event: turn, step and span. It is empty for `input.message`, which precedes its turn. */
 function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
   if (event.type === 'input.message') return {}
   const { turnId, step, execId } = event
@@ -145,16 +142,14 @@ const spanKind = (type: EventType): SpanKind =>
 
 type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { kind: SpanKind; context: EventContext }
 
-/**
- * Last context, kept because most events share that of the previous one, and because making one takes several digests.
- */
+/** Last context. Most events share the previous event's context, and making one takes several digests. */
 export type ContextMemo = { last?: Place }
 
 function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
   const turn = toId('turn', event.turnId)
   const context: EventContext = { turn_id: turn, input_message_id: toId('message', event.turnId), trace_id: turn }
   if (kind === 'turn') return { ...context, span_id: span(event.turnId, '') }
-  // What is about the session has no span.
+  // Events of the session itself have no span.
   if (event.step === '') return context
   const own = span(event.turnId, ownStep(event.step))
   return {

@@ -36,8 +36,8 @@ export async function recordAppend(db: Db, append: StoredAppend): Promise<Record
 }
 
 /**
- * Records appends of several sessions in one transaction. Returns undefined for those whose session is locked, or gone.
- * It waits for the lock of no session, so it is part of no deadlock over them.
+ * Records appends of several sessions in one transaction. Returns undefined for each append whose session is locked or
+ * gone. It never waits for a session's lock, so it cannot deadlock over them.
  */
 export async function recordAppends(db: Db, appends: StoredAppend[]): Promise<(Recorded | undefined)[]> {
   const sessionIds = appends.map(({ sessionId }) => sessionId)
@@ -61,7 +61,7 @@ export async function recordAppends(db: Db, appends: StoredAppend[]): Promise<(R
   return rows.map(({ result }) => result ?? undefined)
 }
 
-/** `unavailability` classifies errors after which nobody knows whether a statement was committed. */
+/** `unavailability` classifies errors after which the statement may have been committed or not. */
 export const recordStatements = (
   db: Db,
   unavailability: (error: unknown) => string | undefined,

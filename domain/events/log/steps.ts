@@ -12,7 +12,7 @@ import { newUuid } from '../../kit/ids.ts'
  *     tool:<iteration>:<call id>  one of the calls, or the question of one; the id is the model's and may be anything,
  *                                 colons included
  *
- * An event of the whole turn has the step ''. The SQL function pending_calls contains the names, too.
+ * An event of the whole turn has the step ''. The SQL function pending_calls repeats the names.
  */
 export type Step =
   | { kind: 'reason' | 'act'; iteration: number }
@@ -48,8 +48,7 @@ export function parseStep(step: string): Step | undefined {
 }
 
 /**
- * Returns the step that an event belongs to: the model call for the name of an attempt, the call for that of a report,
- * else the name itself.
+ * Returns the step that an event belongs to: the model call of an attempt, the call of a report, else the named step.
  */
 export function ownStep(name: string): string {
   const [, iteration, callId] = /^progress:(\d+):\d+:\d+:(.*)$/s.exec(name) ?? []
@@ -60,7 +59,7 @@ export function ownStep(name: string): string {
 /** Returns a LIKE pattern for the steps of all calls of an iteration. */
 export const callSteps = (iteration: number): string => callStep(iteration, '%')
 
-/** Names of steps in SQL, for statements in which only the database knows the iteration. */
+/** SQL for names of steps whose iteration only the database knows. */
 export const stepSql = {
   iterationOf: (step: Prisma.Sql) => Prisma.sql`split_part(${step}, ':', 2)`,
   reason: (iteration: Prisma.Sql) => Prisma.sql`'reason:' || ${iteration}`,

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { publishEvents } from '../live/live-stream.ts'
 import { type Appended, type NewEvent, recordEvents, recordEventsOf, type Writer } from './append.ts'
 
-/** Session whose record nothing else can write until the transaction ends. */
+/** Session whose record no one else can change until the transaction ends. */
 export type LockedSession = {
   id: string
   agentId: string | null
@@ -13,7 +13,7 @@ export type LockedSession = {
   append(turnId: string, events: NewEvent[], attempt?: Writer['attempt']): Promise<Appended>
   /** Appends events of many turns, in their order, and publishes them after the commit. */
   appendOf(turns: { turnId: string; events: NewEvent[] }[]): Promise<Appended[]>
-  /** Publishes, together with the others, events that were recorded by other means. */
+  /** Publishes events that were recorded by other means, together with the appended ones. */
   publish(turnId: string, events: WireEvent[]): void
 }
 
@@ -21,8 +21,8 @@ const TIMEOUT_MS = 15_000
 const MAX_WAIT_MS = 5_000
 
 /**
- * Runs `work` in a transaction that locks the session, as every append does. It serves decisions during which the
- * record must not change. Returns undefined when the organization has no such session.
+ * Runs `work` in a transaction that locks the session, as every append does. For decisions that need an unchanging
+ * record. Returns undefined when the organization has no such session.
  */
 export const withLockedSession = <T>(
   deps: Deps,

@@ -8,22 +8,22 @@ import { EVENT_COLUMNS, sizedEventsSql } from './page-sql.ts'
 export type Row = Omit<StoredEvent, 'sessionId'>
 
 /**
- * Result of one read of the record. A session's events are appended in the order of commits, so everything up to
- * `through` is there.
+ * Result of one read of the record. It includes every event up to `through`, because a session's events are appended in
+ * the order of commits.
  */
 export type EventRows = {
   rows: Row[]
   /** Last sequence of the session; undefined when the session is gone. */
   through: number | undefined
-  /** True when there may be further rows. */
+  /** True if more rows may follow. */
   hasMore: boolean
-  /** True when the rows reach the size of a page, so they are large. */
+  /** True if the rows reach the size of a page, so they are large. */
   isFull: boolean
 }
 
 type FoundRow = Row & SizedRow & { through: number }
 
-/** Reads the events after sequence `after`, at most `limit`, and no more than fit into a page. */
+/** Reads the events after sequence `after`, up to `limit` and the size of a page. */
 export async function readEventRows(
   deps: Deps,
   sessionId: string,
@@ -40,7 +40,7 @@ export async function readEventRows(
   const found = await deps.db.$queryRaw<FoundRow[]>`
     SELECT s.last_sequence AS through, page.* FROM sessions s LEFT JOIN LATERAL ${sizedEventsSql(events)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence`
-  // A session without such events yields one row without an event.
+  // A session without matching events yields one row without an event.
   const rows = found.filter((row) => row.sequence !== null)
   return {
     rows,
@@ -51,8 +51,8 @@ export async function readEventRows(
 }
 
 /**
- * Returns the text of a message before this delta, for a reader that begins in its middle; undefined when the delta is
- * gone. A message's deltas are deleted all at once, so the text is complete while this one exists.
+ * Returns the text of a message before this delta, for a reader that begins in the middle; undefined if the delta is
+ * gone. A message's deltas are deleted all at once, so while this one exists the text is complete.
  */
 export async function textBefore(deps: Deps, event: StoredEvent): Promise<string | undefined> {
   const rows = await deps.db.$queryRaw<{ text: string | null; isThere: boolean | null }[]>`

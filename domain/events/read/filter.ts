@@ -1,17 +1,17 @@
 import { type EventType, eventTypes } from '../../../contract/events.ts'
 
-/** Filter for the events of a reader; undefined fields leave out nothing. `turnId` is a uuid. */
+/** Filter for a reader's events; undefined fields match all. `turnId` is a uuid. */
 export type EventFilter = {
   types?: readonly EventType[] | undefined
   exclude?: readonly EventType[] | undefined
   turnId?: string
 }
 
-/** Returns the wanted types, all known to clients: a newer process may have recorded others. */
+/** Returns the wanted types, limited to the ones that clients know: a newer process may have recorded others. */
 export const wantedTypes = ({ types = eventTypes, exclude = [] }: EventFilter): EventType[] =>
   types.filter((type) => !exclude.includes(type))
 
-/** Types of a filter that wants all events, shared by the many streams that do. */
+/** Types of a filter for all events, shared by many streams. */
 const ALL = new Set<string>(eventTypes)
 
 /** Returns a predicate for live entries that matches the filter's conditions in SQL. */

@@ -16,7 +16,7 @@ export type FollowOptions = {
   onOverflow?: (() => void) | undefined
 }
 
-/** State of a follower. When it is behind it reads the record, otherwise it takes what its inbox holds. */
+/** State of a follower. It reads the record while it is behind, otherwise its inbox. */
 type Position = { cursor: number; isBehind: boolean }
 
 /**
@@ -36,7 +36,7 @@ export async function* follow(
   const position: Position = { cursor: after, isBehind: true }
   /**
    * Reader of the record, kept only while there is something to read. Most streams are up to date, and a reader takes a
-   * tenth of what a stream takes.
+   * tenth of a stream's memory.
    */
   let read: EventReader | undefined
   const matches = createEventMatcher(filter)
@@ -68,9 +68,7 @@ export async function* follow(
   }
 }
 
-/**
- * Takes the entries that follow the cursor, and moves it along. A follower that misses an entry is behind from then on.
- */
+/** Takes the entries that follow the cursor, and advances it. A missed entry puts the follower behind. */
 function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
   const { entries, missed } = inbox.take()
   if (missed) position.isBehind = true
@@ -88,8 +86,8 @@ function takeInOrder(inbox: Subscription, position: Position): LiveEntry[] {
 }
 
 /**
- * Reads a page, and waits while the record cannot be read. If the stream ended instead, its client would reconnect
- * sooner and make it worse.
+ * Reads a page, and waits while the record is unreadable. Ending the stream would make its client reconnect, and make
+ * it worse.
  */
 async function readPatiently(deps: Deps, read: EventReader, cursor: number, signal: AbortSignal): Promise<EventPage> {
   for (;;) {
@@ -104,8 +102,8 @@ async function readPatiently(deps: Deps, read: EventReader, cursor: number, sign
 }
 
 /**
- * Settles like `work`, or resolves to undefined when the signal aborts first: a stream that ends must not wait for
- * Postgres, which may be unavailable.
+ * Settles like `work`, or resolves to undefined if the signal aborts first: the end of a stream must not wait for an
+ * unavailable Postgres.
  */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {

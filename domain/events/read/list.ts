@@ -9,7 +9,7 @@ const EVENTS_AT_ONCE = 500
 export type ListOptions = { filter?: EventFilter; expand: ExpandGenerations; limit?: number | undefined }
 
 /**
- * Lists events in order, up to `limit` or the end of the record. Throws `not_found` when the session is deleted
+ * Lists events in order, up to `limit` or the end of the record. Throws `not_found` if the session is deleted
  * meanwhile.
  */
 export function listEvents(

@@ -3,15 +3,15 @@ import type { ReadParts, StoredEvent } from '../log/present.ts'
 import { textBefore } from './event-queries.ts'
 
 /**
- * Text of the message that a reader is in the middle of, kept so that `accumulated` costs nothing from page to page.
+ * Text of the message that a reader is in the middle of, kept so that pages need not read it again for `accumulated`.
  */
 export type MessageTexts = {
-  /** Returns the parts of an event; undefined when the text before it has to be found first. */
+  /** Returns the parts of an event; undefined if the text before it must be found first. */
   partsOf(event: StoredEvent): ReadParts | undefined
   /** Finds the text before a delta. Returns false when retention has deleted the event since it was read. */
   find(event: StoredEvent): Promise<boolean>
   clear(): void
-  /** Returns the number of characters that are remembered. */
+  /** Returns the number of remembered characters. */
   length(): number
 }
 
@@ -25,7 +25,7 @@ export function createMessageTexts(deps: Deps): MessageTexts {
   const texts = new Map<string, string>()
   let textsOf: string | null = null
 
-  /** Forgets every other message, so that the text of no more than one is remembered. */
+  /** Forgets every other message: at most one text is remembered. */
   const enterMessage = ({ execId }: StoredEvent) => {
     if (execId !== textsOf) texts.clear()
     textsOf = execId

@@ -3,7 +3,7 @@ import { pageBySizeSql } from '../../kit/page-by-size.ts'
 
 export const EVENT_COLUMNS = Prisma.sql`sequence, type, ts, turn_id, step, exec_id, data`
 
-/** Selects as many of the found events as fit into a page. `found` selects EVENT_COLUMNS. */
+/** Selects the first of the found events, up to the size of a page. `found` selects EVENT_COLUMNS. */
 export const sizedEventsSql = (found: Prisma.Sql, direction = Prisma.sql`ASC`): Prisma.Sql =>
   pageBySizeSql({
     found,

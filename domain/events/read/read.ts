@@ -5,19 +5,19 @@ import { type EventRows, type Row, readEventRows } from './event-queries.ts'
 import type { EventFilter } from './filter.ts'
 import { createMessageTexts, type MessageTexts } from './message-texts.ts'
 
-/** Event as it is sent to a client. `line` is the whole event as one line of JSON, `turnId` a uuid. */
+/** Event as sent to a client. `line` is the whole event as one line of JSON, `turnId` a uuid. */
 export type EventLine = { id: string; type: string; sequence: number; turnId: string; line: string }
 /**
- * Page of events. `through`: everything up to this sequence has been read; undefined when the session is gone.
- * `keepsText`: another reader would have to read text again that this one has.
+ * Page of events. `through`: everything up to this sequence has been read; undefined if the session is gone.
+ * `keepsText`: this reader holds text that another reader would have to read again.
  */
 export type EventPage = { events: EventLine[]; through: number | undefined; hasMore: boolean; keepsText: boolean }
-/** Reads the events after a sequence, as many as fit into a page. */
+/** Reads the events after a sequence, up to the size of a page. */
 export type EventReader = (after: number) => Promise<EventPage>
 
 /**
- * Returns a function that gives the messages of each llm.generation among the rows, as a JSON array. They are stored
- * once, in events of their own. So the conversation module computes them, and the log only adds the text to the line.
+ * Returns a function that returns the messages of each llm.generation among the rows, as a JSON array. They are stored
+ * once, in their own events, so the conversation module computes them and the log only adds the text to the line.
  */
 export type ExpandGenerations = (deps: Deps, sessionId: string, rows: Row[]) => (call: Row) => Promise<string>
 
@@ -30,18 +30,18 @@ export type ReaderOptions = {
   ahead: boolean
 }
 
-/** Size of a page, as clients get it: a page ends with the event that passes it. */
+/** Size of a page as sent to clients. The event that exceeds it is the page's last. */
 const PAGE_BYTES = 256 * 1024
 /**
- * Length from which the text of an unfinished message is kept for a reader that goes live. Its next deltas may be too
- * long for the live stream, and will then be read here.
+ * Length above which the text of an unfinished message is kept for a reader that goes live: its next deltas may be too
+ * long for the live stream, and are then read here.
  */
 const LONG_TEXT = MAX_LINE_LENGTH / 2
 const MAX_KEPT_TEXT = 256 * 1024
 
 /**
  * Creates a reader of a session's events, in order and page by page. One reader serves one pass from old to new. It
- * remembers the text of unfinished messages, so that `accumulated` costs nothing extra from page to page.
+ * remembers the text of unfinished messages, so that pages need not read it again for `accumulated`.
  */
 export function createEventReader(deps: Deps, sessionId: string, options: ReaderOptions): EventReader {
   const texts = createMessageTexts(deps)
@@ -86,12 +86,12 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
 
 const isLong = (characters: number): boolean => characters >= LONG_TEXT && characters <= MAX_KEPT_TEXT
 
-/** Rows of the record, of which the first `taken` have been passed on. */
+/** Rows of the record. The first `taken` have been passed on. */
 type Look = EventRows & { sessionId: string; taken: number; inputOf(call: Row): Promise<string> }
 
 /**
- * Creates a source of rows of the record. It reads large rows in small numbers, and with `ahead` the next ones before
- * they are requested.
+ * Creates a source of rows of the record. It reads few rows at once if they are large, and with `ahead` reads the next
+ * ones before they are requested.
  */
 function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch, ahead }: ReaderOptions) {
   let wanted = batch
@@ -99,7 +99,7 @@ function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch
   const read = (after: number) => readEventRows(deps, sessionId, after, wanted, filter)
   return {
     async take(after: number): Promise<Look> {
-      // A read ahead that failed says nothing about the present.
+      // A failed read ahead is repeated.
       const found = (await next?.catch(() => undefined)) ?? (await read(after))
       const last = found.rows.at(-1)
       wanted = Math.max(1, Math.min(batch, 2 * (found.isFull ? found.rows.length : wanted)))
@@ -114,7 +114,7 @@ function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch
 }
 
 /**
- * Takes the next lines of a look, up to a page of them. Returns undefined when an event has been deleted since it was
+ * Takes the next lines of a look, up to the size of a page. Returns undefined if an event has been deleted since it was
  * read.
  */
 async function takeLines(deps: Deps, look: Look, texts: MessageTexts): Promise<EventLine[] | undefined> {
@@ -133,10 +133,7 @@ async function takeLines(deps: Deps, look: Look, texts: MessageTexts): Promise<E
   return lines
 }
 
-/**
- * Serializes an event. `input` has the messages of a model call, which are added to its data, the last field of the
- * line.
- */
+/** Serializes an event. `input` has the messages of a model call, appended to its data, the line's last field. */
 function toLine(deps: Deps, event: StoredEvent, parts: ReadParts, input: string | undefined): EventLine {
   const presented = presentEvent(deps.events, event, parts)
   const line = JSON.stringify(presented)
