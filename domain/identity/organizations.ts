@@ -23,7 +23,7 @@ const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.Member
 
 type MemberRow = Member & { organization: OrganizationRow }
 
-/** Lists the caller's organizations, the first joined first. */
+/** Lists the caller's organizations in the order of joining. */
 export const listOrganizations = (deps: Deps, actor: Actor): Pages<Organization> =>
   pages({
     atOnce: ORGANIZATIONS_AT_ONCE,
@@ -44,7 +44,7 @@ const joinedAfter = ({ createdAt, organizationId }: MemberRow): Prisma.MemberWhe
   OR: [{ createdAt: { gt: createdAt } }, { organizationId: { gt: organizationId } }],
 })
 
-/** Returns an organization. Throws `not_found` when the caller is not a member of it. */
+/** Returns an organization. Throws `not_found` unless the caller is a member. */
 export const getOrganization = async (deps: Deps, actor: Actor, id: OrganizationId): Promise<Organization> =>
   presentOrganization((await requireMember(deps, actor, id)).organization)
 

@@ -13,9 +13,7 @@ const USERS_AT_ONCE = 100
 /** Maximum number of organizations in the answer of `me`; GET /v1/orgs lists all. */
 const MAX_ORGANIZATIONS = 1000
 
-/**
- * Lists the organization's users, newest member first. `search` selects those that contain it in their name or e-mail.
- */
+/** Lists the organization's users, newest member first. `search` matches a part of the name or e-mail. */
 export const listUsers = (deps: Deps, { organizationId }: Actor, search?: string): Pages<User> =>
   pages({
     atOnce: USERS_AT_ONCE,
@@ -46,7 +44,7 @@ export async function getCurrentUser(
     id: user.id,
     email: user.email,
     name: user.name,
-    // The user may be in no organization any more.
+    // The user may have left all organizations.
     roles: members.length === 0 ? [] : [role],
     avatar_url: user.avatarUrl,
     organizations: members.map((member) => ({

@@ -7,11 +7,10 @@ import { hashPassword, verifyPassword } from './passwords.ts'
 const REMEMBERED = 'administrator'
 
 /**
- * Makes the configured administrator a user who owns the default organization. When the user with that e-mail does not
- * have the configured password yet, sets it and ends all of the user's logins, API keys and invitations. A former
- * administrator becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
- * without an administrator's password in the environment, or where passwords are disabled: there, see
- * appointAdministrator.
+ * Makes the configured administrator a user who owns the default organization. If the user with that e-mail has another
+ * password, sets the configured one and ends all of the user's logins, API keys and invitations. A former administrator
+ * becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
+ * without an administrator's password in the environment, or if passwords are disabled: then see appointAdministrator.
  */
 export async function prepareAdministrator(deps: Deps): Promise<void> {
   const { administrator, hasPasswords } = deps.auth
@@ -29,7 +28,7 @@ export async function prepareAdministrator(deps: Deps): Promise<void> {
 
 /**
  * Makes a user the owner of the default organization if the e-mail is the configured administrator's. The e-mail must
- * have just been verified by an identity provider. Applies only where passwords are disabled. May be repeated.
+ * have just been verified by an identity provider. Applies only if passwords are disabled. May be repeated.
  */
 export async function appointAdministrator(deps: Deps, { id, email }: { id: string; email: string }): Promise<void> {
   const { administrator, hasPasswords } = deps.auth

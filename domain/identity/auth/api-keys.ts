@@ -12,7 +12,7 @@ import type { Deps } from '../deps.ts'
 import { deriveToken, hashToken } from './derived-token.ts'
 import { requireOpenLogin } from './log-in.ts'
 
-/** Number of keys that a user may have in one organization. */
+/** Maximum number of a user's keys in one organization. */
 const MAX_API_KEYS = 100
 const SHOWN_CHARACTERS = 'ask_'.length + 8
 
@@ -28,7 +28,7 @@ export async function listApiKeys(deps: Deps, { userId, organizationId }: Actor)
   return rows.map(presentApiKey)
 }
 
-/** A created key, and the seed from which it is derived again when its request is repeated. */
+/** A created key, with the seed from which a repeated request derives it again. */
 export type MadeApiKey = { apiKey: ApiKey; seed: string }
 
 /**
@@ -96,7 +96,7 @@ export function presentMade(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedAp
   throw conflict('This request made a key that cannot be shown again; revoke it and make another')
 }
 
-/** Deletes the seeds of requests that are too old to be repeated. */
+/** Deletes the seeds of requests too old to be repeated. */
 export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void> {
   await deps.db.$executeRaw`
     UPDATE api_keys SET request_id = NULL

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { badGateway, DomainError, invalid, unauthenticated } from '../../kit/errors.ts'
 
-/** Values that a sign-in starts with and that verify its answer. The browser keeps them in between, sealed. */
+/** Values of a started sign-in that verify its answer. The browser keeps them, sealed. */
 const Secrets = z.object({ state: z.string(), verifier: z.string(), nonce: z.string().optional() })
 export type Secrets = z.infer<typeof Secrets>
 
@@ -37,7 +37,7 @@ export function readSecrets(sealed: Record<string, unknown>, state: string): Sec
   return secrets.data
 }
 
-/** Formats a well-formed error code. All other text is left out, because anybody could have put it into the link. */
+/** Formats a well-formed error code. Omits all other text, which anybody could have put into the link. */
 const describe = (error: string): string => (/^[a-z_]{1,50}$/.test(error) ? ` (${error})` : '')
 
 export const notVerified = () => unauthenticated("The identity provider's answer could not be verified; begin again")

@@ -8,7 +8,7 @@ import { hashToken } from './derived-token.ts'
 import { onlyEmail } from './settings.ts'
 
 /**
- * The login or API key that identifies a caller; `id` is the id of the login or the key. With `needsAdmin` it is of use
+ * The login or API key that identifies a caller; `id` is the id of the login or the key. With `needsAdmin` it is valid
  * only while its user is an administrator or owner of the organization.
  */
 export type Credential = {
@@ -19,20 +19,18 @@ export type Credential = {
   needsAdmin?: boolean
 }
 
-/** An identified caller. `credential` is undefined where none is needed. */
+/** An identified caller. `credential` is undefined in mode none. */
 export type Caller = { actor: Actor; credential: Credential | undefined }
 
 /**
- * The organization that a request asks for, by uuid. Without `isStrict`, another of the caller's organizations will do.
+ * The organization that a request asks for, by uuid. Without `isStrict`, any of the caller's organizations is
+ * acceptable.
  */
 export type Wanted = { organizationId: string | undefined; isStrict: boolean }
 
 type Membership = { organizationId: string | null; role: Role }
 
-/**
- * Returns the one user that all callers share in mode none. Throws `not_found` for an organization that is not that
- * user's.
- */
+/** Returns the user that all callers share in mode none. Throws `not_found` for an organization without that user. */
 export async function anonymousCaller(deps: Deps, wanted: Wanted): Promise<Caller> {
   if (wanted.organizationId === undefined || wanted.organizationId === DEFAULT_ORGANIZATION_UUID) return ANYBODY
   const members = await deps.db.$queryRaw<Membership[]>`
@@ -132,7 +130,7 @@ export const heldKey = ({ id, organizationId, needsAdmin }: Held): string =>
   `${id} ${organizationId}${needsAdmin === true ? ' admin' : ''}`
 
 /**
- * Returns those credentials that are no longer valid, by heldKey. For long-lived connections, which are authenticated
+ * Returns the heldKey of each credential that is no longer valid. For long-lived connections, which are authenticated
  * only when they open.
  */
 export async function findEnded(deps: Deps, held: Held[]): Promise<Set<string>> {

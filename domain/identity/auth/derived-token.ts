@@ -6,8 +6,8 @@ export const hashToken = (token: string): Uint8Array<ArrayBuffer> =>
   new Uint8Array(createHash('sha256').update(token).digest())
 
 /**
- * Derives a token from a random seed. The seed of a repeatable request is kept as long as the request may be repeated;
- * the token itself never is. `of` differs for each kind of token.
+ * Derives a token from a random seed. The seed of a repeatable request is stored while the request may be repeated; the
+ * token itself never is. `of` differs for each kind of token.
  */
 export const deriveToken = ({ auth }: Deps, prefix: string, of: string): string =>
   `${prefix}_${createHmac('sha256', auth.apiKeySecret).update(of).digest('hex')}`

@@ -5,17 +5,16 @@ export type IdentityProvider = {
   /** Returns the address to redirect the browser to. Throws `bad_gateway` when the provider does not answer. */
   start(): Promise<{ location: string; secrets: Secrets }>
   /**
-   * Returns the identity of the user, from the query that the browser came back with. Throws `invalid` for a malformed
-   * query, `unauthenticated` for one that does not belong to `secrets` or that the provider does not confirm,
-   * `forbidden` for a user who may not sign in, and `bad_gateway` when the provider does not answer or rejects the
-   * service.
+   * Returns the identity of the user, from the query of the browser's return. Throws `invalid` for a malformed query,
+   * `unauthenticated` for a query that does not match `secrets` or that the provider does not confirm, `forbidden` for
+   * a user who may not sign in, and `bad_gateway` if the provider does not answer or rejects the service.
    */
   finish(query: string, secrets: Secrets): Promise<Identity>
 }
 
 /**
- * A user as the provider knows them. `email` is verified. `subject` is the provider's permanent id of the user,
- * preceded by the provider's address: another provider in its place has other users under the same ids.
+ * A user as the provider knows them. `email` is verified. `subject` is the provider's address and its permanent id of
+ * the user: another provider may give the same id to another user.
  */
 export type Identity = { subject: string; email: string; name: string; avatarUrl: string | null }
 

@@ -29,7 +29,7 @@ export function toIdentity({ issuer, subject, verifiedEmail, names, avatarUrl }:
 export const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1).toLowerCase()
 
 function toSubject(subject: unknown): string {
-  // A larger number has been rounded, possibly to another user's.
+  // A larger number has been rounded, possibly to another user's id.
   const text = typeof subject === 'string' || Number.isSafeInteger(subject) ? String(subject) : ''
   if (!SUBJECT.test(text)) throw notVerified()
   return text

@@ -8,7 +8,7 @@ import type { Deps } from '../deps.ts'
 import { hashPassword, verifyPassword } from './passwords.ts'
 import { onlyEmail } from './settings.ts'
 
-/** Number of logins that a user may have; one more ends the oldest. */
+/** Maximum number of a user's logins. A further login ends the oldest. */
 const MAX_LOGINS = 100
 
 /**
@@ -27,8 +27,8 @@ export async function logIn(deps: Deps, { email, password }: LoginRequest): Prom
 }
 
 /**
- * Registers a user and logs the user in. Throws `forbidden` where registration is disabled, `conflict` for an e-mail
- * that is taken, and `too_many` as logIn does.
+ * Registers a user and logs the user in. Throws `forbidden` where registration is disabled, `conflict` for a taken
+ * e-mail, and `too_many` as logIn does.
  */
 export async function register(deps: Deps, { email, password, name }: RegisterRequest): Promise<TokenResponse> {
   const { auth } = deps
@@ -42,7 +42,7 @@ export type NewUser = Pick<Prisma.UserCreateInput, 'email' | 'name' | 'passwordH
   subject?: string
 }
 
-/** Creates a user as a member of the default organization. Throws `conflict` for an e-mail that is taken. */
+/** Creates a user as a member of the default organization. Throws `conflict` for a taken e-mail. */
 export async function createUser(deps: Deps, user: NewUser): Promise<User> {
   const members = { create: { organizationId: DEFAULT_ORGANIZATION_UUID, role: 'member' } } as const
   try {
@@ -122,7 +122,7 @@ export async function endLogin(deps: Deps, { loginId, userId }: { loginId: strin
 
 /**
  * Keeps a login open until the transaction ends, so that nothing made with it outlives it unnoticed. Does nothing in
- * mode none, where there is no login. Throws `unauthenticated` when it has ended.
+ * mode none, which has no logins. Throws `unauthenticated` if the login has ended.
  */
 export async function requireOpenLogin(
   tx: Prisma.TransactionClient,

@@ -103,7 +103,7 @@ async function readJson(ask: ProviderFetch, url: string, token: string): Promise
   const headers = {
     accept: 'application/json',
     authorization: `Bearer ${token}`,
-    // GitHub's API rejects requests without one.
+    // GitHub's API rejects requests without this header.
     'user-agent': 'agent-session-service',
   }
   const answer = await ask(url, { method: 'GET', headers, body: undefined, redirect: 'manual' })

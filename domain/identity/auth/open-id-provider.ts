@@ -66,7 +66,7 @@ function authenticate({ redirectUri, clientSecret }: ClientOptions): openid.Clie
   const basic = openid.ClientSecretBasic(clientSecret)
   return (server, client, body, headers) => {
     body.set('redirect_uri', redirectUri)
-    // The default for a provider that lists none (OpenID Connect Discovery 1.0, section 3).
+    // Default according to OpenID Connect Discovery 1.0, section 3.
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     const use = methods.includes('client_secret_post') ? post : basic
     use(server, client, body, headers)

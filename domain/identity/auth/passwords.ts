@@ -32,10 +32,7 @@ function nobodysHash(): Promise<string> {
   nobodys ??= hash('nobody', COST)
   return nobodys
 }
-/**
- * Prepares the hash that stands in for a missing one. Otherwise the first unknown user could be told by the response
- * time.
- */
+/** Prepares the hash used for unknown users. Otherwise the response time would reveal the first one. */
 export const preparePasswords = async (): Promise<void> => {
   await nobodysHash()
 }

@@ -12,13 +12,13 @@ type FetchOptions = Pick<ClientOptions, 'timeoutMs' | 'report'>
 export type ProviderFetch = CustomFetch
 
 /**
- * Creates the fetch function for identity providers. It limits the time and the size of an answer, and follows no
- * redirect. It throws `bad_gateway` for everything but a status of 2xx, or of 4xx other than 429.
+ * Creates the fetch function for identity providers. It limits the time and the size of an answer, and does not follow
+ * redirects. It throws `bad_gateway` except for a status of 2xx, or 4xx other than 429.
  */
 export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: FetchOptions): ProviderFetch {
   return async (url, { method, headers, body }) => {
     const { protocol, hostname, host } = new URL(url)
-    // Applies to the endpoints that a provider announces too, because secrets are sent there.
+    // Applies also to the endpoints that a provider announces, because they receive secrets.
     if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname))) {
       report?.({ host, reason: 'an address that is not https' })
       throw noAnswer()
@@ -45,7 +45,7 @@ export function createProviderFetch({ timeoutMs = DEFAULT_TIMEOUT_MS, report }: 
   }
 }
 
-/** Returns why a fetch failed, which only the error's cause says. */
+/** Returns the reason for a failed fetch, which only the error's cause has. */
 function reasonOf(error: unknown): string {
   const { name, cause } = error as { name?: string; cause?: { code?: string } }
   return cause?.code ?? name ?? 'unknown'
@@ -61,7 +61,7 @@ async function readUpTo(answer: Response, maxBytes: number): Promise<Uint8Array<
   // Leaving the loop closes the connection.
   for await (const chunk of answer.body) {
     size += chunk.length
-    if (size > maxBytes) throw new RangeError('more than was to be read')
+    if (size > maxBytes) throw new RangeError('The body exceeds its size limit')
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))

@@ -20,9 +20,9 @@ export type AuthSettings = {
    */
   administrator: { email: string; password: string | undefined } | undefined
   identityProviders: Partial<Record<IdentityProviderName, IdentityProvider>>
-  /** Address at which browsers reach the service, without a trailing slash. */
+  /** Address of the service for browsers, without a trailing slash. */
   baseUrl: string
-  /** Further origins whose pages may change something with cookies, each as browsers send it. */
+  /** Further origins whose pages may make changes with cookies, as browsers send them. */
   pageOrigins: string[]
 }
 

@@ -10,7 +10,7 @@ import { createUser, emailTaken, type NewUser, startLogin } from './log-in.ts'
 
 /** Lifetime of a started sign-in; a user who comes back later has to start again. */
 const LIFETIME_SECONDS = 10 * 60
-/** Leads to the console, or to the documentation without one. */
+/** Console, or documentation if there is no console. */
 const DEFAULT_RETURN_TO = '/'
 /** Limit for the cookie's value: browsers reject cookies over 4 KB, including name and attributes. */
 const MAX_STATE_CHARACTERS = 3800
@@ -31,8 +31,8 @@ export async function startSignIn(deps: Deps, name: string, returnTo: string | u
 }
 
 /**
- * Completes a sign-in, and creates the user if there is none. Throws what IdentityProvider.finish throws, and
- * `conflict` for an e-mail that is registered with another method: the service cannot tell that it is the same person.
+ * Completes a sign-in, and creates a missing user. Throws what IdentityProvider.finish throws, and `conflict` for an
+ * e-mail that is registered with another method: the service cannot tell that it is the same person.
  */
 export async function finishSignIn(
   deps: Deps,

@@ -3,7 +3,7 @@ import { EncryptJWT, type JWTVerifyOptions, jwtDecrypt, jwtVerify, SignJWT } fro
 import { z } from 'zod'
 import type { TokenResponse } from '../../../contract/auth.ts'
 
-/** A login, identified by the row of its refresh token; `generation` is the number of times that was renewed. */
+/** A login, identified by the row of its refresh token. `generation` counts the renewals. */
 export type Login = { userId: string; loginId: string; generation: number }
 
 export type Tokens = {
@@ -28,7 +28,7 @@ export type TokenOptions = { secret: Uint8Array; accessSeconds: number; refreshS
 
 const ISSUER = 'agent-session-service'
 const ALGORITHM = 'HS256'
-/** Token types, which are in the header, so that one kind never passes for the other (RFC 8725, section 3.11). */
+/** Token types, which are in the header, so that neither kind passes for the other (RFC 8725, section 3.11). */
 const ACCESS = 'at+jwt'
 const REFRESH = 'refresh+jwt'
 

@@ -16,12 +16,12 @@ import { requireMember } from '../organizations.ts'
 import { presentInvitation } from './present.ts'
 import { type MadeInvitation, tokenOf } from './token.ts'
 
-/** Number of invitations that may be pending in an organization. */
+/** Maximum number of pending invitations of an organization. */
 const MAX_PENDING = 100
 
 /**
  * Creates an invitation. `loginId` is the login that asks for it, undefined in mode none. Throws `not_found`,
- * `forbidden` when the caller's role may not give that role, `conflict` beyond MAX_PENDING, and `unauthenticated` when
+ * `forbidden` when the caller's role may not grant that role, `conflict` beyond MAX_PENDING, and `unauthenticated` when
  * the login has ended.
  */
 export async function createInvitation(

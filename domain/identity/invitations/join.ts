@@ -8,15 +8,14 @@ import { lockMembers } from '../members/lock.ts'
 import { presentOrganization } from '../organizations.ts'
 import { INVITATION_TOKEN } from './token.ts'
 
-/** Number of organizations that a user may join. */
+/** Maximum number of organizations that a user may join. */
 const MAX_MEMBERSHIPS = 1000
 
 type Used = Pick<InvitationRow, 'organizationId' | 'role'>
 
 /**
- * Makes the caller a member of the invitation's organization, and uses the invitation up. Throws `not_found` for a token
- * that is not valid for any reason, and `conflict` for a member already, and beyond MAX_MEMBERSHIPS; the invitation then
- * remains.
+ * Makes the caller a member of the invitation's organization, and uses up the invitation. Throws `not_found` for an
+ * invalid token, and `conflict` for a member and beyond MAX_MEMBERSHIPS; the invitation then remains.
  */
 export async function joinOrganization(
   deps: Deps,

@@ -11,7 +11,7 @@ export const deleteOldInvitations = (deps: Deps, signal: AbortSignal): Promise<n
       )`,
   )
 
-/** Deletes the seeds of requests that are too old to be repeated. */
+/** Deletes the seeds of requests too old to be repeated. */
 export async function forgetInvitationSeeds(deps: Deps, olderThanMs: number): Promise<void> {
   await deps.db.$executeRaw`
     UPDATE invitations SET request_id = NULL

@@ -5,10 +5,10 @@ import type { Deps } from '../deps.ts'
 
 export const INVITATION_TOKEN = /^inv_[0-9a-f]{64}$/
 
-/** Derives a token from its seed, as an API key is, and never equal to one. */
+/** Derives a token from its seed. It never equals an API key. */
 export const tokenOf = (deps: Deps, seed: string): string => deriveToken(deps, 'inv', `invitation ${seed}`)
 
-/** A created invitation, with the seed of its token and, in hex, the hash by which the derived one is checked. */
+/** A created invitation, with the seed of its token and the token's hash in hex, which verifies the derived token. */
 export type MadeInvitation = { invitation: Invitation; seed: string; hash: string }
 
 /** Presents an invitation to the request that created it. Throws `conflict` when the secret has changed since. */

@@ -4,7 +4,7 @@ import { forbidden, notFound } from '../../kit/errors.ts'
 import type { Deps } from '../deps.ts'
 import { requireMember } from '../organizations.ts'
 
-/** Withdraws an invitation, of whichever role. Throws `not_found`, and `forbidden` for a member. */
+/** Withdraws an invitation to any role. Throws `not_found`, and `forbidden` for a member. */
 export async function withdrawInvitation(
   deps: Deps,
   actor: Actor,

@@ -16,8 +16,8 @@ import { visibleMembers } from './select.ts'
 type Path = { org: OrganizationId; user_id: UserId }
 
 /**
- * Changes a member's role. Withdraws those of the member's invitations that the new role may not make. Throws
- * `not_found`, `forbidden` when the caller's role does not allow it, and `conflict` for the last owner.
+ * Changes a member's role, and withdraws the member's invitations that the new role could not make. Throws `not_found`,
+ * `forbidden` when the caller's role does not allow it, and `conflict` for the last owner.
  */
 export const patchMember = (deps: Deps, actor: Actor, path: Path, { role }: UpdateMemberRequest): Promise<Member> =>
   deps.db.$transaction(async (tx) => {
@@ -37,7 +37,7 @@ export const patchMember = (deps: Deps, actor: Actor, path: Path, { role }: Upda
   })
 
 /**
- * Ends a membership, and with it the member's API keys and invitations there. The caller may always leave, except as
+ * Ends a membership, and deletes the member's API keys and invitations there. The caller may always leave, except as
  * the last owner. Throws as patchMember does.
  */
 export const removeMember = (deps: Deps, actor: Actor, path: Path): Promise<void> =>

@@ -4,11 +4,11 @@ import type { Place } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import type { MemberRow } from './present.ts'
 
-/** Selects the members that are shown: where users have to sign in, all but the anonymous one. */
+/** Selects the visible members: with sign-in, all but the anonymous one. */
 export const visibleMembers = ({ auth }: Deps): Prisma.MemberWhereInput =>
   auth.mode === 'none' ? {} : { userId: { not: ANONYMOUS_USER_UUID } }
 
-/** Reads a page of an organization's members who are shown and found, newest first. */
+/** Reads a page of an organization's visible members that match, newest first. */
 export async function readMembers(
   deps: Deps,
   organizationId: string,
@@ -26,7 +26,7 @@ export async function readMembers(
   return { rows, hasMore: rows.length === take }
 }
 
-/** Selects the members that follow one in a list, newest first. */
+/** Selects the members after this one, newest first. */
 const joinedBefore = ({ createdAt, userId }: Member): Prisma.MemberWhereInput => ({
   // This bound alone lets the query start in the index.
   createdAt: { lte: createdAt },
