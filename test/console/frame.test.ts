@@ -153,7 +153,7 @@ describePages('MCP servers', () => {
     expectNoComplaints()
   })
 
-  it('have their tools, of which changed ones are marked until they are accepted', async () => {
+  it('show their tools, and mark the changed ones until they are accepted', async () => {
     const api = await newOrganization()
     const server = { name: 'Library', url: 'https://mcp.example/mcp' }
     const { id } = (await call(api, 'POST', '/v1/mcp-servers', server)).body

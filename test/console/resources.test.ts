@@ -152,7 +152,7 @@ describePages('the places of the console', () => {
     expect(await list(invitations)).toEqual([])
   })
 
-  it('have organizations, of which one is shown', async () => {
+  it('include organizations, and show one of them', async () => {
     await open(`#/organizations/${api.id}`, 'narrow')
     await fill({ Name: `Renamed ${api.id}` }, 'Save')
     await page.getByText('Saved.').waitFor()

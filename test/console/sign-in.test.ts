@@ -36,7 +36,7 @@ describePages('signing in', () => {
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('It is not shown again').waitFor()
 
-    // The login is gone while something is entered, which waits for its user.
+    // A form keeps its input while its user, whose login is gone, signs in again.
     await page.getByRole('link', { name: 'Back' }).click()
     await page.getByRole('link', { name: 'New API key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Another program')
@@ -50,7 +50,7 @@ describePages('signing in', () => {
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByText('It is not shown again').waitFor()
 
-    // The login is gone: whoever signs in again is where they were.
+    // Signing in again after the login is gone leads back to the same page.
     await page.context().clearCookies()
     await page.getByRole('link', { name: 'Sessions' }).click()
     await page.getByLabel('E-mail').fill(email)

@@ -14,7 +14,7 @@ import { seedsOf } from '../support/seeds.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 
-/** Number of clients that leave after the `connected` frame. Those that leave half-way come on top. */
+/** Number of clients that leave after the `connected` frame, without the clients that leave half-way. */
 const ABANDONED = countOf('abandonedStreams')
 const WARM_UP = countOf('abandonedToWarmUp')
 const MOST_WARM_UPS = 10

@@ -15,8 +15,8 @@ import { cancel, listTurns, post, waitForEvent } from '../support/turns.ts'
 import { playUpgraded } from '../unit/workflows/scenarios.ts'
 
 /**
- * Turns that begin in the process that has accepted their message, before Temporal knows of them. What they tell their
- * provider says how long it takes to answer, and the provider counts how often it is asked for each message.
+ * Early turns begin in the process that accepted their message, before Temporal knows of them. Each message tells the
+ * provider how long to take for its answer. The provider counts the requests for each message.
  */
 
 const PIECES = 4
@@ -99,7 +99,7 @@ describe('a provider that answers', () => {
       expect(events.find(({ type }) => type === 'turn.failed').data.error_code).toBe('llm_error')
       expect(askedFor(text)).toBe(5)
       const taken = await historyOf(own, turnsOf(events)[0] ?? '')
-      // Each failure is that of an activity; the last marker is failTurn's.
+      // Each failure is an activity's; the last marker is failTurn's.
       expect(taken).toEqual([...Array(5).fill(['local', 'reason']).flat(), 'local'])
     })
   })
@@ -287,7 +287,7 @@ describe('a turn that has begun before its workflow', () => {
         const events = await waitUntilIdle(second.url, id)
         expectSoundRecord(events)
         expect(answerOf(events)).toBe(answerTo(texts[index] ?? ''))
-        // The one that had just begun may not have asked yet.
+        // The turn that had just begun may not have sent its request yet.
         expect(index === 2 ? [1, 2] : [2]).toContain(askedFor(texts[index] ?? ''))
       }
       await Promise.all([first.kill(), second.kill()])

@@ -64,7 +64,7 @@ const untilEnded = ({ url }: TestService, { id, turnId }: Started): Promise<Json
     return ended && events
   }, `${turnId} to end`)
 
-/** Checks all turns, even those that have only just begun. Resolves when the orphans found have ended. */
+/** Checks all turns, even ones that have only just begun. Resolves when the orphans found have ended. */
 const reconcile = ({ platform }: TestService) => failOrphans(platform.deps, null, { graceMs: 0 })
 
 const untilIdle = ({ url }: TestService, { id }: Started): Promise<Json[]> => waitUntilIdle(url, id)

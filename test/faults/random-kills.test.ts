@@ -101,7 +101,7 @@ const actTypes = (started: number, completed: number) => [
   ...Array(completed).fill('tool.completed'),
   'act.completed',
 ]
-/** Event types of the turn, without those that a repeated step records again. */
+/** Event types of the turn, without the types that a repeated step records again. */
 const EXPECTED_TYPES = [
   ...['input.message', 'session.started', 'session.activated', 'turn.started'],
   ...[...reasonTypes, 'reason.thinking.started', 'reason.thinking.completed', ...actTypes(6, 7), 'tool.call_requested'],

@@ -62,8 +62,8 @@ const definition = (name: string, more: object) => ({
 })
 
 /**
- * Limits on the events and characters: of the turn with a failure, with tools, cancelled, and failed. A cancelled one may
- * wait for the request to cancel it, which takes four events. Each failure of a model is that of an activity, and has the
+ * Limits on the events and characters of the turn with a failure, with tools, cancelled, and failed. A cancelled turn
+ * may wait for the request to cancel it, which takes four events. A model's failure is a failed activity, and has the
  * marker of the step's beginning as well.
  */
 const LIMITS = [

@@ -152,7 +152,7 @@ describe('a turn whose worker is not dead', () => {
 })
 
 describe("a worker's log", () => {
-  it.concurrent('is lines of JSON, including those of the Temporal library while Temporal is away', async () => {
+  it.concurrent('is lines of JSON, even from the Temporal library while Temporal is away', async () => {
     const { service } = await startSite(0)
     const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
     const worker = await startWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address })

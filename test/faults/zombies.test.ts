@@ -97,7 +97,7 @@ describe('a worker that has recorded what it can no longer report', () => {
     turn.stream.close()
   })
 
-  it.concurrent('spares the next one the run of a tool, even one that may not run again', async () => {
+  it.concurrent('spares the next one the run of a tool, even if the tool must not run again', async () => {
     const turn = await startTurn(await startSite(), [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
     await turn.stream.until((frame) => frame.event === 'tool.started')
     const runner = await runnerOf(turn)

@@ -313,7 +313,7 @@ describe('the pages of a database', () => {
     expect(reads).toBeGreaterThan(0)
   })
 
-  it('are those that have changed since a version, without those beyond the end', async () => {
+  it('can be read as changed since a version, without pages beyond the end', async () => {
     const { place, write, read } = await createPages()
     await write(1, [3, 600])
     await write(2, [1, 2], 300)

@@ -58,7 +58,7 @@ async function readEnd(path: string, size: number): Promise<string> {
   return 'whole'
 }
 
-/** Expects that the totals are those of the files, that each content is whole, and that each parent is a directory. */
+/** Expects that the totals match the files, that each content is whole, and that each parent is a directory. */
 async function expectSound(): Promise<void> {
   const [row] = await deps.db.$queryRaw<object[]>`
     SELECT
@@ -127,7 +127,7 @@ describe('changes of files', () => {
     await expectSound()
   })
 
-  it('leave no half state, whoever moves, deletes and writes at once', async () => {
+  it('leave no half state when moves, deletions and writes run at once', async () => {
     const verbs: ((n: number) => FileChange)[] = [
       (n) => write(`/a/b/${n % 7}`, 'x'.repeat(n)),
       (n) => ({ do: 'move', from: '/a', to: `/moved/${n}` }),
@@ -219,7 +219,7 @@ describe('a session that is deleted', () => {
 })
 
 describe('a tool call', () => {
-  /** Creates a turn of which a step has been claimed with a fence of 2. */
+  /** Creates a turn with a step that has been claimed with a fence of 2. */
   async function claim(): Promise<{ turnId: string; step: string }> {
     const message = { message: { content: [{ type: 'text', text: 'Go' }] } }
     const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/messages`, message)

@@ -85,7 +85,7 @@ describe('retention of deltas', () => {
     await cancel(url, id)
   })
 
-  it('deletes those of completed messages and changes nothing else that is visible', async () => {
+  it('deletes the deltas of completed messages and changes nothing else that is visible', async () => {
     const { id, events } = await createAnswered(3)
     const before = await views(id)
     expect(new Set(typesOf(deltasOf(events)))).toEqual(new Set(['output.message.delta', 'reason.thinking.delta']))
@@ -98,7 +98,7 @@ describe('retention of deltas', () => {
     expect(more.find(({ type }) => type === 'llm.generation').data.messages).toHaveLength(7)
   })
 
-  it('keeps those that are not old enough', async () => {
+  it('keeps deltas that are not old enough', async () => {
     const old = await createAnswered()
     const recent = await createAnswered()
     const since = Date.parse(recent.events[0].ts)
@@ -127,7 +127,7 @@ describe('retention of deltas', () => {
     expect(await listEvents(url, id)).toEqual(withoutDeltas(events))
   })
 
-  it('deletes those of a failed and of a cancelled turn, and of every attempt at an answer', async () => {
+  it('deletes the deltas of failed and cancelled turns, and of every attempt at an answer', async () => {
     const failing = { ...ANSWER, error: { status: 503, message: 'no', times: 1, after_text: true, retry_after_ms: 1 } }
     const failed = await createAnswered(1, [{ ...ANSWER, error: { status: 401, message: 'no', after_text: true } }])
     const retried = await createAnswered(1, [failing])
@@ -140,7 +140,7 @@ describe('retention of deltas', () => {
     expect(typesOf(retried.events).filter((type) => type === 'output.message.started')).toHaveLength(2)
   })
 
-  it('keeps those of a message that is being written, so that cancelling keeps its text', async () => {
+  it('keeps the deltas of a message that is being written, so that cancelling keeps its text', async () => {
     const calling = { ...ANSWER, tool_calls: callsOf('echo') }
     const id = await createScriptedSession(url, [calling, LONG], { capabilities: [{ ref: 'lab' }] })
     await post(url, id)

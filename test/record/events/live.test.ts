@@ -210,7 +210,7 @@ describe('streams', () => {
         .map((line) => / cmd=(\S+)/.exec(line)?.[1] ?? '')
     }
     const reading = (commands: string[]) => commands.filter((command) => command === 'xread').length
-    // One is the broker of the service, which may still be looking for its positions, one that of the test.
+    // The service and the test have a broker each. The service's may still be looking for its positions.
     const before = await waitFor(async () => {
       const commands = await connections()
       return reading(commands) === 2 && commands

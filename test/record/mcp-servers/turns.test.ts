@@ -221,7 +221,7 @@ describe('a turn', () => {
     await expect(running).rejects.toThrow('the worker stops')
   })
 
-  it('has at most 128 tools, of which a configuration chooses', async () => {
+  it('has at most 128 tools, chosen by a configuration', async () => {
     const tools = Array.from({ length: 130 }, (_, at) => listedTool(`t${at}`))
     const server = await addServer({ ...toolColumns(tools), toolsExpireAt: FRESH })
     const all = await createTurn([server])

@@ -98,7 +98,7 @@ const zones = Object.keys(CHANGES) as Zone[]
 
 describe.each(zones)('the times that Temporal says in %s', (zone) => {
   it.each([...EXPRESSIONS, ...WITH_YEARS])(
-    'are those of a cron library around both changes of a year: %s',
+    'match a cron library around both changes of a year: %s',
     async (expression) => {
       const id = await keep(expression, zone)
       for (const { after, until } of spans(zone)) {
@@ -108,7 +108,7 @@ describe.each(zones)('the times that Temporal says in %s', (zone) => {
     },
   )
 
-  it.each(YEARLY)('are those of a cron library in a whole year: %s', async (expression) => {
+  it.each(YEARLY)('match a cron library in a whole year: %s', async (expression) => {
     const id = await keep(expression, zone)
     const [after, until] = [new Date(Date.UTC(YEAR)), new Date(Date.UTC(YEAR + 1))]
     const times = isoOf(await temporal.clock.timesBetween(id, after, until, ALL))
@@ -116,7 +116,7 @@ describe.each(zones)('the times that Temporal says in %s', (zone) => {
   })
 
   it.each(['0 * * * *', '*/30 * * * *', '10,40 */12 1 * SAT', '45 23 * * MON-FRI'])(
-    'are those of another library: %s',
+    'match another library: %s',
     async (expression) => {
       const id = await keep(expression, zone)
       for (const { after, until } of spans(zone)) {

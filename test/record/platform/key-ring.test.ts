@@ -33,12 +33,12 @@ const idsOf = async (ring: ReturnType<typeof open>) => {
 const serviceKeys = async () => (await database.db.serviceKey.findMany()).map(({ name }) => name)
 
 describe('the keys of a process', () => {
-  it('are those of its environment, and no other is made', async () => {
+  it('come from its environment, and no other is made', async () => {
     expect(await idsOf(open('a', 'b', 'c'))).toEqual(['a', 'b', 'c'].map((name) => keyNamed(name).id))
     expect(await serviceKeys()).toEqual([])
   })
 
-  it('are one of the installation, made once, where none is given', async () => {
+  it("are the installation's own, made once, when none is given", async () => {
     const rings = await Promise.all([1, 2, 3].map(() => idsOf(open())))
     const own = rings[0]?.[0]
     expect(rings).toEqual(Array(3).fill([own]))
@@ -131,7 +131,7 @@ const OTHERS: Record<string, string> = {
   'session_database_pages.bytes': 'databases of sessions, like their files',
   'images.thumbnail': 'a picture, which members of the organization may read',
   'invitations.hash': 'a hash',
-  'service_keys.value': 'keys of the installation, among them the one that encrypts where none is given',
+  'service_keys.value': 'keys of the installation, including the encryption key that it uses when none is given',
 }
 
 /** Types whose values cannot contain a slash, which separates the keys in a place. */

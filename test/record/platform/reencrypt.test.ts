@@ -27,7 +27,7 @@ const storeAll = async (texts: string[], key: string) => {
   return ids
 }
 const texts = (count: number) => Array.from({ length: count }, (_, index) => `key ${index}`)
-/** Names of a session's secrets, of which places and pages are made. */
+/** Names of a session's secrets. Places and pages are made of them. */
 const NAMES = ['a', 'a/b', 'É 🗝', '\\', "'; --"]
 const NONE = { reencrypted: 0, current: 0, changed: 0, unreadable: new Map() }
 
@@ -76,7 +76,7 @@ describe('re-encrypting', () => {
     expect(await reencrypt(database.db, ringOf('b'), 3)).toEqual({ ...NONE, current: 15 })
   })
 
-  it('moves those of the key that the installation made for itself', async () => {
+  it('moves the secrets of the key that the installation made for itself', async () => {
     const own = keyFromBytes(await sharedKey(database.db, 'secrets'))
     const settings = { SECRETS_ENCRYPTION_KEY: keyText('a'), SECRETS_ENCRYPTION_KEY_PREVIOUS: [] }
     await storeAll(['one'], 'a')

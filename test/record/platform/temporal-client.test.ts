@@ -176,7 +176,7 @@ describe('starting a turn', () => {
     await Promise.all([turn, ...many].map((turn) => handleOf('default', turn).terminate()))
   })
 
-  it('starts no more of an owner until those that it has started have gone on', async () => {
+  it("starts no more of an owner's turns until the started ones have gone on", async () => {
     const temporal = open('default')
     const goneOn = Promise.withResolvers<void>()
     const started = Array.from({ length: 4 }, () => newTurn())

@@ -100,7 +100,7 @@ describe('the workflows that Temporal counts', () => {
     await expectSoon(read, { turns: { running: 2, failed: 2, ended: 2 }, executions: NONE })
   })
 
-  it('are those of its own queue and kind', async () => {
+  it('are of its own queue and kind only', async () => {
     const { taskQueue, read } = open({ taskQueue: `it's ${randomUUID()}` })
     await Promise.all([
       start(`${taskQueue}x`, TURN_WORKFLOW),

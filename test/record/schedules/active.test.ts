@@ -19,7 +19,7 @@ beforeAll(async () => {
     insertSchedules(deps, count, (n) => ({
       organizationId: ANYBODY.organizationId,
       sessionId: toUuid(session ?? ''),
-      // Those of tools and of administrators count alike.
+      // Schedules made by tools and by administrators count alike.
       toolName: n % 2 === 0 ? newUuid() : null,
       ...more,
     }))

@@ -15,7 +15,7 @@ afterAll(() => service.stop())
 
 const { organizationId } = ANYBODY
 
-/** Counts that should be kept, and those that are; in the order of schedule and status. */
+/** Returns the counts as counted now and as kept, both ordered by schedule and status, and kept rows that are wrong. */
 async function bothCounts() {
   const counted = await deps.db.$queryRaw`
     SELECT schedule_id, status, count(*)::integer AS count,
@@ -70,7 +70,7 @@ const CHANGES: ((schedules: string[]) => Promise<unknown>)[] = [
 ]
 
 describe('the counts of executions', () => {
-  it('are right after many changes at once, of which none fails', async () => {
+  it('are right after many changes at once, and no change fails', async () => {
     const schedules = await insertSchedules(deps, 3, () => ({ organizationId }))
     const lane = async () => {
       for (let n = 0; n < 120; n++) await CHANGES[random(CHANGES.length)]?.(schedules)

@@ -137,7 +137,7 @@ describe('http_request', () => {
     ['its secrets, whole, in JSON and cut', '/503/secret', secretAnswer, secretShown],
     ['what cannot be stored', '/404/nul', 'a\0b', 'a\ufffdb'],
     ['nothing', '/204', '', ''],
-    ['what has come of one that does not end', '/200/hangs', '', 'The beginning'],
+    ['the received part of an answer that does not end', '/200/hangs', '', 'The beginning'],
   ])('keeps the status and the beginning of the answer: %s', async (_title, path, answer, kept) => {
     answers.set(path, answer)
     const id = newUuid()
@@ -255,7 +255,7 @@ describe('session_message', () => {
 })
 
 describe('the end of an execution', () => {
-  it('is that of the first who records it', async () => {
+  it('is the first one recorded', async () => {
     const { place } = await createExecution({})
     expect(await run(place)).toEqual({ outcome: 'completed' })
     await endExecution(deps, place, 'Too late.')

@@ -146,7 +146,7 @@ describe('a launch', () => {
     expect((await readAgain(schedule, deps)).clockDueAt).not.toBeNull()
   })
 
-  it('is repeated until Temporal has been told of a change, and made by whoever has told it', async () => {
+  it('is repeated until Temporal knows of a change, and done by the caller that has notified it', async () => {
     const { deps } = createDeps()
     const clockDueAt = new Date()
     const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), clockDueAt, revision: 2 })

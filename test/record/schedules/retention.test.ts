@@ -32,7 +32,7 @@ const statuses = async (scheduleId: string) =>
 const read = (id: string) => deps.db.schedule.findUnique({ where: { id } })
 
 describe('retention of executions', () => {
-  it('deletes those that have ended or were skipped long ago, and leaves those that go on', async () => {
+  it('deletes executions that ended or were skipped long ago, and leaves unfinished ones', async () => {
     const id = await one()
     const all: ScheduleExecutionStatus[] = ['pending', 'running', 'completed', 'failed', 'skipped']
     for (const status of all) await insertExecution(deps, id, { status, createdAt: ago(3 * HOUR_MS) })
@@ -122,7 +122,7 @@ describe('retention of deleted schedules', () => {
     ])
   })
 
-  it('leaves those that are not deleted', async () => {
+  it('leaves schedules that are not deleted', async () => {
     const id = await one({ ...texts, enabled: false })
     expect(await removeDeletedSchedules(deps, NEVER)).toBe(0)
     expect(await read(id)).toMatchObject(texts)

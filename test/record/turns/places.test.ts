@@ -10,7 +10,7 @@ import { createSession, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
-/** Turns of one organization, in a process with five places, of which one owner gets four. */
+/** Turns of one organization, in a process with five places. One owner gets at most four. */
 let service: TestService
 beforeAll(async () => {
   service = await startService({ worker: false })
@@ -129,7 +129,7 @@ describe('a process that has died', () => {
     expect(living.released).toHaveLength(2)
   })
 
-  it('is taken by one process at a time, and again when that one dies; one that lives is not', async () => {
+  it('is taken by one process at a time, and again when that one dies; a living process is not taken', async () => {
     const [dead, alive, living] = [createProcess(), createProcess(), createProcess()]
     await die(dead.deps, 10)
     await die(alive.deps, 1)
@@ -140,7 +140,7 @@ describe('a process that has died', () => {
     expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
   })
 
-  it('is not taken by one that could not renew its own lease lately, when all look dead', async () => {
+  it('is not taken by a process that could not renew its own lease lately, when all look dead', async () => {
     const [dead, living] = [createProcess(), createProcess()]
     await die(dead.deps, 10)
     expect(await takeDead(living.deps)).toEqual([])

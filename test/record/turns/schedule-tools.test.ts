@@ -206,7 +206,7 @@ describe('the quotas', () => {
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 
-  it('are half of those of the organization, however many sessions make them', async () => {
+  it("are half of the organization's, however many sessions make them", async () => {
     const sessions = await Promise.all([0, 1, 2, 3].map(() => createCalls(create('one'))))
     const { organizationId } = ANYBODY
     const made = { organizationId, deletedAt: null, toolName: { not: null } }
@@ -220,7 +220,7 @@ describe('the quotas', () => {
 })
 
 describe('the schedules of others', () => {
-  it('are neither listed nor deleted: those of administrators, of other sessions and organizations', async () => {
+  it('are neither listed nor deleted: made by administrators, other sessions and organizations', async () => {
     const other = await createCalls(create('theirs'))
     await other.runAll()
     const calls = await createCalls(create('b'), create('a'), list, remove('theirs'), remove('by hand'), remove('gone'))

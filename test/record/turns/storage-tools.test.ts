@@ -102,7 +102,7 @@ describe('the quotas of a session', () => {
     let running: Promise<unknown> = Promise.resolve()
     await deps.db.$transaction(
       async (tx) => {
-        // Whoever does not wait for the others has counted by now, and waits to insert.
+        // A call that does not wait for the others would have counted by now, and wait to insert.
         await tx.$executeRaw`LOCK TABLE session_values, session_secrets IN SHARE MODE`
         running = Promise.all([0, 1, 2, 3, 4].map((n) => run(n, withQuotas({ maxCount: 3 }))))
         await waitFor(async () => (await countWaiting()) === 5, 'all calls to wait')
@@ -150,7 +150,7 @@ describe('the quotas of a session', () => {
       { name: 's', replaced: true },
     ])
     expect(await valuesOf(id)).toEqual([['a', 'x']])
-    // A quota that was lowered is no reason to keep more.
+    // Under a lowered quota, a value may shrink but not grow.
     const lowered = await createCalls(set('a', 'xxx'), set('a', 'yyy'), set('a', 'y'), set('a', 'yy'))
     await lowered.run(0)
     await lowered.runAll(withQuotas({ maxCount: 0, maxTotalBytes: 0 }))
@@ -267,7 +267,7 @@ it('a change waits for one of another process', async () => {
   expect(await resultsOf(id)).toEqual([{ key: 'a', size_bytes: 1, replaced: false }])
 })
 
-it('a change that waited has a later time than those that did not', async () => {
+it('a change that waited has a later time than changes that did not', async () => {
   const { id, run, turn } = await createCalls(set('a', 'first'), set('a', 'second'))
   let overtaking: Promise<unknown> | undefined
   const waiting = withChange('before', async () => {

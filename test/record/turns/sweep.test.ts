@@ -127,7 +127,7 @@ describe('several workers', () => {
     ['lost starts', {}, (of) => startLostTurns(of, new Map(), AT_ONCE)],
     ['orphans', { status: 'active', startedAt: new Date(0) }, (of) => failOrphans(of, null)],
     ['lost notices', { noticeDueAt: new Date(0) }, (of) => repeatLostNotices(of, new Set())],
-  ])('share %s, and take over the share of one that dies', async (_, state, sweepOnce) => {
+  ])('share %s, and take over the share of a worker that dies', async (_, state, sweepOnce) => {
     const turns = (await Promise.all([1, 2, 3, 4, 5, 6].map(() => createTurns(1)))).flat()
     await deps.db.turn.updateMany({ data: state })
     await deps.db

@@ -157,7 +157,7 @@ describe('a turn that ends while a tool runs', () => {
 })
 
 describe('an attempt that is aborted before its tool has begun', () => {
-  it('runs no tool, not even one that ignores the signal', async () => {
+  it('runs no tool, even if the tool ignores the signal', async () => {
     const { id, turn } = await createCall('deaf')
     const stopped = AbortSignal.abort(new Error('the worker stops'))
     await expect(run(turn, 1, stopped)).rejects.toThrow('the worker stops')

@@ -20,7 +20,7 @@ import { createVault } from '../../support/vault.ts'
 let service: TestService
 let fake: FakeOpenai
 let modelId: string
-/** Two processes that keep conversations, and one that keeps none. */
+/** `here` and `elsewhere` are processes that keep conversations, `forgetful` keeps none. */
 let here: Deps
 let elsewhere: Deps
 let forgetful: Deps

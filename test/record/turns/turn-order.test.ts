@@ -51,7 +51,7 @@ describe('the turns of a session', () => {
     expect(started).toEqual([])
   })
 
-  it('do not begin out of order, whoever starts them', async () => {
+  it('do not begin out of order, whatever starts them', async () => {
     const { id, turns } = await createQueue(3)
     const [first, second, third] = turns
     const before = await listEvents(service.url, id)
