@@ -12,14 +12,14 @@ const COUNTS = {
   abandonedStreams: [1000, 10_000],
   abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],
-  /** Runs of each schedule of which the service is disturbed. */
+  /** Runs of each schedule during which the service is disturbed. */
   disturbedRuns: [3, 60],
   turnIterations: [25, 100],
   largeItems: [10, 16],
   cancelRaces: [12, 30],
   clientToolRaces: [6, 12],
   sessionListRounds: [8, 25],
-  /** Events of a long history. What it may hold more than a short one grows with it. */
+  /** Events of a long history. Its allowance of memory over a short history grows with this number. */
   longHistory: [40_000, 100_000],
   /** For each seed. A soak run has three, so it draws more than 100,000 agents. */
   drawnAgents: [150, 34_000],

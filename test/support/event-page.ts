@@ -59,14 +59,14 @@ const { $defs: definitions = {} } = z.toJSONSchema(z.array(Event)) as Json
 
 const variantsOf = (name: string): string[] => (definitions[name].oneOf ?? []).map(({ $ref }: Json) => nameOf($ref))
 
-/** Returns the names of the objects in events that have a table of their own: no variants, and no data of a type. */
+/** Returns the names of the objects that have a table of their own: neither variants nor the data of an event type. */
 export function listObjects(): string[] {
   const variants = Object.keys(definitions).flatMap(variantsOf)
   const ofTypes = variantsOf('Event').map((name) => nameOf(definitions[name].properties.data.$ref))
   return Object.keys(definitions).filter((name) => isObject(name) && ![...variants, ...ofTypes].includes(name))
 }
 
-/** Returns the fields of such an object. Those of a union are named with the kind of their variant. */
+/** Returns the fields of an object with a table. Fields of a union are named with the kind of their variant. */
 export function fieldsOfObject(name: string): Field[] {
   if (name === 'Event') return fieldsOfEnvelope()
   const variants = variantsOf(name).map((variant) => definitions[variant])

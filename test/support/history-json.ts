@@ -5,7 +5,7 @@ type ProtoJson = { toJson(type: ProtoType, message: object): unknown; fromJson(t
 
 /**
  * Temporal's own `historyToJSON` and `historyFromJSON` throw "type must be a Type" when npm has installed protobufjs
- * more than once, as here. They use the copy of @temporalio/common, but the types come from that of @temporalio/proto.
+ * more than once, as here. They use @temporalio/common's copy, but the types come from @temporalio/proto's copy.
  */
 const requireHere = createRequire(import.meta.url)
 const requireInCommon = createRequire(requireHere.resolve('@temporalio/common'))

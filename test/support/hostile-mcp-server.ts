@@ -23,7 +23,7 @@ export type HostileServer = {
   url: string
   port: number
   received: Received[]
-  /** How requests are answered, by the method of their message or by that of HTTP. Anything else is answered properly. */
+  /** Answers to requests, by the method of the message or of HTTP. Other requests are answered properly. */
   answers: Record<string, (request: Received) => void>
   /** Messages received so far, with a method. */
   of(method: string): Received[]

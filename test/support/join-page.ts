@@ -11,11 +11,11 @@ export type JoinPage = {
   isHidden(selector: string): boolean
   /** Paths that the script has put into the browser's history. */
   history: string[]
-  /** What the script has stored for the page's next visit. */
+  /** Values that the script has stored for the page's next visit. */
   stored: Map<string, string>
 }
 
-/** Opens an invitation's address, of which the service at `url` serves everything. */
+/** Opens an invitation's path on the service at `url`, which serves page, script and API. */
 export async function openPage(url: string, { pathname, hash }: URL): Promise<JoinPage> {
   const at = url + pathname
   const html = await (await fetch(at)).text()

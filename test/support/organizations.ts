@@ -1,7 +1,7 @@
 import { newUuid } from '../../domain/kit/ids.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 
-/** Creates an organization of which no caller of the test is a member. Returns its UUID. */
+/** Creates an organization without members. Returns its UUID. */
 export async function addOrganization(db: PrismaClient): Promise<string> {
   const { id } = await db.organization.create({ data: { id: newUuid(), name: 'Another' } })
   return id

@@ -69,10 +69,10 @@ export async function startApiProcess(
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
 
-/** Returns the lines of all processes that are still running, even those that are still starting. */
+/** Returns the lines of all processes that are starting or running. */
 export const linesOfProcesses = (): string[] => [...running].flatMap(({ lines }) => lines)
 
-/** Tells all processes that are still running to stop, even those that are still starting. */
+/** Stops all processes that are starting or running. */
 export async function stopProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.stop()))
 }

@@ -6,8 +6,6 @@ export function whyNoPython(): string | undefined {
     execFileSync('python3', ['-c', 'import sys; assert sys.version_info >= (3, 9)'], { stdio: 'ignore' })
     return undefined
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT'
-      ? 'there is no python3'
-      : 'python3 is no Python 3.9 or later'
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no python3' : 'python3 is older than 3.9'
   }
 }

@@ -5,7 +5,7 @@ export type RawAnswer = { status: number; headers: Record<string, string>; body:
 
 /**
  * Sends bytes unchanged over a new connection and reads the answer to its end, for requests that no HTTP client would
- * send. The request should contain `Connection: close`, as those of `head` do.
+ * send. The request should contain `Connection: close`, as heads made by `head` do.
  */
 export function exchange(url: string, ...bytes: (string | Uint8Array)[]): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)

@@ -69,7 +69,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: { ...own, invitation: other.invitation } },
     { path: { ...other, invitation: own.invitation } },
   ],
-  // A token of another organization lets its holder in, so only one that nothing has can be sent.
+  // Another organization's token would let the caller in, so only a token that does not exist can be sent.
   'POST /v1/orgs/join': () => [{ body: { token: `inv_${'0'.repeat(64)}` } }],
   'GET /v1/users': (_, other) => [list({ search: other.email }), list({ search: other.mark }), list()],
   'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
@@ -123,7 +123,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/sessions/{session_id}/messages': (own, other) => [
     ...waysToPost(other).map((request) => ({ path: other, ...request })),
     { path: own, body: { message, controls: { model_id: other.llmModel } } },
-    // A message may name any image: one that is missing becomes a text.
+    // A message may name any image: a missing image becomes a text.
     { path: own, body: { message: imageOf(other) }, succeeds: true, creates: true },
   ],
   'GET /v1/sessions/{session_id}/events': (own, other): Request[] => [
@@ -397,7 +397,7 @@ const storing = (own: Ids, other: Ids): Request[] =>
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
-/** Path parameters that belong to no organization. The path is that of a file in each owner's session. */
+/** Path parameters that belong to no organization. `path` exists as a file in each owner's session. */
 const NOWHERE = {
   provider: 'idpa',
   path: FILE.slice(1),
@@ -434,7 +434,7 @@ export function plan(operation: string, own: Ids, other: Ids): Planned[] {
     const parameters = parametersOf(ids)
     const filled = path.replace(/\{(\w+)\*?\}/g, (_, name: string) => {
       const value = parameters[name]
-      // With a value that is no id of the other organization the walk would show nothing.
+      // The walk proves nothing unless the value is an id of the other organization.
       if (value === undefined)
         throw new Error(
           `test/support/requests.ts has no value for {${name}} of "${operation}": add it to parametersOf, from an id in test/support/belongings.ts.`,

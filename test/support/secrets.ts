@@ -42,7 +42,7 @@ export function expectEachSecretSet(config: Partial<Config>, file: string, names
     .map(
       (name) =>
         `${name} is a secret by its name and ${file} does not look for it: give its service a value, ` +
-        'or say in NO_SECRETS of test/support/secrets.ts why it is none.',
+        'or say in NO_SECRETS of test/support/secrets.ts why it is not secret.',
     )
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }
@@ -72,7 +72,7 @@ export function expectEachFieldFound(fields: ReturnType<typeof secretFields>, fi
     .map(
       ({ operation, field }) =>
         `"${field}" of ${operation} is a secret by its name and logs are not searched for it: add it to ` +
-        `"a field that has a secret" in test/support/log-check.ts, or say in NO_SECRETS of test/support/secrets.ts why it is none.`,
+        `"a field that has a secret" in test/support/log-check.ts, or say in NO_SECRETS of test/support/secrets.ts why it is not secret.`,
     )
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }

@@ -14,7 +14,7 @@ export type Victim = {
   freeze(forMs: number): Promise<void>
 }
 
-/** The whole service in processes of its own: two APIs, one of which is also a worker, another worker, and servers. */
+/** The whole service in processes of its own: an API with a worker, an API, a worker, and their servers. */
 export type StormSite = {
   victims: Victim[]
   /** Addresses of the APIs. */

@@ -1,6 +1,6 @@
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 
-/** Table of the record, with those of the requested columns that it has. */
+/** Table of the record, and the requested columns that it has. */
 export type Table = { name: string; columns: string[] }
 
 /** Returns all tables in the database that have at least one of the columns. */

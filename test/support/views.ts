@@ -127,8 +127,8 @@ export function expectTablesKnown(found: Table[], known: Record<string, string> 
         `The table ${name} has a ${columns.join(' and a ')}, and test/support/views.ts does not know it: add to \`tables\` ` +
         'the view that shows its rows, or why none does, and let createOwner in test/support/belongings.ts make a row.',
     ),
-    ...left.map((table) => `test/support/views.ts has the table ${table}, which there is none of: remove it.`),
-    ...unseen.map(([table, view]) => `In test/support/views.ts ${table} is shown by "${view}", which is no view.`),
+    ...left.map((table) => `test/support/views.ts has the table ${table}, which does not exist: remove it.`),
+    ...unseen.map(([table, view]) => `In test/support/views.ts ${table} is shown by "${view}", which is not a view.`),
   ]
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }

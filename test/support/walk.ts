@@ -19,7 +19,7 @@ export function expectEntryForEach(table: object, file: string, what: string, am
   const left = entries.filter((entry) => !among.some((operation) => operation === entry))
   const sentences = [
     ...missing.map((operation) => `${file} has no entry for "${operation}": add ${what}.`),
-    ...left.map((entry) => `${file} has an entry for "${entry}", which is no operation: remove it.`),
+    ...left.map((entry) => `${file} has an entry for "${entry}", which is not an operation: remove it.`),
   ]
   if (sentences.length > 0) throw new Error(sentences.join('\n'))
 }

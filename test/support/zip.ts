@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** Entry of an archive. What is given here beside name and data is written as it is, also where it is a lie. */
+/** Entry of an archive. Fields other than name and data are written unchanged, even if they are wrong. */
 export type ZipEntry = {
   name: string | Buffer
   data?: string | Uint8Array
@@ -8,7 +8,7 @@ export type ZipEntry = {
   method?: number
   /** General purpose flags. Default: UTF-8. */
   flags?: number
-  /** Bytes as they are in the archive, instead of those that follow from `data`. */
+  /** Bytes in the archive, instead of the compressed `data`. */
   packed?: Uint8Array
   packedSize?: number
   size?: number

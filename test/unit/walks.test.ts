@@ -41,9 +41,9 @@ describe('the tables to which a new resource must be added', () => {
     expect(() => expectTablesKnown([...known, plants])).toThrow(
       /^The table plants has a organization_id and a session_id, and test\/support\/views.ts does not know it: add /,
     )
-    expect(() => expectTablesKnown(known.slice(1))).toThrow(/has the table members, which there is none of: remove it/)
+    expect(() => expectTablesKnown(known.slice(1))).toThrow(/has the table members, which does not exist: remove it/)
     expect(() => expectTablesKnown(known, { ...tables, members: 'GET /v1/durable/sse' })).toThrow(
-      /members is shown by "GET \/v1\/durable\/sse", which is no view/,
+      /members is shown by "GET \/v1\/durable\/sse", which is not a view/,
     )
   })
 

@@ -2,8 +2,8 @@ const { flushCompileCache } = require('node:module')
 const { ModuleMocker } = require('jest-mock')
 
 /**
- * Runs test files in the global scope of Jest's worker process, without a `vm` context of their own. What a file mocks
- * with `jest` is restored at its end.
+ * Runs test files in the global scope of Jest's worker process, without a `vm` context. The mocks of a file are
+ * restored at its end.
  */
 class NativeEnvironment {
   constructor() {

@@ -9,7 +9,7 @@ const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS')
  * Node's compile cache, instead of once for each file. See docs/decisions/0017-tests-as-native-modules.md.
  */
 class NativeRuntime extends Runtime {
-  /** Loads the test framework anew, because its state is that of one test file. */
+  /** Loads the test framework anew, because it holds the state of one test file. */
   requireInternalModule(file) {
     delete globalThis[EVENT_HANDLERS]
     delete require.cache[file]
