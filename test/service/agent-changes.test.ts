@@ -92,7 +92,7 @@ describe('PUT', () => {
 describe('a model, a server and a skill that an agent names and that have been deleted', () => {
   const math = { ref: 'test_math' }
 
-  it('are shown as missing, and kept by whoever sends the answer back', async () => {
+  it('are shown as missing, and kept when the answer is sent back unchanged', async () => {
     const named = await addNamed(api)
     const [, server] = [math, ...named.capabilities]
     const given = { default_model_id: named.model, capabilities: [math, ...named.capabilities] }
@@ -178,7 +178,7 @@ describe('PATCH', () => {
 
   it.each<[string, unknown, RegExp]>([
     ['an empty name', { name: '  ' }, /^name: must not be empty/],
-    ['a status that is none', { status: 'deleted' }, /^status: .*active/],
+    ['an unknown status', { status: 'deleted' }, /^status: .*active/],
     ['a model that does not exist', { default_model_id: unknownId('model') }, /^default_model_id: there is no model/],
     ['a malformed script', { system_prompt: '```llmsim\noops\n```' }, /^system_prompt: .*not JSON/],
     ['a list', [], /^The request body: .*object/],

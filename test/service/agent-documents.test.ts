@@ -112,7 +112,7 @@ Always cite.
     ['blanks', ' \n\t\n', /^system_prompt: must not be empty/],
     ['front matter alone', '---\nname: A\n---\n\n', /^system_prompt: must not be empty/],
     ['front matter without an end', '---\nname: A\n', /line 1/],
-    ['front matter that is no YAML', '---\nname: A\ntags: [a\n---\nHelp.', /line 3/],
+    ['front matter that is not YAML', '---\nname: A\ntags: [a\n---\nHelp.', /line 3/],
     ['an alias', '---\nname: &a A\ndescription: *a\n---\nHelp.', /^line 2: anchors, aliases and tags are not allowed/],
     ['a number for a name', '---\nname: 7\n---\nHelp.', /^name: .*string/],
     ['a name that is too long', `---\nname: ${'n'.repeat(2049)}\n---\nHelp.`, /^name: must be at most 2048 bytes/],

@@ -119,12 +119,12 @@ describe('creating an agent', () => {
       /^capabilities: there is no capability "flying"; GET \/v1\/capabilities lists them$/,
     ],
     [
-      'a tool whose parameters are no JSON Schema',
+      'a tool whose parameters are not a JSON Schema',
       agent({ tools: [tool(1), tool(2, { parameters: { properties: { a: { type: 'text' } } } })] }),
       /^tools\.1\.parameters: it is no JSON Schema .*properties\.a\.type/,
     ],
     [
-      'a tool whose parameters are those of a list',
+      'a tool whose parameters describe a list',
       agent({ tools: [tool(1, { type: 'builtin', parameters: { type: 'array' } })] }),
       /^tools\.0\.parameters: type must be "object"/,
     ],
@@ -133,7 +133,7 @@ describe('creating an agent', () => {
       agent({ tools: [tool(1, { parameters: { properties: { a: { pattern: '(b' } } } })] }),
       /^tools\.0\.parameters: it is no JSON Schema .*Invalid regular expression: \/\(b\//,
     ],
-    ['a tool of no known type', agent({ tools: [tool(1, { type: 'magic' })] }), /^tools\.0\.type: .*client_side/],
+    ['a tool of an unknown type', agent({ tools: [tool(1, { type: 'magic' })] }), /^tools\.0\.type: .*client_side/],
     [
       'a tool with a space in its name',
       agent({ tools: [tool(1, { name: 'a b' })] }),
@@ -179,7 +179,7 @@ describe('creating an agent', () => {
 })
 
 describe('getting an agent', () => {
-  it('answers 404 for one that is not there', async () => {
+  it('answers 404 for an agent that does not exist', async () => {
     expectError(await call(api, 'GET', `/v1/agents/${unknownId('agent')}`), 404, 'Agent not found')
   })
 

@@ -103,7 +103,7 @@ describe('a call that waits for approval', () => {
     expect(await runsOf(callId)).toEqual([])
   })
 
-  describe('and gets a result that is no decision', () => {
+  describe('and gets a result that is not a decision', () => {
     // Refused requests change nothing, so one turn waits through all of them and then continues.
     const callId = uniqueId('odd')
     let id: string

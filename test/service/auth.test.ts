@@ -71,7 +71,7 @@ describe('register', () => {
     ['a short password', { password: '1234567' }, /^password: must have at least 8 characters/],
     ['a password of few characters and many bytes', { password: '😀😀😀😀' }, /^password: must have at least 8/],
     ['a password of 10,000 characters', { password: 'x'.repeat(10_000) }, /^password: must be at most 1024 bytes/],
-    ['a password that is no text', { password: 12345678 }, /^password: /],
+    ['a password that is not a text', { password: 12345678 }, /^password: /],
     ['a blank name', { name: '  ' }, /^name: must not be empty/],
     ['a long name', { name: 'x'.repeat(2049) }, /^name: must be at most 2048 bytes/],
     ['no name', { name: undefined }, /^name: /],
@@ -214,7 +214,7 @@ describe('logout', () => {
     expect((await me(key)).status).toBe(200)
   })
 
-  it('needs a token of a login, and succeeds again for one that has ended', async () => {
+  it('needs a token of a login, and succeeds again after the login has ended', async () => {
     const logOut = (headers: Record<string, string>) => call(service.url, 'POST', '/v1/auth/logout', undefined, headers)
     for (const headers of [{}, bearer('x'), bearer(`ask_${'0'.repeat(64)}`)]) {
       expectError(await logOut(headers), 401, /^Authentication required$/)

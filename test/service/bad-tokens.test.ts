@@ -70,11 +70,11 @@ describe('an access token', () => {
     ['of another type', () => forge({ head: { typ: 'JWT' } })],
     ['of no type', () => forge({ head: { typ: undefined } })],
     ['of another login', () => forge({ claims: { sid: randomUUID() } })],
-    ['of a login that is no uuid', () => forge({ claims: { sid: "' OR true --" } })],
+    ['of a login that is not a UUID', () => forge({ claims: { sid: "' OR true --" } })],
     ['of a login that is a number', () => forge({ claims: { sid: 1 } })],
     ['of another user', async () => forge({ claims: { sub: await addUser(service.platform.deps.db) } })],
     ['of nobody', () => forge({ claims: { sub: undefined } })],
-    ['of a user that is no uuid', () => forge({ claims: { sub: '\u0000' } })],
+    ['of a user that is not a UUID', () => forge({ claims: { sub: '\u0000' } })],
     ['without its end', () => forge({}).slice(0, -5)],
     ['without its signature', () => forge({}).replace(/[^.]*$/, '')],
     ['with a part too many', () => `${forge({})}.x`],
@@ -87,7 +87,7 @@ describe('an access token', () => {
         return `${signed}.${createHmac('sha256', JWT_SECRET).update(signed).digest('base64url')}`
       },
     ],
-    ['that is none', () => 'x'],
+    ['of one letter', () => 'x'],
     ['of dots', () => '..'],
     ['an API key of nobody', () => `ask_${'0'.repeat(64)}`],
     ['an API key in capitals', () => `ASK_${'A'.repeat(64)}`],
@@ -147,7 +147,7 @@ describe('a request that is refused before all of it is there', () => {
 
 describe('a refresh token', () => {
   it.each<[string, () => string]>([
-    ['is no access token', () => user.accessToken],
+    ['is not an access token', () => user.accessToken],
     ['cannot be forged', () => forge({ head: { typ: 'refresh+jwt' } }, 'x'.repeat(40))],
     ['cannot be of the future', () => forge({ head: { typ: 'refresh+jwt' }, claims: { nbf: now() + 60 } })],
     ['ends', () => forge({ head: { typ: 'refresh+jwt' }, claims: { exp: now() - 1 } })],

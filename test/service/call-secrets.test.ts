@@ -92,7 +92,7 @@ const argsOf = (callId: string): Json[] => vault.runs.filter((run) => run.callId
 const MASKED = { name: 'pin', value: '[secret]' }
 
 describe('the secrets of a call', () => {
-  it('are those of secret_store, which keeps them from one turn to the next', async () => {
+  it('come from secret_store, which keeps them from one turn to the next', async () => {
     const value = secret('kept')
     const answers = [
       calling('secret_store', { operation: 'set', name: 'pin', value }),
@@ -312,7 +312,7 @@ describe('what a tool and its check say about a call', () => {
     expect(asked(1)).not.toContain(MARK)
   })
 
-  it('is given to the model whole when a result is no object, in which nothing can be marked', async () => {
+  it('is given to the model whole in a result that is not an object, which cannot be marked', async () => {
     const { id, asked } = await createPlayed([calling('tell', { value: 'plain words' }), DONE])
     await say(id)
     expect(JSON.parse(asked(1)).messages.at(-1).content).toBe('plain words')

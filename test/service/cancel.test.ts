@@ -220,7 +220,7 @@ describe('cancelling where nothing is to be cancelled', () => {
   })
 
   it.each(['turn_1', 'x', '', 7, {}, unknownId('message'), unknownId('turn').toUpperCase()])(
-    '%j is no turn id',
+    '%j is not a turn id',
     async (turn_id) => {
       expectError(await cancel(api, await createSession(api), { turn_id }), 400, /^turn_id: /)
     },

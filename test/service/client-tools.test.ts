@@ -290,7 +290,7 @@ describe('an empty error', () => {
 })
 
 describe('the tools of the client', () => {
-  it('are those of the agent and the session, which wins for the same name', async () => {
+  it('come from the agent and the session, which wins for the same name', async () => {
     const strict = clientTool('ask', { number: { type: 'integer' } }, { display_name: "The session's" })
     const calls = [{ id: 'one', name: 'ask', arguments: { number: 1 } }, ...callsOf('other')]
     const id = await createClientSession(

@@ -175,7 +175,7 @@ describe('the package', () => {
 })
 
 describe('events', () => {
-  it.concurrent('are those of the list, each once and in order, through a proxy that cuts', async () => {
+  it.concurrent('match the list, each once and in order, through a proxy that cuts connections', async () => {
     const id = await createScriptedSession(api, [STEP])
     const { client, proxy } = await connect(inTurn)
     const both = [readUntilIdle(client.session(id).events()), readUntilIdle(client.session(id).events())]
@@ -188,7 +188,7 @@ describe('events', () => {
     await waitFor(async () => proxy.open === 0, 'all connections to be closed')
   })
 
-  it.concurrent('are those of one turn, up to its end, and of the types asked for', async () => {
+  it.concurrent('can be limited to one turn, up to its end, and to types', async () => {
     const id = await createScriptedSession(api, [STEP, { text: 'second' }])
     for (const _ of [1, 2]) await post(api, id)
     const all = await waitUntilIdle(api, id)
@@ -377,7 +377,7 @@ describe('an answer that another process has begun', () => {
     )
     expect(ofTools).toHaveLength(4)
     expect(parts.find(({ status }) => status === 'running')).toMatchObject({ arguments: { a: 6, b: 7 } })
-    // It is told again when it is over.
+    // A finished answer can be read again.
     expect(await client.session(id).answer(turnId).text()).toBe('done')
     const messages = await client.session(id).messages()
     expect(messages.map(({ role }: Json) => role).filter((role: string) => role !== 'tool_result')).toEqual([
@@ -388,7 +388,7 @@ describe('an answer that another process has begun', () => {
     ])
   })
 
-  it.concurrent('is that of the same message, sent with the same key', async () => {
+  it.concurrent('goes on when the same message is sent with the same key', async () => {
     const id = await createScriptedSession(api, steps, agent)
     const turnId = await die(id, { idempotencyKey: 'stored before' })
     const { client } = await connect(none)

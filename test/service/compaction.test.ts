@@ -38,7 +38,7 @@ describe('a conversation that outgrows its model', () => {
     expect(JSON.stringify(after)).not.toContain('thresholds')
   })
 
-  it('loses old tool results first, and keeps those of the last step', async () => {
+  it("loses old tool results first, and keeps the last step's", async () => {
     const big = (n: number) => ({ tool_calls: [{ name: 'repeat', arguments: { text: `${n}xxx `, times: 40_000 } }] })
     const steps = [big(1), big(2), big(3), { text: 'done' }]
     const id = await createScriptedSession(api, steps, { capabilities: [{ ref: 'lab' }] })

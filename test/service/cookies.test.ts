@@ -106,7 +106,7 @@ describe('cookies with CORS_ALLOWED_ORIGINS', () => {
   let trusting: TestService
   let member: Record<string, string>
   beforeAll(async () => {
-    // A careless list, of which only the one origin counts.
+    // A careless list: only its first origin counts.
     const environment = { ...FULL_MODE, CORS_ALLOWED_ORIGINS: `${APP}, *, null, https://evil.example/` }
     trusting = await startService({ worker: false, environment })
     const { accessToken, refreshToken } = await registerUser(trusting.url)

@@ -95,7 +95,7 @@ describe('the list of events', () => {
     )
   })
 
-  it('has the types that are asked for, less those that are excluded', async () => {
+  it('has the requested types without the excluded ones', async () => {
     const ofTypes = (...types: string[]) => all.filter((event) => types.includes(event.type))
     expect(await list('?types=turn.started')).toEqual(ofTypes('turn.started'))
     expect(await list('?types=turn.started&types=input.message')).toEqual(ofTypes('turn.started', 'input.message'))

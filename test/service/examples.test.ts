@@ -87,7 +87,7 @@ it('has examples that succeed as they stand, one after the other', async () => {
   const { ids, headers, answers } = walk
   for (const operationId of Object.keys(examples)) {
     const endpoint = endpoints.find((one) => one.operationId === operationId)
-    if (endpoint === undefined) throw new Error(`${operationId} is no operation`)
+    if (endpoint === undefined) throw new Error(`there is no operation ${operationId}`)
     const token = await BEFORE[operationId]?.(walk)
     const example = exampleOf(endpoint)
     const path = endpoint.path.replace(/\{(\w+)\*?\}/g, (_, name) => ids[name] ?? `no ${name}`)

@@ -121,7 +121,7 @@ describe('the bytes of a file', () => {
     expect((await fs('GET', '/unknown?raw=true')).headers.get('content-type')).toBe('application/octet-stream')
   })
 
-  it('are not those of a directory, or of nothing', async () => {
+  it('cannot be read from a directory or a missing file', async () => {
     await writeJson('/a', { is_directory: true })
     const get = (path: string) => call(api, 'GET', `/v1/sessions/${session}/fs${path}`)
     expectError(await get('/a?raw=true'), 400, '/a is a directory, not a file')
@@ -230,7 +230,7 @@ describe('the archive of a session', () => {
     expect(ends.filter((end) => end === 'cut')).toHaveLength(1)
   })
 
-  it('is empty for a session without files, and is none for another word', async () => {
+  it('is empty for a session without files, and refused in another format', async () => {
     expect(await unzip((await fs('GET', '?archive=zip')).bytes)).toEqual([])
     expect((await fs('HEAD', '?archive=zip')).status).toBe(200)
     expect((await fs('GET', '?archive=tar')).status).toBe(400)

@@ -7,7 +7,7 @@ import { startProvider } from '../support/providers/scripted-server.ts'
 import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
-/** Two organizations, and a session of the first one that repeats what it is told. */
+/** Two organizations, and a session of the first whose model repeats its message. */
 let api: Target
 let other: Target
 let session: string

@@ -231,7 +231,7 @@ const refused: [what: string, make: () => Promise<Uint8Array> | Uint8Array, sent
   ],
 ]
 
-/** Makes a JPEG of this many scans, the last of which show nothing that the first have not. */
+/** Makes a JPEG with `count` more scans. They repeat its last one, so the picture stays the same. */
 async function withScans(count: number): Promise<Buffer> {
   const jpeg = await picture(40, 30).jpeg({ progressive: true }).toBuffer()
   const lastScan = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]))

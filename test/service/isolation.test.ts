@@ -146,7 +146,7 @@ describe('the walk', () => {
   })
 })
 
-describe('another organization as that of the request', () => {
+describe('a request for another organization', () => {
   const ways: [how: string, headers: (id: string) => Headers][] = [
     ['the header X-Org-Id', (id) => ({ 'X-Org-Id': id })],
     ['the cookie org_id', (id) => ({ Cookie: `org_id=${id}` })],
@@ -159,7 +159,7 @@ describe('another organization as that of the request', () => {
       return sent === undefined ? [] : [{ operation, sent: [sent, sent] }]
     })
 
-  it.each(ways)('looks as if it did not exist: %s', async (how, headersFor) => {
+  it.each(ways)('is answered as if it did not exist: %s', async (how, headersFor) => {
     const { ids, token } = await createOwner(service.url)
     const nobodys = unknownIds()
     const headers = [victim.ids, nobodys].map(({ organization }) => ({ ...token, ...headersFor(organization) }))

@@ -47,7 +47,7 @@ const MESSAGE_FIELDS: Row[] = [
   ['tags.1', 256, (bytes) => ({ ...textMessage('Hi'), tags: tagsOf(bytes) })],
 ]
 
-/** Expects a request at the limit to be accepted, and one that is a byte longer to be refused in a sentence. */
+/** Expects a field at its limit to be accepted, and a byte more to be refused in a sentence. */
 async function expectLimit(path: string, method: string, [field, maxBytes, body]: Row, accepted: number) {
   const above = await call(api, method, path, body(maxBytes + 1))
   expect({ status: above.status, error: above.body.error }).toEqual({

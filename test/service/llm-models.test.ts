@@ -40,7 +40,7 @@ async function used(session: object = {}, message: Record<string, unknown> = {})
 }
 
 describe('models', () => {
-  it('are those of the installation, one of them the default, and each can be got', async () => {
+  it("are the installation's, one of them the default, and each can be read", async () => {
     const { status, body } = await call(api, 'GET', MODELS)
     expect(status).toBe(200)
     expect(body.data.map((model: Json) => model.model_id)).toEqual(PREDEFINED)
@@ -55,7 +55,7 @@ describe('models', () => {
     }
   })
 
-  it('are added to a provider, listed after those of the installation, changed and deleted', async () => {
+  it("are added to a provider, listed after the installation's, changed and deleted", async () => {
     const provider = await addProvider({ provider_type: 'openai', name: 'Hosted' })
     const first = await add(provider, 'gpt-5-mini', { capabilities: ['vision'], is_favorite: true })
     expect(first).toMatchObject({ status: 201, body: { source: 'manual', is_default: false, is_favorite: true } })

@@ -14,7 +14,7 @@ const addProvider = async (more: object = {}): Promise<string> => `${LLM_PROVIDE
 const listAll = async (): Promise<Json[]> => (await call(api, 'GET', LLM_PROVIDERS)).body.data
 
 describe('providers', () => {
-  it('are added, listed newest first before those of the installation, changed and deleted', async () => {
+  it("are added, listed newest first before the installation's, changed and deleted", async () => {
     const first = await add({ name: ' First ', api_key: KEY })
     expect(first).toMatchObject({
       status: 201,
@@ -41,7 +41,7 @@ describe('providers', () => {
     ['an unknown type', { name: 'A', provider_type: 'telepathy' }, /^provider_type: /],
     ['no type', { name: 'A' }, /^provider_type: /],
     ['an empty name', { name: ' ', provider_type: 'openai' }, /^name: must not be empty/],
-    ['an address that is none', { base_url: 'not a url' }, /^base_url: must be an http or https URL/],
+    ['a malformed address', { base_url: 'not a url' }, /^base_url: must be an http or https URL/],
     ['another protocol', { base_url: 'ftp://example.com' }, /^base_url: must be an http or https URL/],
     ['credentials in the address', { base_url: 'https://me:secret@example.com/v1' }, /^base_url: .*password/],
     ['an empty query', { base_url: 'https://example.com/v1?' }, /^base_url: must have no query/],
@@ -70,7 +70,7 @@ describe('providers', () => {
 
   const without = (body: object) => ('name' in body && !('provider_type' in body) ? { provider_type: undefined } : {})
 
-  it('are not there under ids that nothing has, and an id of another kind is no id', async () => {
+  it('are not found under unknown ids, and ids of another kind are refused', async () => {
     const nowhere = `${LLM_PROVIDERS}/${unknownId('provider')}`
     for (const method of ['GET', 'DELETE']) expectError(await call(api, method, nowhere), 404, 'Provider not found')
     expectError(await call(api, 'PATCH', nowhere, {}), 404, 'Provider not found')

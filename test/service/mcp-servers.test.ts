@@ -58,7 +58,7 @@ describe('MCP servers', () => {
     ['an empty name', { name: ' ' }, /^name: must not be empty/],
     ['a long name', { name: 'é'.repeat(128) }, /^name: must be at most 255 bytes of UTF-8/],
     ['no address', { url: null }, /^url: /],
-    ['an address that is none', { url: 'not a url' }, /^url: must be an http or https URL/],
+    ['a malformed address', { url: 'not a url' }, /^url: must be an http or https URL/],
     ['another protocol', { url: 'ws://mcp.example' }, /^url: must be an http or https URL/],
     ['a long address', { url: `https://mcp.example/${'x'.repeat(2048)}` }, /^url: must be at most 2048 bytes/],
     ['credentials in the address', { url: 'https://me:secret@mcp.example' }, /^url: .*password/],
@@ -239,7 +239,7 @@ describe('the tools of a server', () => {
     expect(body).toMatchObject({ tools_count: null, tools_error: expect.any(String), updated_at: body.created_at })
   })
 
-  it('are those of its capability, under the names that its own name gives them', async () => {
+  it('belong to its capability, under names made from its own', async () => {
     const path = await addServer({ name: 'My files' })
     await giveTools(path)
     expect((await call(api, 'GET', path)).body).toMatchObject({ tools_count: 1, tools_error: null })
@@ -301,7 +301,7 @@ describe('the tools of a server', () => {
       expectError(await call(api, 'POST', path, body), 400, /^capabilities\.1\.config: must be \{"tools": /)
   })
 
-  it("are offered to nobody else: another organization's ref is one that nothing has", async () => {
+  it("are offered to nobody else: another organization's ref is treated as unknown", async () => {
     const ref = `mcp:${uuidOf(await addServer())}`
     const unknown = `mcp:${toUuid(unknownId('mcp'))}`
     const elsewhere = await newOrganization()

@@ -129,7 +129,7 @@ describe('posting a message', () => {
     ],
     ['base64 without media_type', parts({ type: 'image', base64: 'aGk=' }), /^message\.content\.0\.media_type: /],
     [
-      'base64 that is none',
+      'malformed base64',
       parts({ type: 'image', base64: 'a b!', media_type: 'image/png' }),
       /^message\.content\.0\.base64: /,
     ],
@@ -170,7 +170,7 @@ describe('posting a message', () => {
     expectError(await post(id, parts(half, half)), 400, /^message\.content: .*1 MiB/)
   })
 
-  it('answers 404 in a session that is not there and 400 for what is no session id', async () => {
+  it('answers 404 for an unknown session and 400 for a malformed session id', async () => {
     expectError(await post(unknownId('session'), textMessage('x')), 404, 'Session not found')
     expectError(await post('session_1', textMessage('x')), 400, /^session_id: /)
   })
@@ -204,7 +204,7 @@ describe('listing messages', () => {
     expectError(await list(id, `?${query}`), 400, new RegExp(`^${query.split('=')[0]}: `))
   })
 
-  it('answers 404 in a session that is not there and 400 for what is no session id', async () => {
+  it('answers 404 for an unknown session and 400 for a malformed session id', async () => {
     expectError(await list(unknownId('session')), 404, 'Session not found')
     expectError(await list('x'), 400, /^session_id: /)
   })

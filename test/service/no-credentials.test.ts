@@ -33,7 +33,7 @@ const REFUSAL = '{"error":"Authentication required","code":"unauthenticated"}'
 type Headers = Record<string, string>
 type Credential = [what: string, headers: Headers]
 
-/** Returns headers that resemble a credential, or contain one that is no longer valid. */
+/** Returns headers with a forged, malformed, ended or missing credential. */
 async function worthless(url: string): Promise<Credential[]> {
   const [user, gone] = [await logInUser(url, ADMIN), await logInUser(url, ADMIN)]
   await call(url, 'POST', '/v1/auth/logout', undefined, gone.headers)
@@ -91,11 +91,11 @@ function variants(operation: string): [Planned, ...Planned[]] {
 
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 const ORGANIZATIONS: Credential[] = [
-  ['one that exists', { 'X-Org-Id': DEFAULT_ORGANIZATION }],
-  ['one that does not exist', { 'X-Org-Id': unknownIds().organization }],
-  ['none, in the header', { 'X-Org-Id': 'no-id' }],
-  ['one that does not exist, in the cookie', { Cookie: `org_id=${unknownIds().organization}` }],
-  ['none, in the cookie', { Cookie: 'org_id=no-id' }],
+  ['an existing one', { 'X-Org-Id': DEFAULT_ORGANIZATION }],
+  ['an unknown one', { 'X-Org-Id': unknownIds().organization }],
+  ['a malformed id, in the header', { 'X-Org-Id': 'no-id' }],
+  ['an unknown one, in the cookie', { Cookie: `org_id=${unknownIds().organization}` }],
+  ['a malformed id, in the cookie', { Cookie: 'org_id=no-id' }],
 ]
 
 /** Credentials tried in each organization: none, and one of each kind that was valid once. */

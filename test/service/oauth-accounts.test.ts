@@ -36,7 +36,7 @@ const withProvider = (more: Record<string, string>, check: (service: TestService
   withService({ worker: false, environment: { ...FULL_MODE, ...server.environment, ...more } }, check)
 
 describe('the administrator where nobody has a password', () => {
-  it('is whoever signs in with the e-mail of the environment, and nobody else', async () => {
+  it('is the user who signs in with the e-mail of the environment, and nobody else', async () => {
     const [admin, other] = [newSomebody(), newSomebody()]
     const environment = { AUTH_DISABLE_PASSWORD: 'true', AUTH_ADMIN_EMAIL: admin.email }
     await withProvider(environment, async (service) => {

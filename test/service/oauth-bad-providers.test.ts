@@ -55,7 +55,10 @@ describe('an answer that cannot be believed', () => {
   it.each<[string, Faults]>([
     ['an ID token of another issuer', { claims: { iss: 'https://accounts.example.com' } }],
     ['an ID token for another client', { claims: { aud: 'another-client' } }],
-    ['an ID token for several clients, of which another asked', { claims: { aud: [CLIENT.clientId, 'b'], azp: 'b' } }],
+    [
+      'an ID token for several clients that another client requested',
+      { claims: { aud: [CLIENT.clientId, 'b'], azp: 'b' } },
+    ],
     ['an ID token that has expired', { claims: { iat: now - 7200, exp: now - 3600 } }],
     ['an ID token that is not valid yet', { claims: { nbf: now + 3600 } }],
     ['an ID token without an end', { without: ['exp'] }],
@@ -76,10 +79,10 @@ describe('an answer that cannot be believed', () => {
 
   it.each<[string, Faults['answer']]>([
     ['a code is refused', { '/token': json(400, { error: 'invalid_grant' }) }],
-    ['an answer is no JSON', { '/token': (response) => response.end('<html>') }],
-    ['an answer is no object', { '/token': json(200, []) }],
+    ['an answer is not JSON', { '/token': (response) => response.end('<html>') }],
+    ['an answer is not an object', { '/token': json(200, []) }],
     ['an answer has no token', { '/token': json(200, { token_type: 'bearer' }) }],
-    ['keys are no keys', { '/jwks': json(200, { keys: 'none' }) }],
+    ['the keys are malformed', { '/jwks': json(200, { keys: 'none' }) }],
     ['keys are not found', { '/jwks': json(404, {}) }],
   ])('is one where %s', async (_, answer) => {
     expectNobody((await signIn({ answer }, { from: 'then on' })).page, UNVERIFIED)
@@ -100,13 +103,13 @@ describe('somebody who may not sign in', () => {
   it.each<[string, Faults]>([
     ['whose e-mail is not verified', { claims: { email_verified: false } }],
     ['whose e-mail is verified in words', { claims: { email_verified: 'true' } }],
-    ['of whose e-mail nothing is said', { without: ['email_verified'] }],
+    ['whose e-mail is not said to be verified', { without: ['email_verified'] }],
     ['who has no e-mail', { without: ['email'] }],
     [
       'whose userinfo says it is not verified',
       { without: ['email'], userinfo: { email: 'a@b.example', email_verified: false } },
     ],
-    ['whose e-mail is none', { claims: { email: 'nobody' } }],
+    ['whose e-mail is malformed', { claims: { email: 'nobody' } }],
     ['whose e-mail is a list', { claims: { email: ['a@example.com'] } }],
     ['whose e-mail has two ends', { claims: { email: 'a@evil.example@example.com' } }],
     ['whose e-mail has a line break', { claims: { email: 'a@example.com\n' } }],

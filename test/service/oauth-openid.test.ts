@@ -214,7 +214,7 @@ describe('the callback', () => {
     ['two issuers', (state) => `code=a&state=${state}&iss=a&iss=b`, 400],
     ['another state', () => 'code=a&state=b', 401],
     ['another issuer', (state) => `code=a&state=${state}&iss=https%3A%2F%2Fevil.example`, 401],
-    ['a code that is none', (state) => `code=a&state=${state}`, 401],
+    ['an invalid code', (state) => `code=a&state=${state}`, 401],
     ['an error in words', (state) => `error=Call%20us%20at%20555&error_description=555&state=${state}`, 401],
     ['a long error', () => `error=${'a'.repeat(51)}`, 401],
   ])('is refused with %s', async (_, query, status) => {

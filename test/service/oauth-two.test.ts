@@ -133,7 +133,7 @@ describe('signing in with OAuth 2', () => {
   it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
     ['the login for a name', { name: null, login: 'octo' }, { name: 'octo' }],
     ['the e-mail for both', { name: ' ', login: 7 }, { name: expect.stringMatching(/^octocat-\d+$/) }],
-    ['no picture that is none', { avatar_url: 'data:image/png;base64,AA' }, { avatar_url: null }],
+    ['no picture from a data URL', { avatar_url: 'data:image/png;base64,AA' }, { avatar_url: null }],
     ['no picture with a long address', { avatar_url: `https://a.example/${'x'.repeat(2048)}` }, { avatar_url: null }],
   ])('takes %s', async (_, user, expected) => {
     const browser = createBrowser(service)
@@ -159,7 +159,7 @@ describe('who may sign in', () => {
     ['verified in words', newAccount({ email: 'a@example.com', email_verified: 'true' }, { emails: unverified })],
     ['another kind of verified', newAccount({ email: 'a@example.com', verified: true }, { emails: undefined })],
     ['no e-mails that the token may see', newAccount({}, { emails: undefined })],
-    ['e-mails that are none', newAccount({}, { emails: { email: 'a@example.com', primary: true, verified: true } })],
+    ['malformed e-mails', newAccount({}, { emails: { email: 'a@example.com', primary: true, verified: true } })],
     [
       'an e-mail without an end',
       newAccount({}, { emails: [{ email: 'octocat@localhost', primary: true, verified: true }] }),

@@ -91,7 +91,7 @@ describe('the OpenAPI document', () => {
       expect(field).toMatchObject({ description: expect.stringMatching(/Null when (Temporal|Postgres) did not say/) })
   })
 
-  it('names the members of each union, and says which value of which field is whose', () => {
+  it('names the members of each union, and the field value that selects each', () => {
     const isPlain = ({ type }: Json) => ['string', 'number', 'boolean'].includes(type)
     const unions = [...unionsOf(document)].filter(({ members }) => members.length > 1 && !members.every(isPlain))
     expect(unions.length).toBeGreaterThan(4)

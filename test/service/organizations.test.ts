@@ -32,7 +32,7 @@ const setRole = (userId: string, role: 'owner' | 'admin' | 'member') =>
   service.platform.deps.db.member.updateMany({ where: { userId }, data: { role } })
 
 describe('an organization', () => {
-  it('is owned by whoever creates it, and by nobody else', async () => {
+  it('is owned by its creator, and by nobody else', async () => {
     const { status, body } = await post('/v1/orgs', { name: ' Acme ' }, user.headers)
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -85,7 +85,7 @@ describe('an organization', () => {
     }
   })
 
-  it('is one of at most a hundred per owner, all of which are listed', async () => {
+  it('is one of at most a hundred per owner, and all are listed', async () => {
     const owner = await registerUser(service.url)
     const { db } = service.platform.deps
     const owned = Array.from({ length: 95 }, () => ({ id: crypto.randomUUID(), name: 'X' }))
@@ -125,7 +125,7 @@ describe('the organization of a request', () => {
     expect(await where({ Cookie: `org_id=${one.id}`, 'X-Org-Id': two.id })).toBe(two.id)
   })
 
-  it('is not found where the user is no member', async () => {
+  it('is not found if the user is not a member', async () => {
     const { id } = await addOwnOrganization(service.url, admin)
     for (const org of [id, unknownId('org')]) {
       for (const [name, value] of Object.entries({ 'X-Org-Id': org, Cookie: `org_id=${org}` })) {

@@ -133,7 +133,7 @@ function expectCycleInAnswer({ told }: FollowingClient, record: Json[]): void {
 
 const createSession = () => createScriptedSession(service.url, [LONG_STEP, ...Array(TURNS - 1).fill(STEP)])
 
-describe('over connection cycles, a Redis restart, and an API that is stopped and one that is killed', () => {
+describe("over connection cycles, a Redis restart, an API's stop and an API's death", () => {
   it('a standard EventSource receives the record', async () => {
     const id = await createSession()
     await expectRecordOverAll(followWithEventSource(id), id)

@@ -69,7 +69,7 @@ describe('a tool that asks its user', () => {
     expect(data).toEqual({ tool_calls: turn.pending_tool_calls })
     const started = events.find(({ type }) => type === 'tool.started') as Json
     expect(context.parent_span_id).toBe(started.context.span_id)
-    // The question is none of the model's calls.
+    // The question does not count as a call of the model.
     expect(events.find(({ type }) => type === 'act.completed')?.data).toMatchObject({
       success_count: 1,
       error_count: 0,
@@ -139,7 +139,7 @@ describe('a tool that asks its user', () => {
     expect(resultsOf(events)).toMatchObject([{ success: true }])
   })
 
-  it('gets no answer that is none', async () => {
+  it('refuses malformed answers', async () => {
     const { id, turn } = await startAsking()
     const tool_call_id = turn.pending_tool_calls[0].id
     for (const result of [undefined, null, 'yes', {}, { action: 'maybe' }, { action: 'accept', content: 'Ada' }]) {

@@ -70,7 +70,7 @@ describe('schedules', () => {
       /^target\.input\.message\.content: must have at/,
     ],
     [
-      'a part that is none',
+      'a part of an unknown type',
       of({ session_id: SESSION, message: { content: [{ type: 'sound' }] } }),
       /^target\.input\.message\.content\.0\.type: /,
     ],
@@ -90,7 +90,7 @@ describe('schedules', () => {
       of({ session_id: SESSION, agent_id: unknownId('agent'), message: 'Hi' }),
       /^target\.input: must have either/,
     ],
-    ['an id that is none', of({ session_id: 'mine', message: 'Hi' }), /^target\.input\.session_id: must be session_/],
+    ['a malformed id', of({ session_id: 'mine', message: 'Hi' }), /^target\.input\.session_id: must be session_/],
     [
       'an unknown session',
       of({ session_id: SESSION, message: 'Hi' }),
@@ -102,11 +102,7 @@ describe('schedules', () => {
       /^target\.input\.agent_id: there is no agent agent_/,
     ],
     ['no address', { target: { type: 'activity', name: 'http_request' } }, /^target\.input: /],
-    [
-      'an address that is none',
-      { target: request({ url: 'hooks' }) },
-      /^target\.input\.url: must be an http or https URL/,
-    ],
+    ['a malformed address', { target: request({ url: 'hooks' }) }, /^target\.input\.url: must be an http or https URL/],
     [
       'another protocol',
       { target: request({ url: 'ftp://a.example' }) },
@@ -254,7 +250,7 @@ describe('a target', () => {
     )
   })
 
-  it('that is a session takes its schedules with it, also those that are created meanwhile', async () => {
+  it('that is a session takes its schedules with it, even schedules created meanwhile', async () => {
     for (let round = 0; round < 5; round++) {
       const session_id = await createSession(api)
       const target = message({ session_id, message: 'Hi' })
@@ -289,7 +285,7 @@ describe('a target', () => {
     expect(await rowOf(other)).toMatchObject({ tool_name: 'daily' })
   })
 
-  it('is no one-off any more when its times are changed', async () => {
+  it('is not a one-off any more when its times are changed', async () => {
     const path = await addSchedule()
     await api.query('UPDATE schedules SET is_one_off = true WHERE id = $1', [uuidOf(path)])
     expect((await patch(path, { cron_expression: YEARLY, timezone: 'UTC' })).status).toBe(200)

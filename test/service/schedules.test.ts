@@ -9,7 +9,7 @@ beforeEach(async () => {
 })
 const { add, addSchedule, read, patch, rowOf } = scheduleCalls(() => api)
 
-/** Inserts executions, oldest first, a minute apart from `minutes` on. Those that have ended took the given time. */
+/** Inserts executions, oldest first, a minute apart from `minutes` on. Ended ones took `durationMs`. */
 async function insertExecutions(path: string, statuses: string[], durationMs = 0, minutes = 0): Promise<string[]> {
   const insert = `
     INSERT INTO schedule_executions (id, organization_id, schedule_id, scheduled_at, status, created_at, started_at, completed_at)

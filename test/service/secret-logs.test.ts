@@ -76,11 +76,11 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const agent = { name: TEXT, system_prompt: TEXT }
   const keyed = { name: TEXT, provider_type: 'openai', api_key: 'sk-x' }
   const server = { name: TEXT, url: 'https://mcp.example/', api_key: 'sk-x', headers: { 'X-Key': `${TEXT}!` } }
-  const kept = { ...server, name: 'One that is there' }
+  const kept = { ...server, name: 'Existing' }
   const input = { url: `https://hooks.example/${TEXT}`, headers: { 'X-Key': `${TEXT}!` }, body: TEXT }
   const target = { type: 'activity', name: 'http_request', input }
   const schedule = { name: TEXT, description: TEXT, cron_expression: '0 0 1 1 *', target }
-  const plain = { ...schedule, name: 'One that is there', target: { type: 'activity', name: 'noop' } }
+  const plain = { ...schedule, name: 'Existing', target: { type: 'activity', name: 'noop' } }
   const { id: scheduleId } = (await call(url, 'POST', '/v1/durable/schedules', plain, own.headers)).body
   const { id: serverId } = (await call(url, 'POST', '/v1/mcp-servers', kept, own.headers)).body
   return [

@@ -96,7 +96,7 @@ describe('PATCH', () => {
     ['a NUL', { tags: ['\0'] }, /^tags\.0: must not contain a NUL/],
     ['a list', [], /^The request body: .*object/],
     ['a model that does not exist', { model_id: unknownId('model') }, /^model_id: there is no model/],
-    ['what is no model', { model_id: 'model_x' }, /^model_id: must be model_/],
+    ['a malformed model id', { model_id: 'model_x' }, /^model_id: must be model_/],
     ['a capability that does not exist', { capabilities: [{ ref: 'flying' }] }, /no capability "flying"/],
     ['a tool that cannot work', { tools: [{ ...ASK, parameters: { type: 'x' } }] }, /^tools\.0\.parameters: /],
   ])('refuses %s', async (_, change, sentence) => {
@@ -106,7 +106,7 @@ describe('PATCH', () => {
 })
 
 describe('features', () => {
-  it('are those of the available capabilities of agent and session and their dependencies, each once', async () => {
+  it('come from the available capabilities of agent and session and their dependencies, each once', async () => {
     const agent = { capabilities: [{ ref: 'disk' }, { ref: 'later' }, { ref: 'noop' }] }
     const id = await createSession(service.url, agent, { capabilities: [{ ref: 'vault' }] })
     expect((await get(id)).features).toEqual(['file_system', 'secrets', 'key_value'])

@@ -216,7 +216,7 @@ describe('a deletion that was not finished', () => {
     await untilGone(id)
   })
 
-  it('is finished by several workers at once, none of which ends it while another still deletes', async () => {
+  it('is finished by several workers at once, and ends only when the last has deleted', async () => {
     const { deps } = service.platform
     const peer = (await service.startPeer()).platform.deps
     const id = newUuid()

@@ -90,7 +90,7 @@ describe('creating a session', () => {
       /^capabilities: there is no capability "flying"; GET \/v1\/capabilities lists them$/,
     ],
     [
-      'a tool whose parameters are no JSON Schema',
+      'a tool whose parameters are not a JSON Schema',
       { tools: [{ type: 'client_side', name: 'a', description: '', parameters: { required: 'x' } }] },
       /^tools\.0\.parameters: it is no JSON Schema .*required must be array/,
     ],
@@ -120,7 +120,7 @@ describe('getting a session', () => {
     expect((await get(id.replace('session_', 'sess_'))).body).toMatchObject({ id })
   })
 
-  it('answers 404 for one that is not there', async () => {
+  it('answers 404 for a session that does not exist', async () => {
     const missing = await get(unknownId('session'))
     expectError(missing, 404, 'Session not found')
     expect(missing.body.field).toBe('session_id')

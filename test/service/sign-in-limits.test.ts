@@ -58,7 +58,7 @@ describe('one address', () => {
     ['login', 10],
     ['register', 5],
     ['refresh', 30],
-  ])('is refused before the body of its %s is read, and bodies that are no JSON count', async (what, limit) => {
+  ])('is refused before the body of its %s is read, and malformed bodies count', async (what, limit) => {
     const headers = { ...fromSomewhere(), 'Content-Type': 'application/json' }
     const statuses: number[] = []
     for (let sent = 0; sent < limit + 2; sent++) {
@@ -67,7 +67,7 @@ describe('one address', () => {
     expect(statuses).toEqual([...Array(limit).fill(400), 429, 429])
   })
 
-  it('is the one from the trusted proxy, not one that a caller invents', async () => {
+  it('comes from the trusted proxy, and a caller cannot forge it', async () => {
     const { 'X-Forwarded-For': address } = fromSomewhere()
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
@@ -77,7 +77,7 @@ describe('one address', () => {
     expect(refused(answers)).toHaveLength(2)
   })
 
-  it('is that of the connection if no proxy is trusted', async () => {
+  it("is the connection's if no proxy is trusted", async () => {
     await withService({ worker: false, environment: { ...FULL_MODE, TRUSTED_PROXIES: '0' } }, async (unproxied) => {
       await waitForRedis(unproxied)
       const attempts = Array.from({ length: 12 }, () => attempt(unproxied.url, 'login', fromSomewhere()))
@@ -106,7 +106,7 @@ describe('one address', () => {
     expect(refused(await Promise.all(ofSix.map((each) => attempt(service.url, 'login', each))))).toHaveLength(2)
   })
 
-  it('is that of the connection if the proxy sends none', async () => {
+  it("is the connection's if the proxy sends none", async () => {
     const written = Array.from({ length: 12 }, (_, n) => ({ 'X-Forwarded-For': `unknown-${n}` }))
     const answers = await Promise.all(written.map((each) => attempt(service.url, 'refresh', each)))
     expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(401))

@@ -177,7 +177,7 @@ describe('the files of a skill', () => {
     }
   })
 
-  it('are those of now: changed, disabled, deleted, detached', async () => {
+  it('are current: changed, disabled, deleted, detached', async () => {
     const skill = await addSkill(api, 'passing', { '/SKILL.md': 'one' })
     const id = await createSession(api, using(pdf, skill))
     const read = async () => (await rest(id, 'GET', '/skills/passing/SKILL.md')).body
@@ -202,7 +202,7 @@ describe('the files of a skill', () => {
     expect(await read()).toEqual({ error: 'File not found', code: 'not_found' })
   })
 
-  it('hide those that the session has in their place, and lose none of them', async () => {
+  it("hide the session's own files at their paths, and lose none of them", async () => {
     const id = await createSession(api, { capabilities: [{ ref: 'virtual_bash' }] })
     await rest(id, 'POST', '/skills/pdf/SKILL.md', { content: 'mine' })
     await rest(id, 'POST', '/skills/pdf/own.txt', { content: 'own' })
@@ -231,7 +231,7 @@ describe('the files of a skill', () => {
     expect((await rest(id, 'GET', '/skills')).body.content).toBe('mine')
   })
 
-  it('are listed in pages between those of the session, each once', async () => {
+  it("are listed in pages between the session's own, each once", async () => {
     const many = Object.fromEntries(Array.from({ length: 90 }, (_, n) => [`/f${n}.txt`, 'needle']))
     const skills = await Promise.all(['m-1', 'm-2', 'm-3'].map((name) => addSkill(api, name, many)))
     const id = await createSession(api, using(...skills))

@@ -110,7 +110,7 @@ metadata: {author: Ada, version: "2.0"}\r\nallowed-tools: [read_file, bash]\r\n-
       /^file: "\.\.\/a" has a \. or \.\. in its path$/,
     ],
     [
-      'a SKILL.md that is no text',
+      'a SKILL.md that is not text',
       () => upload([{ name: 'SKILL.md', data: Buffer.from([0xff, 0xfe]) }]),
       422,
       /^file: SKILL\.md must be text in UTF-8/,
@@ -122,7 +122,7 @@ metadata: {author: Ada, version: "2.0"}\r\nallowed-tools: [read_file, bash]\r\n-
       /^body: must not contain NUL$/,
     ],
     [
-      'an archive that is none',
+      'a file that is not an archive',
       () => call(api, 'POST', '/v1/skills/upload', formOf(Buffer.from('Hello'))),
       422,
       /^file: is/,

@@ -145,7 +145,7 @@ describe('a stream', () => {
     expect(ids(await replay('', { 'Last-Event-ID': '' }))).toEqual(ids(all))
   })
 
-  it('has the types that are asked for, less those that are excluded, replayed and live', async () => {
+  it('has the requested types without the excluded ones, replayed and live', async () => {
     const query = '?types=input.message&types=turn.started&types=session.idled&exclude=turn.started'
     const session = await createSession(service.url)
     await post(session)
@@ -219,7 +219,7 @@ describe('streams of a process', () => {
 })
 
 describe('streams of an owner', () => {
-  it('are those of all organizations, and its newest ends where a process is full and another owner comes', async () => {
+  it('are counted over all organizations, and the newest ends when a full process gets another owner', async () => {
     const sse = { maxStreams: 4, maxStreamsPerOrganization: 3 }
     await withService({ worker: false, environment: FULL_MODE, sse }, async ({ url }) => {
       const user = await registerUser(url)

@@ -133,7 +133,7 @@ describe('session_storage', () => {
     ['a large value', 'keys/a', { value: 'ü'.repeat(512 * 1024 + 1) }, 400, /^value: must be at most 1048576 bytes/],
     ['NUL', 'keys/a', { value: 'a\0' }, 400, /NUL/],
     ['a name with NUL', 'secrets/a%00b', { value: 'a' }, 400, /^name: must not contain a NUL/],
-    ['a key that is no UTF-8', 'keys/%ff', { value: 'a' }, 400, /percent-encoded UTF-8/],
+    ['a key that is not UTF-8', 'keys/%ff', { value: 'a' }, 400, /percent-encoded UTF-8/],
     ['a long key', `keys/${'x'.repeat(256)}`, { value: 'a' }, 400, /^key: must have at most 255 characters/],
   ])('refuses %s from its user', async (_, path, body, status, sentence) => {
     const id = await createSession(api)

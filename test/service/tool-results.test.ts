@@ -59,9 +59,9 @@ async function expectUntouched(id: string, turnId: string): Promise<void> {
 describe('tool results that are refused', () => {
   const mistakes: [string, object[], RegExp][] = [
     ['an empty list', [], /^tool_results: must have at least one result$/],
-    ['an id that nothing has', [{ tool_call_id: 'x', result: 1 }], /^tool_results\.0\.tool_call_id: x is not pending/],
+    ['an unknown id', [{ tool_call_id: 'x', result: 1 }], /^tool_results\.0\.tool_call_id: x is not pending/],
     [
-      'one that fits and one that does not',
+      'a result for a pending call and one for an unknown call',
       [RESULT, { tool_call_id: 'x' }],
       /^tool_results\.1\.tool_call_id: x is not/,
     ],

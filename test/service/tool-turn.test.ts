@@ -192,12 +192,12 @@ describe('a tool that misbehaves never fails the turn', () => {
     expect(JSON.stringify(result)).not.toContain('SECRET-INNER-CAUSE')
   })
 
-  it('one that hangs is stopped when its time is over', async () => {
+  it('a tool that hangs is stopped when its time is over', async () => {
     expect(await resultOf('hang')).toMatchObject({ status: 'timeout', error: expect.stringContaining('1 s') })
     expect((await api.labRuns()).findLast((run) => run.tool === 'hang')?.aborted).toBe(true)
   })
 
-  it('one that ignores its signal is abandoned', async () => {
+  it('a tool that ignores its signal is abandoned', async () => {
     expect(await resultOf('deaf')).toMatchObject({ status: 'timeout' })
   })
 
@@ -211,7 +211,7 @@ describe('a tool that misbehaves never fails the turn', () => {
 })
 
 describe('a model that calls tools wrongly', () => {
-  it('is told which tools there are when it calls one that does not exist', async () => {
+  it('is told which tools there are when it calls an unknown one', async () => {
     const result = await resultOf('no such\0tool', {})
     expect(result).toMatchObject({ status: 'error', tool_name: 'no such\ufffdtool' })
     expect(result.error).toMatch(/There is no tool .* The tools are: echo, .*once/)

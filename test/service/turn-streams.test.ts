@@ -12,7 +12,7 @@ import { type OpenStream, openStream } from '../support/stream.ts'
 import { cancel, createBusySession, MUTE, post, turnIdOf } from '../support/turns.ts'
 
 let api: Organization
-/** Session with three turns that have ended, its record, and that of the second turn up to its end. */
+/** Session with three turns that have ended, its events, and the second turn's id and events up to its end. */
 let id: string
 let all: Json[]
 let turn: string
@@ -71,13 +71,13 @@ describe('the events of one turn', () => {
     ['types=turn.completed&types=input.message', ['turn.completed', 'input.message']],
     ['types=turn.completed&exclude=turn.completed', []],
     ['types=session.idled', []],
-  ])('are those of ?%s, and the stream ends all the same', async (filter, types) => {
+  ])('match ?%s, and the stream ends all the same', async (filter, types) => {
     const wanted = second.filter(({ type }) => (types as string[]).includes(type))
     expect(await listEvents(api, id, `?turn_id=${turn}&${filter}`)).toEqual(wanted)
     expect(await readToEnd(id, `turn_id=${turn}&${filter}`)).toEqual(wanted)
   })
 
-  it('are without an excluded end, and the stream ends all the same', async () => {
+  it('do not include an excluded end, and the stream ends all the same', async () => {
     const wanted = second.filter(({ type }) => type !== 'turn.completed')
     expect(await listEvents(api, id, `?turn_id=${turn}&exclude=turn.completed`)).toEqual(wanted)
     expect(await readToEnd(id, `turn_id=${turn}&exclude=turn.completed`)).toEqual(wanted)

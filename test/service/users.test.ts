@@ -25,7 +25,7 @@ const get = (path: string, headers: Record<string, string>) => call(service.url,
 const idsOf = (answer: { body: Json }): string[] => answer.body.data.map(({ id }: Json) => id)
 
 describe('the users', () => {
-  it('are those of the organization, the newest member first', async () => {
+  it("are the organization's, the newest member first", async () => {
     const own = await addOwnOrganization(service.url, user)
     expect((await get('/v1/users', own.headers)).body.data).toEqual([
       {

@@ -23,7 +23,7 @@ describe('a message with no worker there', () => {
     expect([status, body.sequence]).toEqual([201, 1])
   })
 
-  it('makes its session active in its own transaction, and one that queues adds nothing to that', async () => {
+  it('makes its session active in its own transaction, and a queued message adds nothing to that', async () => {
     const id = await createSession(url)
     const first = await post(url, id, 'Hello?')
     expect(await statusOf(url, id)).toBe('active')
@@ -69,7 +69,7 @@ describe('cancelling with no worker there', () => {
     ])
     expect(await statusOf(url, id)).toBe('idle')
     await service.startWorker()
-    // The second turn had no workflow, or one that finds its turn ended.
+    // The second turn has no workflow, or its workflow finds the turn ended.
     await workflowEnd(service, turns[0] ?? '')
     const next = await post(url, id, 'Now?', {}, '?wait=60')
     expect(next.body.turn.status).toBe('completed')
