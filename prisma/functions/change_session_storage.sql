@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION change_session_storage(
   p_do text, p_name text, p_value text, p_secret bytea, p_max_count integer, p_max_bytes bigint
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-  -- Distinguishes this use of advisory locks from others; any number does.
+  -- Distinguishes these advisory locks from others; any number will do.
   c_lock CONSTANT integer := 1927;
   v_of_secrets boolean := p_do IN ('set_secret', 'delete_secret');
   v_now timestamptz(3);
@@ -37,7 +37,7 @@ BEGIN
     RETURN v_refusal;
   END IF;
   PERFORM pg_advisory_xact_lock(c_lock, hashtext(p_session_id::text));
-  -- Not before: times ascend in the order of the changes.
+  -- Taken under the lock, so that times are in the order of the changes.
   v_now := clock_timestamp();
   IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');

@@ -1,25 +1,25 @@
--- Begins a change of a session's data, by a tool call or by a user: checks that the writer may write, and locks what
--- must not end before the change does.
+-- Begins a change of a session's data, by a tool call or by a user: checks that the writer may write, and locks the
+-- rows that must outlive the change.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
 --   p_turn_id, p_step, p_fence       the attempt of a tool call that writes (see turn_steps); null for other writers
 --
--- Returns null when the change may be made, and otherwise {outcome, …}. `outcome` is
---   repeated      the call has made its change before, in an attempt that did not record its result; with `effect`,
---                 which that attempt has stored
+-- Returns null when the change may be made, otherwise {outcome, …}. `outcome` is
+--   repeated      an earlier attempt of the call made the change, but did not record its result; with `effect`, which
+--                 that attempt stored
 --   turn_ended    a tool of a turn that has ended writes nothing
 --   fenced        a newer attempt of the call has begun, or the call has its result
 --   session_gone  the organization has no such session
 --
--- Whoever changes something for a call sets turn_steps.effect in the same transaction. After waiting for a lock of its
--- own, it asks is_call_completed.
+-- A caller that changes something for a call sets turn_steps.effect in the same transaction. After waiting for a lock
+-- of its own, it checks is_call_completed.
 --
 -- Waits at most a second for a lock, in the whole transaction, then fails with lock_not_available (55P03): a waiting
 -- tool call holds the lock of its turn, for which a cancellation waits. The caller tries again.
 --
--- Locks are taken in an order that no cancellation or deletion crosses: turn, step, session, then those of the data.
--- Those of turn and step are kept until the end, so that neither can end while it writes.
+-- Locks are taken in an order that no cancellation or deletion crosses: turn, step, session, then the data's own locks.
+-- Turn and step stay locked until the end, so neither can end during the write.
 
 CREATE OR REPLACE FUNCTION claim_session_write(
   p_organization_id uuid, p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint

@@ -1,9 +1,8 @@
--- Keeps schedule_counts: how many executions of a schedule there are in each status, and how long those that have ended
--- took together. A trigger function, called once for each statement that changes executions, in that statement's
--- transaction.
+-- Keeps schedule_counts: the number of a schedule's executions in each status, and the total duration of the ended
+-- ones. A trigger function, called once for each statement that changes executions, in that statement's transaction.
 --
--- Rows are written in a fixed order, so that two statements cannot deadlock. What is counted before and after a change is
--- added up first: a statement that changes no status writes nothing.
+-- Rows are written in a fixed order, so that two statements cannot deadlock. The counts before and after a change are
+-- added up first, so a statement that changes no status writes nothing.
 
 CREATE OR REPLACE FUNCTION count_schedule_executions() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -8,7 +8,7 @@
 -- Returns {outcome}. `outcome` is
 --   created
 --   exists        the session has a database of this name, or there is one with this id
---   too_many      the session has as many as it may have
+--   too_many      the session has p_max_count databases already
 --   session_gone  the organization has no such session
 --
 -- Waits at most a second for a lock, then fails with lock_not_available (55P03).
@@ -23,7 +23,7 @@ BEGIN
   IF v_refusal IS NOT NULL THEN
     RETURN v_refusal;
   END IF;
-  -- So that the databases are counted by one transaction at a time.
+  -- Lets one transaction at a time count the databases.
   PERFORM pg_advisory_xact_lock(hashtextextended('session_databases ' || p_session_id, 0));
   IF EXISTS (SELECT FROM session_databases WHERE id = p_id OR session_id = p_session_id AND name = p_name) THEN
     RETURN jsonb_build_object('outcome', 'exists');

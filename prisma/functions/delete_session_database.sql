@@ -21,7 +21,7 @@ BEGIN
   IF v_refusal IS NOT NULL THEN
     RETURN v_refusal;
   END IF;
-  -- First of all the lock: a statement that waited for it would not see the pages that others have stored meanwhile.
+  -- The lock comes first: a statement that waited for it would not see pages that others stored meanwhile.
   SELECT id INTO v_id FROM session_databases WHERE session_id = p_session_id AND name = p_name FOR UPDATE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'missing');

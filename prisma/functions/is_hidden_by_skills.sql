@@ -1,5 +1,5 @@
--- Tells whether a file of a session cannot be seen, because a skill has its place: one at or below /skills/<name>, or a
--- file in the place of the directory /skills.
+-- Tells whether a skill takes the place of a session's file: a file at or below /skills/<name>, or a file at /skills
+-- itself.
 --
 -- Parameters
 --   p_path, p_is_directory  the file

@@ -1,16 +1,17 @@
--- Records runs of a schedule that are to start: as executions that are pending, or skipped because too many run already.
+-- Records due runs of a schedule as executions: pending, or skipped if too many run already.
 --
 -- Parameters
 --   p_organization_id, p_schedule_id  the schedule, which may not be deleted
 --   p_ids, p_times                    id and time of each execution, in the order in which they were due
---   p_max_running                     most executions that run at once: of the organization, or of all of its owner's
---   p_revision, p_seen, p_until       runs of the clock: the revision and the launched_until of the schedule that the
---                                     caller saw when it decided on what was due up to p_until. Null: started by a user.
---   p_next_times, p_next_times_since  the times after p_until, as in schedules. Without the latter Temporal has to be
---                                     told of the schedule again
+--   p_max_running                     limit on executions that run at once in all of the owner's organizations; without
+--                                     an owner, in this one
+--   p_revision, p_seen, p_until       runs of the clock: revision and launched_until of the schedule when the caller
+--                                     decided which runs were due up to p_until. Null: started by a user.
+--   p_next_times, p_next_times_since  the times after p_until, as in schedules. If the latter is null, Temporal must be
+--                                     notified of the schedule again.
 --
 -- Returns {outcome, started}. `outcome` is
---   launched  recorded; `started` has the ids of those that are pending
+--   launched  recorded; `started` has the ids of the pending executions
 --   stale     nothing recorded: another launch or a change of the schedule came first
 --   gone      nothing recorded: the organization has no such schedule
 --

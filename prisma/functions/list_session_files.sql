@@ -1,12 +1,12 @@
--- Lists files and directories of a session by path: its own, except those that a skill hides, and those of its skills.
--- visible_session_files reads the same.
+-- Lists files and directories of a session and of its skills by path, without the session's files that a skill hides.
+-- visible_session_files reads the same files.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
---   p_after, p_before                paths between which theirs are
+--   p_after, p_before                only paths between these two, both exclusive
 --   p_is_directory                   true for directories alone, false for files alone, null for both
---   p_start                          the character of a path from which on it may have no slash; null for any
---   p_limit                          the number of rows at most; null for all
+--   p_start                          only paths without a slash from this position on; null for all
+--   p_limit                          maximum number of rows; null for all
 
 CREATE OR REPLACE FUNCTION list_session_files(
   p_organization_id uuid, p_session_id uuid, p_after text, p_before text, p_is_directory boolean, p_start integer,
@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION list_session_files(
 ) RETURNS SETOF session_files LANGUAGE plpgsql STABLE AS $$
 DECLARE
   v_names text[] := '{}';
-  -- Those of the skills that have files between the paths.
+  -- Names of the skills that have files between the paths.
   v_wanted text[];
   v_skill record;
   v_first text[] := '{}';
@@ -41,8 +41,8 @@ BEGIN
   );
   -- The children of /skills are in none of the skills.
   IF p_limit IS NOT NULL AND (p_start IS NULL OR p_start > length('/skills/') + 1) THEN
-    -- What is below the skills' directories is in the order of their names with a slash: no more skills are read than fill
-    -- the page. A directory itself, /skills/a, is before /skills/a-b, and what is in it behind that.
+    -- Files below the skills' directories are in the order of the skills' names with a slash, so no more skills are read
+    -- than fill the page. The directory /skills/a itself comes before /skills/a-b, its files after it.
     FOR v_skill IN
       SELECT s.id, s.name FROM active_session_skills(p_organization_id, p_session_id) s
       WHERE s.name = ANY (v_wanted) ORDER BY s.name || '/' COLLATE "C"
@@ -61,7 +61,7 @@ BEGIN
       WHERE name = ANY (v_first) OR EXISTS (SELECT FROM unnest(v_first) AS one WHERE starts_with(one, name || '-'))
     );
   END IF;
-  -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
+  -- Each part has its own limit, so that no more of the session's files are read than are listed.
   RETURN QUERY
     SELECT * FROM (
       (SELECT f.* FROM session_files f

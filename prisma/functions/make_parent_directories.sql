@@ -1,4 +1,4 @@
--- Makes the directories above a path that are missing, and returns how many those are. Refuses a file among them.
+-- Creates the missing directories above a path, and returns their number. Refuses a path with a file among its parents.
 -- Called by change_session_files only.
 
 CREATE OR REPLACE FUNCTION make_parent_directories(p_session_id uuid, p_path text, p_now timestamptz)

@@ -1,12 +1,12 @@
 -- Adds each deleted session to deleted_sessions, so that its data is removed afterwards. A trigger function, called
 -- once for each statement that deletes sessions, in that statement's transaction. It covers every way to delete a row,
--- also with its organization or by hand.
+-- such as by hand or with its organization.
 --
--- domain/upkeep/session-deletion adds the row itself before it deletes the session, with the turns whose workflows have to be
--- notified; that row is left unchanged.
+-- domain/upkeep/session-deletion adds the row itself before it deletes the session, with the turns whose workflows must
+-- be notified; that row is left unchanged.
 --
--- Schedules that target a session are deleted with it, and what they would have said is erased at once, also that of
--- those deleted before, for an execution that had yet to end.
+-- Schedules that target a session are deleted with it, and their content is erased at once. So is the content of
+-- schedules deleted earlier, which was kept for an unfinished execution.
 
 CREATE OR REPLACE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

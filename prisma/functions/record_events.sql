@@ -4,15 +4,16 @@
 -- Parameters
 --   p_session_id, p_turn_id  the turn and its session
 --   p_step, p_fence          the attempt of a step that writes (see turn_steps); null for writers that need no fence:
---                            the API under the session's lock, and appends that any process may repeat. A fence below
---                            zero is that of an attempt that began before the turn's workflow: it only gets a step that
---                            nobody else has claimed
+--                            the API under the session's lock, and appends that any process may repeat. An attempt that
+--                            began before the turn's workflow has a negative fence: it only gets a step that nobody else
+--                            has claimed
 --   p_events                 [{type, step?, exec_id?, data, secrets?, announces?}], in the order in which they happened
 --   p_process                number of the process in which the attempt runs (see processes)
 --
--- `secrets` is what a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is encrypted, in base64.
+-- `secrets` holds the values that a new event leaves out: [{step, kind, value}], rows of call_secrets; `value` is
+-- encrypted, in base64.
 --
--- `announces` is what a new event changes in the state. domain/events/log/announcements.ts defines it for each type of
+-- `announces` is how a new event changes the state. domain/events/log/announcements.ts defines it for each type of
 -- event; this function does not derive the state from the types. All fields are optional:
 --   session_status   the session's status from now on. An event that announces 'idle' is left out while another turn of
 --                    the session is unfinished.
@@ -23,11 +24,11 @@
 --   iterations       number of model calls that begin with the event
 --   usage            {input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens}, added to the usage of the
 --                    turn, the session and its agent
---   cost_usd         the cost of a model call in USD, a decimal string, added to that of the turn, the session and its
---                    agent; null when a price is unknown, which makes their sums unknown too
+--   cost_usd         the cost of a model call in USD, a decimal string, added to the cost of the turn, the session and
+--                    its agent; null when a price is unknown, which makes their sums unknown too
 --   error, error_code  why the turn failed
 --   finish_reason    why the turn's answer ended, if it did not end by itself
---   answers_call     true: the event may be the last one that a waiting turn waits for
+--   answers_call     true: the event may complete the last call that a waiting turn waits for
 --   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
 -- Iterations, usage and costs of several events are added up; of any other field, the last event's value counts.
 --
@@ -69,7 +70,7 @@ DECLARE
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
   v_cost_usd numeric := 0;
-  -- What follows from them; null where nothing changes.
+  -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
   v_has_ended boolean;
@@ -151,7 +152,7 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A worker of the release before announces no costs.
+  -- Workers of the previous release announce no costs.
   IF v_announced ? 'usage' AND NOT v_announced ? 'cost_usd' THEN
     v_cost_usd := NULL;
   END IF;

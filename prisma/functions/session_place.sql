@@ -1,8 +1,9 @@
 -- Finds a place in a list of sessions, newest first, without reading the sessions before it.
 --
--- The list is that of an organization, or of one of its agents (all zeros: of all). Sessions in p_left_out, which the
--- list shows elsewhere, are not counted. After p_skip others, the list continues with the sessions created before
--- `before`, less the first `skip` of them. Returns no row when the list has no more than p_skip sessions.
+-- The list belongs to an organization, or to one of its agents (all zeros: to the whole organization). Sessions in
+-- p_left_out, which the list shows elsewhere, are not counted. After p_skip others, the list continues with the
+-- sessions created before `before`, less the first `skip` of them. Returns no row when the list has no more than p_skip
+-- sessions.
 --
 -- session_counts is searched first for the day, then for the five minutes in it. So `skip` is at most the number of
 -- sessions created in five minutes, and the rest costs the same however long the list is.

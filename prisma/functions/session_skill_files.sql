@@ -1,12 +1,12 @@
--- Lists the files of the skills that a session uses, as files of the session: /skills/<name> and what is below it, and the
--- directory /skills, unless the session has one. Without skills there are none.
+-- Lists the files of a session's skills as files of the session: /skills/<name> and everything below it, and the
+-- directory /skills unless the session has one. Returns nothing without skills.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
---   p_names                          the skills whose files are wanted; /skills is always there
+--   p_names                          the skills whose files are wanted; /skills is always included
 --
--- content_id is the skill file's id, which changes with the content; its bytes are in skill_files. The rows are of the type
--- session_files for the order of its paths.
+-- content_id is the skill file's id, which changes with the content; its bytes are in skill_files. The rows have the
+-- type session_files for the order of its paths.
 
 CREATE OR REPLACE FUNCTION session_skill_files(p_organization_id uuid, p_session_id uuid, p_names text[])
 RETURNS SETOF session_files LANGUAGE sql STABLE AS $$

@@ -1,16 +1,16 @@
--- Stores what a script has changed in a database of a session, all of it or nothing. Nothing else writes
+-- Stores a script's changes to a database of a session, all of them or none. Nothing else writes
 -- session_database_pages, apart from deletions.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
 --   p_turn_id, p_step, p_fence       the attempt of a tool call that writes (see turn_steps); null for other writers
 --   p_id, p_version                  the database, and the state on which the script was run
---   p_name                           the name of a database that is to be made; null for one that is there
+--   p_name                           the name of a database to create; null for an existing one
 --   p_max_count                      limit on the session's databases
 --   p_page_count                     the number of pages that the database has now
 --   p_numbers, p_bytes               the changed pages: their numbers, from 1, and 4,096 bytes of each one after the
 --                                    other
---   p_effect                         what the call answers, also when it is repeated
+--   p_effect                         the call's answer, which a repeated call gets again
 --
 -- Returns {outcome, …}. `outcome` is
 --   stored    the database has the version p_version + 1 or, when there are no pages, still p_version

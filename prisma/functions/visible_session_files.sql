@@ -1,5 +1,5 @@
--- Reads files and directories of a session by their paths, in any order: its own, except those that a skill hides, and
--- those of its skills. list_session_files lists the same.
+-- Reads files and directories of a session and of its skills by path, in any order, without the session's files that a
+-- skill hides. list_session_files lists the same files.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to

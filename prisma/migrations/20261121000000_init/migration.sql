@@ -158,15 +158,15 @@ ALTER TABLE "turn_steps" ADD CONSTRAINT "turn_steps_turn_id_fkey" FOREIGN KEY ("
 -- AddForeignKey
 ALTER TABLE "events" ADD CONSTRAINT "events_session_id_fkey" FOREIGN KEY ("session_id") REFERENCES "sessions"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- From here on by hand: what Prisma's schema language has no words for.
+-- From here on by hand: Prisma's schema language cannot express it.
 
 INSERT INTO organizations (id, name, updated_at)
 VALUES ('00000000-0000-0000-0000-000000000001', 'Default Organization', now());
 
--- Turns that still have to run: small however long the history is, so the sweeper and every append stay cheap.
+-- Unfinished turns: few however long the history is, so the sweeper and every append stay cheap.
 CREATE INDEX turns_unfinished ON turns (session_id, input_sequence) WHERE finished_at IS NULL;
 
--- An event of a turn happens once, whatever is run twice. These three start over when a step is tried again.
+-- An event of a turn is recorded once, also when a step runs twice. The three excluded types repeat in a new attempt.
 CREATE UNIQUE INDEX events_once ON events (turn_id, type, step)
 WHERE type NOT IN ('output.message.started', 'output.message.delta', 'reason.thinking.delta');
 
@@ -190,7 +190,7 @@ $$;
 --   turn_ended    nothing recorded: no event of a turn follows its end
 --   fenced        nothing recorded: a newer attempt of the step has begun
 --   session_gone  nothing recorded
--- next_turn_id: when the turn has ended, the queued turn whose place it is now.
+-- next_turn_id: when the turn has ended, the queued turn that is to start next.
 CREATE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -203,7 +203,7 @@ DECLARE
   v_sequence integer;
   v_repeats boolean;
   v_rows jsonb := '[]';
-  -- What the events announce; null where they announce nothing.
+  -- The state that the events announce; null where they announce none.
   v_session_status session_status;
   v_turn_status turn_status;
   v_reasons integer := 0;
@@ -340,6 +340,6 @@ BEGIN
   );
 END $$;
 
--- Messages are a view of events; the conversation is read without touching the deltas in between.
+-- Messages are a view of events: the index finds a conversation without reading the deltas in between.
 CREATE INDEX events_messages ON events (session_id, sequence)
 WHERE type IN ('input.message', 'output.message.completed', 'tool.completed');

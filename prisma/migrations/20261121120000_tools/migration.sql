@@ -4,22 +4,22 @@ ALTER TABLE "turn_steps" ADD COLUMN     "claims" INTEGER NOT NULL DEFAULT 0;
 -- AlterTable
 ALTER TABLE "turns" ADD COLUMN     "notice_due_at" TIMESTAMPTZ(3);
 
--- From here on by hand: what Prisma's schema language has no words for.
+-- From here on by hand: Prisma's schema language cannot express it.
 
--- Turns whose workflow still has to be told: a handful at any time.
+-- Turns whose workflow has yet to be notified: a handful at any time.
 CREATE INDEX turns_notice_due ON turns (notice_due_at) WHERE notice_due_at IS NOT NULL;
 
--- Turns that wait for their place, for the sweeper.
+-- For the sweeper: queued turns.
 CREATE INDEX turns_queued ON turns (created_at) WHERE status = 'queued';
 
--- Null when the turn at the head of the queue has been started already.
+-- Returns null when the turn at the head of the queue has already been started.
 CREATE OR REPLACE FUNCTION next_queued_turn(p_session_id uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN status = 'queued' THEN id END FROM turns
   WHERE session_id = p_session_id AND finished_at IS NULL
   ORDER BY input_sequence LIMIT 1
 $$;
 
--- The calls of a turn that its client was asked for and that it has not decided yet. An approved call has tool.started.
+-- Lists the calls that a turn's client was asked for and has not decided yet. An approved call has tool.started.
 CREATE FUNCTION pending_calls(p_turn_id uuid) RETURNS TABLE (step text, call jsonb) LANGUAGE sql STABLE AS $$
   SELECT asked.step, asked.call FROM (
     SELECT 'tool:' || split_part(e.step, ':', 2) || ':' || (c ->> 'id') AS step, c AS call
@@ -44,7 +44,7 @@ $$;
 --   fenced        nothing recorded: a newer attempt of the step has begun
 --   session_gone  nothing recorded
 -- claims: how many attempts of the step have begun, with this one.
--- next_turn_id: when the turn has ended, the queued turn whose place it is now.
+-- next_turn_id: when the turn has ended, the queued turn that is to start next.
 CREATE OR REPLACE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -58,7 +58,7 @@ DECLARE
   v_sequence integer;
   v_repeats boolean;
   v_rows jsonb := '[]';
-  -- What the events announce; null where they announce nothing.
+  -- The state that the events announce; null where they announce none.
   v_session_status session_status;
   v_turn_status turn_status;
   v_reasons integer := 0;
@@ -157,7 +157,7 @@ BEGIN
         v_error := v_event.data ->> 'error';
         v_error_code := v_event.data ->> 'error_code';
         v_has_ended := true;
-        -- Whoever cancels a turn that runs may not be its workflow; one that waited for a client does so no longer.
+        -- A running turn may be cancelled by another process than its workflow, and a waiting turn stops waiting.
         IF v_event.type = 'turn.cancelled' AND v_status <> 'queued' THEN
           v_notice_due_at := v_ts;
         END IF;

@@ -85,10 +85,10 @@ ALTER TABLE "session_pins" ADD CONSTRAINT "session_pins_session_id_fkey" FOREIGN
 -- AddForeignKey
 ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_organization_id_fkey" FOREIGN KEY ("organization_id") REFERENCES "organizations"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- From here on by hand: what Prisma's schema language has no words for.
+-- From here on by hand: Prisma's schema language cannot express it.
 
--- Kept with every session that is created or deleted, in the same transaction. In one order, so that no two wait for
--- each other.
+-- Counts every created and deleted session, in the same transaction. Rows are written in one order, so that two
+-- transactions never deadlock.
 CREATE FUNCTION count_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   v_sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
@@ -120,7 +120,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION count_sessions();
 CREATE TRIGGER sessions_deleted AFTER DELETE ON sessions REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION count_sessions();
 
--- What a session owned is removed after it, however its row went.
+-- A session's data is removed after its row, however the row was deleted.
 CREATE FUNCTION note_deleted_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO deleted_sessions (id, turn_ids) SELECT id, '{}' FROM changed ON CONFLICT (id) DO NOTHING;
@@ -130,7 +130,7 @@ END $$;
 CREATE TRIGGER sessions_deleted_note AFTER DELETE ON sessions REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION note_deleted_sessions();
 
--- Those that are there already; the triggers' lock keeps others out until the migration is through.
+-- Counts the existing sessions. The triggers' lock keeps out new ones until the migration ends.
 INSERT INTO session_counts (organization_id, agent_id, seconds, start, shard, count)
 SELECT s.organization_id, a.id, u.seconds, date_bin(make_interval(secs => u.seconds), s.created_at, 'epoch'),
   get_byte(uuid_send(s.id), 15) % 4, count(*)
@@ -141,8 +141,8 @@ CROSS JOIN LATERAL (
 CROSS JOIN (VALUES (86400), (300)) AS u (seconds)
 GROUP BY 1, 2, 3, 4, 5;
 
--- The place in the list of an organization's sessions, or of an agent's, newest first, after p_skip of those that are
--- not in p_left_out: before that time, after so many more. No row past the end. Looks at days, then at parts of one.
+-- Finds the place after p_skip sessions, newest first, in the list of an organization or an agent; p_left_out does not
+-- count. The list continues before the returned time, after `skip` more. No row past the end. Searches days, then parts.
 CREATE FUNCTION session_place(p_organization_id uuid, p_agent_id uuid, p_left_out uuid[], p_skip bigint)
 RETURNS TABLE (before timestamptz, skip bigint) LANGUAGE sql STABLE AS $$
   WITH left_out AS (
@@ -170,7 +170,7 @@ RETURNS TABLE (before timestamptz, skip bigint) LANGUAGE sql STABLE AS $$
   FROM parts WHERE upto > p_skip ORDER BY start DESC LIMIT 1
 $$;
 
--- As before, but for the agent, whose key has its organization in it now.
+-- Unchanged except for agents, whose key now includes the organization.
 CREATE OR REPLACE FUNCTION append_events(p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint, p_events jsonb)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -184,7 +184,7 @@ DECLARE
   v_sequence integer;
   v_repeats boolean;
   v_rows jsonb := '[]';
-  -- What the events announce; null where they announce nothing.
+  -- The state that the events announce; null where they announce none.
   v_session_status session_status;
   v_turn_status turn_status;
   v_reasons integer := 0;
@@ -283,7 +283,7 @@ BEGIN
         v_error := v_event.data ->> 'error';
         v_error_code := v_event.data ->> 'error_code';
         v_has_ended := true;
-        -- Whoever cancels a turn that runs may not be its workflow; one that waited for a client does so no longer.
+        -- A running turn may be cancelled by another process than its workflow, and a waiting turn stops waiting.
         IF v_event.type = 'turn.cancelled' AND v_status <> 'queued' THEN
           v_notice_due_at := v_ts;
         END IF;

@@ -81,7 +81,7 @@ CREATE INDEX "api_keys_user_id_organization_id_created_at_id_idx" ON "api_keys"(
 -- CreateIndex
 CREATE INDEX "idempotency_keys_user_id_idx" ON "idempotency_keys"("user_id");
 
--- By hand: what is there already belongs to the anonymous user of mode none, so that one has to be first.
+-- By hand: existing rows belong to the anonymous user of mode none, so this user must be inserted first.
 INSERT INTO users (id, email, name, updated_at)
 VALUES ('00000000-0000-0000-0000-000000000001', 'anonymous@local', 'Anonymous', now());
 

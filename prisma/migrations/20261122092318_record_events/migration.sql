@@ -17,7 +17,7 @@ DECLARE
   v_output_tokens bigint := 0;
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
-  -- What follows from them; null where nothing changes.
+  -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
   v_has_ended boolean;

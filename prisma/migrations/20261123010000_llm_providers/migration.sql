@@ -10,7 +10,7 @@ CREATE TYPE "llm_model_source" AS ENUM ('manual', 'discovered', 'predefined');
 -- AlterTable
 ALTER TABLE "organizations" ADD COLUMN "default_model_id" UUID;
 
--- The cost of what was used before is unknown, so the column is null in rows that have used something.
+-- The cost of earlier usage is unknown, so the column is null in rows with usage.
 ALTER TABLE "agents" ADD COLUMN "cost_usd" DECIMAL;
 ALTER TABLE "agents" ALTER COLUMN "cost_usd" SET DEFAULT 0;
 UPDATE "agents" SET "cost_usd" = 0 WHERE "input_tokens" = 0 AND "output_tokens" = 0;
@@ -81,7 +81,7 @@ DECLARE
   v_sequence integer;
   v_repeats boolean;
   v_rows jsonb := '[]';
-  -- What the events announce; null where they announce nothing.
+  -- The state that the events announce; null where they announce none.
   v_session_status session_status;
   v_turn_status turn_status;
   v_reasons integer := 0;
@@ -180,7 +180,7 @@ BEGIN
         v_error := v_event.data ->> 'error';
         v_error_code := v_event.data ->> 'error_code';
         v_has_ended := true;
-        -- Whoever cancels a turn that runs may not be its workflow; one that waited for a client does so no longer.
+        -- A running turn may be cancelled by another process than its workflow, and a waiting turn stops waiting.
         IF v_event.type = 'turn.cancelled' AND v_status <> 'queued' THEN
           v_notice_due_at := v_ts;
         END IF;
@@ -268,7 +268,7 @@ DECLARE
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
   v_cost_usd numeric := 0;
-  -- What follows from them; null where nothing changes.
+  -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
   v_has_ended boolean;
@@ -343,7 +343,7 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A worker of the release before announces no costs.
+  -- Workers of the previous release announce no costs.
   IF v_announced ? 'usage' AND NOT v_announced ? 'cost_usd' THEN
     v_cost_usd := NULL;
   END IF;

@@ -37,9 +37,9 @@ ALTER TABLE "images" ADD CONSTRAINT "images_organization_id_fkey" FOREIGN KEY ("
 -- AddForeignKey
 ALTER TABLE "image_chunks" ADD CONSTRAINT "image_chunks_image_id_fkey" FOREIGN KEY ("image_id") REFERENCES "images"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- Pictures are compressed already.
+-- Images are already compressed.
 ALTER TABLE "images" ALTER COLUMN "thumbnail" SET STORAGE EXTERNAL;
 ALTER TABLE "image_chunks" ALTER COLUMN "bytes" SET STORAGE EXTERNAL;
 
--- For the search for uploads that broke off.
+-- For the search for interrupted uploads.
 CREATE INDEX "images_unfinished_idx" ON "images"("organization_id", "created_at") WHERE "completed_at" IS NULL;

@@ -49,7 +49,7 @@ CREATE OR REPLACE FUNCTION change_session_files(
   p_changes jsonb, p_contents bytea, p_max_count integer, p_max_bytes bigint
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-  -- Bytes of a chunk, small enough for the memory of readers (see image chunks). They do not depend on it.
+  -- Bytes of a chunk, small enough for the memory of readers (see image chunks). Readers accept any size.
   c_chunk CONSTANT integer := 49152;
   v_refusal jsonb;
   v_totals session_file_totals;

@@ -77,7 +77,7 @@ CREATE OR REPLACE FUNCTION change_session_storage(
   p_do text, p_name text, p_value text, p_secret bytea, p_max_count integer, p_max_bytes bigint
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-  -- Distinguishes this use of advisory locks from others; any number does.
+  -- Distinguishes these advisory locks from others; any number will do.
   c_lock CONSTANT integer := 1927;
   v_of_secrets boolean := p_do IN ('set_secret', 'delete_secret');
   v_now timestamptz(3);
@@ -91,7 +91,7 @@ BEGIN
     RETURN v_refusal;
   END IF;
   PERFORM pg_advisory_xact_lock(c_lock, hashtext(p_session_id::text));
-  -- Not before: times ascend in the order of the changes.
+  -- Taken under the lock, so that times are in the order of the changes.
   v_now := clock_timestamp();
   IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
@@ -144,7 +144,7 @@ BEGIN
   IF v_refusal IS NOT NULL THEN
     RETURN v_refusal;
   END IF;
-  -- So that the databases are counted by one transaction at a time.
+  -- Lets one transaction at a time count the databases.
   PERFORM pg_advisory_xact_lock(hashtextextended('session_databases ' || p_session_id, 0));
   IF EXISTS (SELECT FROM session_databases WHERE id = p_id OR session_id = p_session_id AND name = p_name) THEN
     RETURN jsonb_build_object('outcome', 'exists');
@@ -168,7 +168,7 @@ BEGIN
   IF v_refusal IS NOT NULL THEN
     RETURN v_refusal;
   END IF;
-  -- First of all the lock: a statement that waited for it would not see the pages that others have stored meanwhile.
+  -- The lock comes first: a statement that waited for it would not see pages that others stored meanwhile.
   SELECT id INTO v_id FROM session_databases WHERE session_id = p_session_id AND name = p_name FOR UPDATE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'missing');
@@ -249,7 +249,7 @@ DECLARE
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
   v_cost_usd numeric := 0;
-  -- What follows from them; null where nothing changes.
+  -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
   v_has_ended boolean;
@@ -330,7 +330,7 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A worker of the release before announces no costs.
+  -- Workers of the previous release announce no costs.
   IF v_announced ? 'usage' AND NOT v_announced ? 'cost_usd' THEN
     v_cost_usd := NULL;
   END IF;

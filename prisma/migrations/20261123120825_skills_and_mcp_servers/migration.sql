@@ -114,13 +114,13 @@ CREATE OR REPLACE FUNCTION change_session_files(
   p_changes jsonb, p_contents bytea, p_max_count integer, p_max_bytes bigint
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-  -- Bytes of a chunk, small enough for the memory of readers (see image chunks). They do not depend on it.
+  -- Bytes of a chunk, small enough for the memory of readers (see image chunks). Readers accept any size.
   c_chunk CONSTANT integer := 49152;
   v_refusal jsonb;
   v_totals session_file_totals;
   v_count integer := 0;
   v_bytes bigint := 0;
-  -- Names of the session's skills; null as long as no change is about /skills.
+  -- Names of the session's skills; null until a change concerns /skills.
   v_skills text[];
   v_deleted integer := 0;
   v_now timestamptz(3) := clock_timestamp();
@@ -334,7 +334,7 @@ CREATE OR REPLACE FUNCTION list_session_files(
 ) RETURNS SETOF session_files LANGUAGE plpgsql STABLE AS $$
 DECLARE
   v_names text[] := '{}';
-  -- Those of the skills that have files between the paths.
+  -- Names of the skills that have files between the paths.
   v_wanted text[];
   v_skill record;
   v_first text[] := '{}';
@@ -361,8 +361,8 @@ BEGIN
   );
   -- The children of /skills are in none of the skills.
   IF p_limit IS NOT NULL AND (p_start IS NULL OR p_start > length('/skills/') + 1) THEN
-    -- What is below the skills' directories is in the order of their names with a slash: no more skills are read than fill
-    -- the page. A directory itself, /skills/a, is before /skills/a-b, and what is in it behind that.
+    -- Files below the skills' directories are in the order of the skills' names with a slash, so no more skills are read
+    -- than fill the page. The directory /skills/a itself comes before /skills/a-b, its files after it.
     FOR v_skill IN
       SELECT s.id, s.name FROM active_session_skills(p_organization_id, p_session_id) s
       WHERE s.name = ANY (v_wanted) ORDER BY s.name || '/' COLLATE "C"
@@ -381,7 +381,7 @@ BEGIN
       WHERE name = ANY (v_first) OR EXISTS (SELECT FROM unnest(v_first) AS one WHERE starts_with(one, name || '-'))
     );
   END IF;
-  -- Each part has a limit of its own, so that of the session's files no more are read than are listed.
+  -- Each part has its own limit, so that no more of the session's files are read than are listed.
   RETURN QUERY
     SELECT * FROM (
       (SELECT f.* FROM session_files f

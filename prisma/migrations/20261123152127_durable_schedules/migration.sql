@@ -83,24 +83,24 @@ ALTER TABLE "schedule_executions" ADD CONSTRAINT "schedule_executions_schedule_i
 -- AddForeignKey
 ALTER TABLE "schedule_counts" ADD CONSTRAINT "schedule_counts_schedule_id_fkey" FOREIGN KEY ("schedule_id") REFERENCES "schedules"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- What prisma/schema.prisma cannot say.
+-- From here on by hand: Prisma's schema language cannot express it.
 
 -- Names are unique; a deleted schedule no longer has one.
 CREATE UNIQUE INDEX "schedules_name" ON "schedules"("organization_id", "name") WHERE "deleted_at" IS NULL;
 CREATE UNIQUE INDEX "schedules_tool_name" ON "schedules"("session_id", "tool_name") WHERE "deleted_at" IS NULL;
--- The list of an organization, without those that are deleted.
+-- For an organization's list, without the deleted schedules.
 CREATE INDEX "schedules_live" ON "schedules"("organization_id", "id" DESC) WHERE "deleted_at" IS NULL;
 -- Schedules of a session.
 CREATE INDEX "schedules_session" ON "schedules"("session_id") WHERE "session_id" IS NOT NULL;
--- What retention erases and removes.
+-- For retention, which erases and removes deleted schedules.
 CREATE INDEX "schedules_deleted" ON "schedules"("deleted_at") WHERE "deleted_at" IS NOT NULL;
--- What Temporal has to be told.
+-- For changes that Temporal has not been notified of.
 CREATE INDEX "schedules_clock_due" ON "schedules"("clock_due_at") WHERE "clock_due_at" IS NOT NULL;
--- What should have been launched.
+-- For overdue runs.
 CREATE INDEX "schedules_next" ON "schedules"(("next_times"[1])) WHERE "enabled" AND "deleted_at" IS NULL;
--- A time of the clock is launched once.
+-- Each time of the clock is launched once.
 CREATE UNIQUE INDEX "schedule_executions_once" ON "schedule_executions"("schedule_id", "scheduled_at") WHERE NOT "is_manual";
--- What has not ended.
+-- For executions that have not ended.
 CREATE INDEX "schedule_executions_unfinished" ON "schedule_executions"("organization_id", "schedule_id")
   WHERE "status" IN ('pending', 'running');
 CREATE INDEX "schedule_executions_notice" ON "schedule_executions"("notice_due_at") WHERE "notice_due_at" IS NOT NULL;

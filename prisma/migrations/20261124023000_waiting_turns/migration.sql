@@ -1,4 +1,4 @@
--- By hand: what Prisma's schema language has no words for.
+-- By hand: Prisma's schema language cannot express it.
 
--- An organization's turns that wait for their client. Those that never wait cost it nothing.
+-- An organization's turns that wait for their client. Other turns cost the index nothing.
 CREATE INDEX turns_waiting ON turns (organization_id, id) WHERE status = 'waiting';

@@ -45,7 +45,7 @@ DECLARE
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
   v_cost_usd numeric := 0;
-  -- What follows from them; null where nothing changes.
+  -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
   v_has_ended boolean;
@@ -127,7 +127,7 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A worker of the release before announces no costs.
+  -- Workers of the previous release announce no costs.
   IF v_announced ? 'usage' AND NOT v_announced ? 'cost_usd' THEN
     v_cost_usd := NULL;
   END IF;

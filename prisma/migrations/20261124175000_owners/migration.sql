@@ -4,7 +4,7 @@ ALTER TABLE "organizations" ADD COLUMN     "owner_id" UUID;
 -- CreateIndex
 CREATE INDEX "organizations_owner_id_idx" ON "organizations"("owner_id");
 
--- By hand: those who own organizations. The default one is nobody's.
+-- By hand: sets the owners of organizations. The default organization has none.
 UPDATE organizations SET owner_id = (
   SELECT user_id FROM members
   WHERE members.organization_id = organizations.id AND role = 'owner'

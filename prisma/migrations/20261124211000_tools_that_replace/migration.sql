@@ -1,4 +1,4 @@
--- A client's tool of an earlier release took the place of a capability's tool of its name, and need not say so. Now it has to.
+-- In earlier releases a client's tool silently replaced a capability's tool of the same name. Now it must say so.
 DO $$
 DECLARE
   v_table text;
@@ -11,7 +11,7 @@ DECLARE
   $condition$;
 BEGIN
   FOREACH v_table IN ARRAY ARRAY['agents', 'sessions'] LOOP
-    -- As text, because the order of a schema's keys is kept.
+    -- Changed as text, to keep the order of a schema's keys.
     EXECUTE format($update$
       UPDATE %1$I SET tools = (
         SELECT json_agg(

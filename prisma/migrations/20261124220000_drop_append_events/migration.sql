@@ -1,2 +1,2 @@
--- record_events has replaced it, and no release has called it.
+-- record_events replaced append_events, and no release called it.
 DROP ROUTINE append_events(uuid,uuid,text,bigint,jsonb);
