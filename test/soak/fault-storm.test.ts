@@ -45,7 +45,7 @@ async function storm(victims: Victim[], random: Random): Promise<Fault[]> {
 
 const answerOf = (mark: string) => `${mark} has its answer, which is long enough to be cut off somewhere.`
 
-/** Two steps for each message: one that calls tools, and the answer. */
+/** Two steps for each message: a call of tools, and the answer. */
 const scriptOf = (marks: string[]) =>
   marks.flatMap((mark) => [
     {
@@ -160,7 +160,7 @@ function report(seed: number, faults: Fault[], lanes: Lane[]): string {
   ].join('\n')
 }
 
-describe('the whole service, parts of which are killed and frozen at random while clients lose their connections', () => {
+describe('the whole service, while its parts are killed and frozen at random and clients lose their connections', () => {
   let site: StormSite
   let lifetime: Random
   beforeAll(async () => {

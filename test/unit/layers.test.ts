@@ -46,7 +46,7 @@ const OWNERS: Record<string, string[]> = {
   zod: ['contract/', 'domain/', 'api/http/', 'platform/'],
 }
 
-/** What workflows call is named by its types, in the layer that does it. */
+/** The types of the activities that workflows call are in the layer that runs them. */
 const EXCEPTION = 'workflows/activities.ts imports worker/activities.ts'
 
 /** Matches static and dynamic imports, re-exports, and files named by `new URL`, such as a thread's entry file. */
@@ -58,7 +58,7 @@ const isIn = (file: string, folder: string): boolean =>
 const roomOf = (file: string): string => `${file.split('/', 2).join('/')}/`
 const isDeps = (file: string): boolean => /^domain\/[^/]+\/deps\.ts$/.test(file)
 
-/** Returns the place of a file's layer. What a room needs stands in its first one. */
+/** Returns the place of a file's layer. A room's `deps.ts` belongs to the room's first layer. */
 function layerOf(file: string): number {
   if (isDeps(file)) return layers.findIndex((layer) => isIn(layer, roomOf(file)))
   const own = layers.filter((layer) => isIn(file, layer))

@@ -28,7 +28,7 @@ describe('the secrets in a call', () => {
     expect(JSON.stringify({ ...call.arguments, ...call.hidden })).toBe(JSON.stringify(args))
   })
 
-  it('are all of it when nobody knows its tool', () => {
+  it('are all arguments when the tool is unknown', () => {
     const args = { operation: 'set', value: 'b' }
     const masked = { operation: '[secret]', value: '[secret]' }
     expect(maskCall(undefined, callOf(args))).toEqual({ ...callOf(masked), hidden: args })
@@ -43,7 +43,7 @@ describe('the secrets in a call', () => {
     expect(call).toEqual({ ...callOf({ value: '[secret]' }), argumentsError: expect.stringMatching(/1 MiB/) })
   })
 
-  it('are none without a mark, or without the field', () => {
+  it('do not exist without a mark, or without the field', () => {
     const { secrets: _marks, ...unmarked } = keep
     for (const [tool, args] of [
       [keep, { name: 'a' }],
@@ -77,7 +77,7 @@ describe('a text about a call with secrets', () => {
       'anna has 12345 as pass',
       '[secret] has [secret] as [secret]',
     ],
-    ['one that contains another', ['abc', 'abcdef'], 'abcdef and abc', '[secret] and [secret]'],
+    ['a secret that contains another', ['abc', 'abcdef'], 'abcdef and abc', '[secret] and [secret]'],
     ['two that overlap', ['abcd', 'cdef'], 'xabcdefx cdef', 'x[secret]x [secret]'],
     ['two that touch', ['abcd', 'efgh'], 'abcdefgh', '[secret]'],
     ['a part of the mask', 'secret', 'a secret is secret', 'a [secret] is [secret]'],

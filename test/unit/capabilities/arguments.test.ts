@@ -111,7 +111,7 @@ describe('arguments', () => {
     expect(await check(beside, { a: 1 })).toContain('a must be string')
   })
 
-  it('hold to a $ref that points into another one, and to one that is true or false', async () => {
+  it('follow a $ref into another schema, and a $ref to true or false', async () => {
     const properties = { a: { $ref: '#/$defs/x/properties/y' }, b: { $ref: '#/$defs/x' }, c: { $ref: '#/$defs/no' } }
     const nested = object(properties, { $defs: { x: object({ y: { type: 'number' } }), no: false } })
     expect(await check(nested, { a: 1, b: { y: 2 } })).toBeUndefined()
@@ -182,7 +182,7 @@ describe("the service's own schemas", () => {
     expect(await check(own, args, true)).toBe(await check({ ...own }, args))
   })
 
-  it('come back in the order of the calls, whoever wrote the others', async () => {
+  it('give verdicts in the order of the calls, also beside foreign schemas', async () => {
     const foreign = object({ x: { type: 'string' } })
     const verdicts = await checkArguments(threads, [
       { schema: foreign, args: { x: 1 }, isTrusted: false },

@@ -65,7 +65,7 @@ describe('read_file', () => {
     expect(all).toBe(content)
   })
 
-  it('gives what is no text in base64, by bytes, in parts that can be joined', async () => {
+  it('returns binary content in base64, by bytes, in parts that can be joined', async () => {
     const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, at) => (at * 7) % 256))
     const parts: string[] = []
     for (let offset: number | null = 0; offset !== null; ) {

@@ -39,21 +39,21 @@ describe("while a guard names a tool that its server does not list, the server's
       [entry('mcp_files__delete', 'requires_approval')],
       ['mcp_files__read', 'mcp_files__erase'],
     ],
-    ['one that the client runs', [entry('mcp_mail__post', 'client_side')], ['mcp_mail__send']],
+    ['a tool that the client runs', [entry('mcp_mail__post', 'client_side')], ['mcp_mail__send']],
     [
       'a server that is renamed',
       [entry('mcp_disk__delete', 'requires_approval')],
       ['mcp_files__read', 'mcp_files__erase', 'mcp_mail__send'],
     ],
     [
-      'all but those that somebody has named',
+      'all but the tools that an entry names',
       [entry('mcp_files__delete', 'requires_approval'), entry('mcp_files__read', 'auto')],
       ['mcp_files__erase'],
     ],
     ['none while the guard finds its tool', [entry('mcp_files__erase', 'requires_approval')], []],
-    ['none for an entry that is no guard', [entry('mcp_files__delete', 'auto')], []],
+    ['none for an entry that is not a guard', [entry('mcp_files__delete', 'auto')], []],
     [
-      'those that an entry names without a policy',
+      'a tool that an entry names without a policy',
       [entry('mcp_mail__post', 'requires_approval'), entry('mcp_mail__send')],
       ['mcp_mail__send'],
     ],
@@ -78,24 +78,24 @@ describe('a guard holds its tool wherever servers have taken their names', () =>
   it.each<[string, ResolvedCapability[], ToolDefinition[], string[]]>([
     ['a server that is renamed', [server(['c', 'a'], 'delete', 'read')], [guard], ['mcp_c__delete']],
     [
-      'two that have swapped them, where the other one had none',
+      'two servers that have swapped names, of a tool with one guard',
       [server(['b', 'a'], 'delete', 'read'), server(['a', 'b'], 'delete')],
       [guard, entry('mcp_b__delete', 'auto')],
       ['mcp_b__delete'],
     ],
     [
-      'another that has taken the name, and lists no such tool',
+      'another server that has taken the name, and lists no such tool',
       [server(['c', 'a'], 'delete', 'read'), server(['a', 'b'], 'send')],
       [guard],
       ['mcp_c__delete', 'mcp_a__send'],
     ],
     [
-      'one that has renamed its tool, too',
+      'a server that has renamed its tool, too',
       [server(['c', 'a'], 'erase', 'read'), server('a', 'delete')],
       [guard, entry('mcp_c__read', 'auto')],
       ['mcp_c__erase', 'mcp_c__read'],
     ],
-    ['one whose guard is taken back', [server(['c', 'a'], 'delete')], [guard, entry('mcp_a__delete', 'auto')], []],
+    ['a server whose guard is taken back', [server(['c', 'a'], 'delete')], [guard, entry('mcp_a__delete', 'auto')], []],
   ])('%s', (_, servers, definitions, names) => {
     expect(waiting(servers, definitions)).toEqual(names)
   })

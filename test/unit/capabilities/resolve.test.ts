@@ -140,7 +140,7 @@ describe('agent_instructions', () => {
     ],
     ['whole emoji', `x${'😀'.repeat(9 * KIB)}`, `${heading}x${'😀'.repeat(8 * KIB - 1)}${rest(36_865, 32_765)}`],
     ['nothing of an empty file', ' \n', ''],
-    ['nothing of what is no text', Buffer.from([0xff, 0xfe, 0x61]), ''],
+    ['nothing of a file that is not text', Buffer.from([0xff, 0xfe, 0x61]), ''],
     ['nothing of text with NUL', 'a\0', ''],
   ])('adds %s', async (_, content, addition) => {
     expect(await additionOf(content)).toBe(addition)

@@ -28,7 +28,7 @@ describe('the limit on the tools of a prompt', () => {
     expect(withinToolLimit([own(MAX_TOOLS + 1)], [])).toEqual([own(MAX_TOOLS + 1)])
   })
 
-  it("has the service's and the client's tools first, and then those of servers in their order", () => {
+  it("takes the service's and the client's tools first, then the servers' in their order", () => {
     const definitions = Array.from({ length: 20 }, (_, at) => ({ name: `client_${at}` }))
     const limited = withinToolLimit([server('a', 50), own(10), server('b', 60), server('c', 2)], definitions)
     expect(countsOf(limited)).toEqual([50, 10, 48, 0])
@@ -45,7 +45,7 @@ describe('the limit on the tools of a prompt', () => {
     expect(countsOf(limited)).toEqual([100, 28])
   })
 
-  it('names at most 50 of those that are left out, after what the prompt has already', () => {
+  it("names at most 50 of the tools left out, after the prompt's own text", () => {
     const [limited] = withinToolLimit([server('a', 200, undefined, { systemPrompt: 'Hello.' })], [])
     const text = String(limited?.capability.systemPrompt)
     expect(text).toMatch(/^Hello\.\n\nAt most 128 tools .* 72 of this .* and 22 more\.$/)
@@ -77,7 +77,7 @@ describe('the limit on the tools of a prompt', () => {
     else expect(systemPrompt).toMatch(prompt)
   })
 
-  it('says of an empty list that it has no such tools, and of one that is not known only that', () => {
+  it('says that an empty list has no such tools, and only that an unknown list is unknown', () => {
     const promptOf = (areServerToolsKnown: boolean) => {
       const more = { areServerToolsKnown, systemPrompt: 'Hello.' }
       return withinToolLimit([server('a', 0, { tools: ['one'] }, more)], [])[0]?.capability.systemPrompt

@@ -85,7 +85,7 @@ describe('a builtin definition', () => {
     })
   })
 
-  it('of the session overrides that of the agent', () => {
+  it("of the session overrides the agent's", () => {
     const agent = [builtin('add', { policy: 'requires_approval' })]
     expect(buildToolset([math], agent, [builtin('add', { policy: 'auto' })]).get('add')?.policy).toBe('auto')
     expect(buildToolset([math], agent, [builtin('add', { display_name: 'Sum' })]).get('add')).toMatchObject({

@@ -157,7 +157,7 @@ it('takes an event that comes again, or too late, only once', () => {
   expect(JSON.stringify(conversation.turns)).toBe(before)
 })
 
-it('puts a turn whose message is not loaded before those that came while it ran', () => {
+it('puts a turn whose message is not loaded before the turns that came while it ran', () => {
   const other = TURN.replace('0193', '0194')
   const [first, second] = [said('Two', other.replace('turn_', 'message_')), event('output.message.started')]
   const { turns } = createConversation([first, second, event('turn.completed'), event('turn.started', {}, other)])

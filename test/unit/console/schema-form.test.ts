@@ -66,7 +66,7 @@ it.each([[null], [undefined], ['x'], [{}], [{ type: 'object' }], [{ properties: 
   },
 )
 
-it('bears a schema that is none', () => {
+it('tolerates a malformed schema', () => {
   expect(
     fieldsOf({ properties: { a: null, b: 5, c: [], d: { type: 7, oneOf: 'x', items: null } }, required: 'a' }),
   ).toMatchObject(['a', 'b', 'c', 'd'].map((name) => ({ name, kind: 'json' })))

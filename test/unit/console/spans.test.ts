@@ -43,7 +43,7 @@ it.each<[string, () => Event[], string[]]>([
     ['Turn 10-80 7 0.5', '  Queue 10-20', '  m 30-70 7 0.5', '    Model call 40-60 7 0.5'],
   ],
   [
-    'attempts, of which one ended without a word',
+    'attempts, one without a recorded end',
     () => [
       event('turn.started', {}, 't'),
       event('reason.started', {}, 'r1', 't'),
@@ -109,7 +109,7 @@ it.each<[string, () => Event[], string[]]>([
     ['Turn 10-', '  Tools 10-', '    buy 20-50', '    mcp_elicitation: answer 30-40'],
   ],
   [
-    'a turn of which the beginning is missing',
+    'a turn whose beginning is missing',
     () => [
       completed('add'),
       event('reason.completed', { error: 'bad' }, 'r1', 't'),

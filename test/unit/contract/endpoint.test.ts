@@ -65,7 +65,7 @@ describe('the errors of an endpoint', () => {
     ],
     ['streams', { streams: 'Pets' }, [400, 429, 431, 500, 503]],
     ['declares some of its own', { errors: [409, 401] }, [400, 401, 409, 431, 500, 503]],
-  ])('follow from its declaration: one that %s', (_, more, errors) => {
+  ])('follow from its declaration when it %s', (_, more, errors) => {
     expect(declaredErrors({ ...plain, ...more })).toEqual(errors)
   })
 

@@ -7,7 +7,7 @@ import { problemOf } from '../../support/sentences.ts'
 
 type Field = { path: string; schema: z.ZodType }
 
-/** Lists the fields of a body with their paths, also those within others. */
+/** Lists the fields of a body, nested ones too, with their paths. */
 function fieldsOf(schema: z.ZodType, path = ''): Field[] {
   const { def } = schema as unknown as z.core.$ZodTypes['_zod']
   const add = (key: string, inner: unknown): Field[] => {
@@ -93,7 +93,7 @@ const sourcesOf = (folder: string): string[] =>
     .filter((file) => file.endsWith('.ts'))
     .map((file) => `${folder}/${file}`)
 
-/** Returns the sentences of a file, without codes. What is put into them stands as `_`. */
+/** Returns the sentences of a file, without codes. Each inserted value stands as `_`. */
 function sentencesOf(file: string, pattern: RegExp): string[] {
   const texts = [...readFileSync(file, 'utf8').matchAll(pattern)].map(([, text = '']) => text.slice(1, -1))
   return texts.filter((text) => text.includes(' ')).map((text) => text.replace(/\$\{[^}]*\}/g, '_'))

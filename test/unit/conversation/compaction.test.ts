@@ -43,7 +43,7 @@ describe('a conversation with secrets', () => {
   const results = (given: Message[]) =>
     given.flatMap(({ content }) => content.flatMap((part) => (part.type === 'tool_result' ? [part.result] : [])))
 
-  it('is cut by what the model is given, the same for whoever sees only the masks', () => {
+  it('is cut by the size that the model receives, even where only the masks are visible', () => {
     const hiddenTokens = ({ sequence }: Message) => (sequence === 3 || sequence === 5 ? 500 : 0)
     const plan = planCompaction(messages, { fixedTokens: 0, contextTokens: 1000, hiddenTokens })
     expect(plan?.inputTokensBefore).toBe(estimate(messages) + 1000)

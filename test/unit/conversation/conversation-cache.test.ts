@@ -20,7 +20,7 @@ const kept = (cache: ConversationCache, ids: string[]) => ids.map((id) => cache.
 describe('a cache of conversations', () => {
   afterEach(() => jest.restoreAllMocks())
 
-  it('keeps those that take longer to read, up to 8 MiB each', () => {
+  it('keeps conversations that take longer to read, up to 8 MiB each', () => {
     const cache = createConversationCache()
     cache.set('short', beginning(49))
     cache.set('long', beginning(50))
@@ -44,7 +44,7 @@ describe('a cache of conversations', () => {
     expect(kept(cache, ['1', '2', 'another'])).toEqual([true, true, true])
   })
 
-  it('forgets those in which no turn began for ten minutes', () => {
+  it('forgets conversations in which no turn began for ten minutes', () => {
     let now = 0
     jest.spyOn(performance, 'now').mockImplementation(() => now)
     const cache = createConversationCache()

@@ -15,7 +15,7 @@ const PIXEL = Buffer.from(
   'base64',
 )
 const image = (sizeBytes = 100) => Buffer.concat([PIXEL, Buffer.alloc(sizeBytes)], sizeBytes)
-/** Size of an image that is sent unchanged, and of which eight fit into a call. */
+/** Size of an image that is sent unchanged. Eight of them fit into a call. */
 const LARGE = 3.9 * 1000 * 1000
 const link = (url: string): ContentPart => ({ type: 'image', url })
 const text = (words: string): ContentPart => ({ type: 'text', text: words })

@@ -7,7 +7,7 @@ import { seedsOf } from '../../support/seeds.ts'
 import { createMemorySource, dump, dumpSource } from './memory-source.ts'
 import { watchProcesses } from './processes.ts'
 
-/** Statements as they come, some of which fail at some times. Each has the same effect in any SQLite. */
+/** Arbitrary statements, which may fail. Each has the same effect in any SQLite. */
 const STATEMENTS: ((n: (below: number) => number) => string)[] = [
   (n) => `INSERT INTO t${n(3)} (b, c) VALUES (${n(1000)}, '${'x'.repeat(n(300))}'), (NULL, x'${'0a'.repeat(n(5000))}')`,
   (n) => `INSERT INTO t${n(3)} (a) VALUES (${n(50)})`,
@@ -70,7 +70,7 @@ async function runStep(
   const pick = <T>(list: T[]): T => list[below(list.length)] as T
   const drawAny = () => Array.from({ length: 1 + below(4) }, () => pick(STATEMENTS)(below)).join(';\n')
   const draw = () => {
-    // Most of those that are drawn fail, as they meet what there is not, or change nothing.
+    // Most drawn scripts fail, because they name tables or rows that do not exist, or change nothing.
     const drawn = Array.from({ length: 30 }, drawAny).filter((script) => /INSERT|UPDATE/.test(script))
     const good = drawn.find((script) => problemOf(model, script, 'ROLLBACK') === undefined)
     return random() < 0.85 && good !== undefined ? good : drawAny()
@@ -83,7 +83,7 @@ async function runStep(
     const stored = await source.store(...args)
     hasStored = stored === 'stored'
     hadConflict ||= stored === 'conflict'
-    // One without changes may have seen the state before the one that overtook it.
+    // A script without changes may have seen the state before the script that overtook it.
     const isApplied = hasStored && args[0].numbers.length > 0
     if (isApplied) expect({ sql, problem: problemOf(model, sql) }).toEqual({ sql, problem: undefined })
     return stored

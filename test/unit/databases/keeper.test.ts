@@ -102,7 +102,7 @@ describe('a database in the keeper', () => {
       [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}`, 2, 2],
       [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}; SELECT 1`, 2, 2],
       ['CREATE VIRTUAL TABLE f USING fts5(x)', 0, undefined],
-      // Read only as far as its rows are given.
+      // Only the returned rows are read.
       [`CREATE VIRTUAL TABLE f USING fts5(x); ${words}; ${ENDLESS_ROWS}`, 2, 2],
     ] as const) {
       const source = createMemorySource()
@@ -315,7 +315,7 @@ describe('a database in the keeper', () => {
     const fill = (table: string) => `CREATE TABLE ${table} (a INTEGER PRIMARY KEY, b);
       INSERT INTO ${table} (b) SELECT zeroblob(900) FROM json_each('[${'1,'.repeat(4000)}1]');`
     const spoilt = 'SAVEPOINT s; UPDATE t SET b = randomblob(900); DELETE FROM u; ROLLBACK TO s; RELEASE s;'
-    // The rows of u leave the memory of SQLite for those of t. The last one comes back, and is what commits.
+    // The rows of t push the rows of u out of SQLite's memory. The last one comes back, and is committed.
     const back = 'UPDATE t SET b = zeroblob(899); UPDATE u SET b = 5 WHERE a = 4001'
     expect(await execute(source, `${fill('t')} ${fill('u')} ${back}`)).toMatchObject({ outcome: 'done' })
     expect(await execute(source, `${spoilt} UPDATE u SET b = 5 WHERE a = 1`)).toMatchObject({ outcome: 'done' })

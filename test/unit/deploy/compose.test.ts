@@ -45,9 +45,9 @@ describe('docker-compose.yml', () => {
 
   test.each([
     ['an unknown key', { services: { api: { image: 'a', helthcheck: {} } } }],
-    ['a restart policy that is no text', { services: { api: { image: 'a', restart: 5 } } }],
+    ['a restart policy that is not a text', { services: { api: { image: 'a', restart: 5 } } }],
     ['an unknown dependency condition', { services: { api: { image: 'a', depends_on: { b: { condition: 'up' } } } } }],
-    ['a health check that is no command', { services: { api: { image: 'a', healthcheck: { test: 5 } } } }],
+    ['a health check that is not a command', { services: { api: { image: 'a', healthcheck: { test: 5 } } } }],
   ])('would be refused with %s', async (_what, broken) => {
     const validate = await compileSchema()
     expect(validate(broken)).toBe(false)

@@ -68,7 +68,7 @@ describe('the health of durable execution', () => {
     ['turns', 1, 1, 'warning'],
     ['executions', 1, 10, 'healthy'],
     ['executions', 2, 10, 'warning'],
-  ] as const)('of %s of which %d of %d failed is %s', (what, failed, ended, status) => {
+  ] as const)('of %s where %d of %d failed is %s', (what, failed, ended, status) => {
     const health = judge({ [what]: { running: 1, failed, ended } })
     expect(health).toMatchObject({ status, [what]: { running: 1, failed } })
     expect(health.reasons).toHaveLength(status === 'healthy' ? 0 : 1)

@@ -1,7 +1,7 @@
 import { createSessionLines } from '../../../domain/events/log/session-lines.ts'
 
 describe('the lines of sessions', () => {
-  it('run the work of a session one at a time, and that of others meanwhile', async () => {
+  it("run the work of a session one at a time, and other sessions' meanwhile", async () => {
     const inLine = createSessionLines()
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     const done: string[] = []

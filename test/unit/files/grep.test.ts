@@ -98,7 +98,7 @@ describe('a pattern', () => {
     ['(?=a)', /^pattern: /],
     ['('.repeat(1000), /^pattern: /],
     ['\\p{Foo}', /^pattern: invalid character class range/],
-  ])('that is none is refused (%#)', async (pattern, problem) => {
+  ])('is refused if it is malformed (%#)', async (pattern, problem) => {
     expect(await choose({ pattern }, [])).toMatch(problem)
   })
 

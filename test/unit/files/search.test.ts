@@ -74,7 +74,7 @@ describe('a search', () => {
     expect(await most(['a', 'a', 'a', 'b', 'b', 'c'], 4)).toBe(4)
   })
 
-  it('reads no more when its caller has gone, and refuses what is no pattern in a session without files', async () => {
+  it('stops reading when its caller has gone, and refuses malformed patterns in a session without files', async () => {
     const caller = new AbortController()
     const reading: Reading = { most: 0, read: 0, onRead: () => reading.read === 3 && caller.abort(new Error('gone')) }
     const gone = grepFiles(sessionOf(3000, reading), scopeOf('a'), { pattern: 'x' }, caller.signal)

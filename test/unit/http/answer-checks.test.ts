@@ -35,8 +35,8 @@ const WRONG = { id: 'x', name: 1 } as unknown as z.infer<typeof Thing>
 const RIGHT = { id: 1, name: 'a' }
 
 /**
- * Requests a planted endpoint. Returns status, text and log of the answer. The text of one that breaks off is 'broken
- * off'.
+ * Requests a planted endpoint. Returns status, text and log of the answer. The text of an answer that breaks off is
+ * 'broken off'.
  */
 async function ask(register: (handle: Handle, log: Log) => void, method = 'GET') {
   const app = await plant(register)

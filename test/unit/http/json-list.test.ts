@@ -130,7 +130,7 @@ describe('a list', () => {
     await close()
   })
 
-  it('that fails at first is an error, and one that fails later is broken off; both are logged once', async () => {
+  it('is an error if it fails at first, and broken off if it fails later; both are logged once', async () => {
     const atFirst = await serve(failingAfter(0))
     const answer = await ask(atFirst.url)
     expect([answer.statusCode, await text(answer)]).toEqual([

@@ -36,7 +36,7 @@ describe('a queue for parsing', () => {
     expect(new Set(rounds).size).toBe(3)
   })
 
-  it('is free again after a turn, also one that had no step', async () => {
+  it('is free again after a turn, even a turn without steps', async () => {
     const queue = createParseQueue()
     queue('one').end()
     const notes: string[] = []

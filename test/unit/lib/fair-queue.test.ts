@@ -12,7 +12,7 @@ describe('a fair queue', () => {
     const waiting = ['b', 'c', 'd', 'e'].map((name) => enter('large', name))
     waiting.push(enter('large', 'f'), enter('small', 'g'), enter('small', 'h'), enter('small', 'i'))
     await new Promise(setImmediate)
-    // The one that comes is refused where its owner has as many waiting.
+    // A newcomer is refused if no owner has more waiting than its own.
     expect(log.sort()).toEqual(['a in', 'd refused', 'e refused', 'f refused', 'i refused'])
     for (const owner of ['large', 'large', 'small', 'large', 'small']) {
       slots.leave({ owner })
@@ -38,7 +38,7 @@ describe('a fair queue', () => {
   })
 })
 
-it('a keyed queue runs the work of a key one at a time, and that of others meanwhile', async () => {
+it("a keyed queue runs the work of a key one at a time, and other keys' meanwhile", async () => {
   const queue = createKeyedQueue(1, 60_000)
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const done: string[] = []

@@ -23,7 +23,7 @@ describe('the number of frames', () => {
     ['a WebP', webp(['VP8X', 10], ['ANMF', 31], ['XMP ', 7], ['ANMF', 16]), 'image/webp', 2],
     ['a WebP whose length is a lie', webp(['ANMF', 16]).fill(0xff, 16, 20), 'image/webp', 1],
     ['a PNG', Buffer.from('ANMF,'), 'image/png', 0],
-  ] as const)('is that of %s', (_, bytes, type, count) => {
+  ] as const)('is counted in %s', (_, bytes, type, count) => {
     const most = [0, 1, 2].find((each) => !hasMoreFramesThan(each, bytes, type))
     expect(most).toBe(count)
   })
@@ -39,9 +39,9 @@ describe('the number of scans', () => {
     ['a progressive one', jpeg(SCAN, segment(0xc4, 7), SCAN, SCAN, [0xff, 0xd9]), 3],
     ['one with filling between the parts', jpeg([0xff, 0xff], SCAN, [0xff, 0xff, 0xff], SCAN), 2],
     ['one whose segment looks like a scan', jpeg(segment(0xe1, 0xff, 0xda, 0, 2), SCAN), 1],
-    ['one that goes on after its end', jpeg(SCAN, [0xff, 0xd9], SCAN), 2],
-    ['one that is cut off', jpeg(SCAN, [0xff, 0xda]), 1],
-  ])('is that of %s', (_, bytes, count) => {
+    ['a JPEG that goes on after its end', jpeg(SCAN, [0xff, 0xd9], SCAN), 2],
+    ['a JPEG that is cut off', jpeg(SCAN, [0xff, 0xda]), 1],
+  ])('is counted in %s', (_, bytes, count) => {
     expect([0, 1, 2, 3].find((most) => !hasMoreScansThan(most, bytes))).toBe(count)
   })
 })

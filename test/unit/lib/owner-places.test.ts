@@ -15,7 +15,7 @@ describe('places of owners', () => {
     expect([take('e'), cut]).toEqual(['all', ['a3', 'a2']])
   })
 
-  it('are given back once, also by one that was cut off', () => {
+  it('are given back once, even by a holder that was cut off', () => {
     const { take } = holders(createOwnerPlaces(2, 2))
     const [one, two] = [take('a'), take('a')]
     expect(take('b')).toEqual(expect.any(Function))

@@ -23,7 +23,7 @@ const ENDLESS: SchemaJob = {
 }
 const DONE = { answers: [undefined, 'type must be "object" at the top'], end: 'done', cpuMs: expect.any(Number) }
 
-/** Watches the threads of all pools; those of earlier tests may end at any time. */
+/** Watches the threads of all pools; an earlier test's threads may end at any time. */
 function watchThreads(): { latest(): unknown; ended(): unknown[] } {
   const post = jest.spyOn(Worker.prototype, 'postMessage')
   const terminate = jest.spyOn(Worker.prototype, 'terminate')

@@ -27,7 +27,7 @@ describe('a repeated warning', () => {
     ])
   })
 
-  it('leaves out neither another message nor that of another log', () => {
+  it("leaves out neither another message nor another log's", () => {
     const logs = [createLog(), createLog()]
     for (const log of logs) for (const message of ['away', 'broken', 'away']) warnRarely(log, { err: 'gone' }, message)
     expect(logs.map(({ lines }) => lines.map(([, message]) => message))).toEqual([

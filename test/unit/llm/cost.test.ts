@@ -82,7 +82,7 @@ describe('the sum of two costs', () => {
     expect(addCosts('1', null)).toBeNull()
   })
 
-  it.each(['', '-1', '1e-7', 'NaN', '1.', '.5'])('refuses %j, which is no decimal', (text) => {
+  it.each(['', '-1', '1e-7', 'NaN', '1.', '.5'])('refuses %j, which is not a decimal', (text) => {
     expect(() => addCosts(text, '1')).toThrow('A cost is a decimal')
   })
 })

@@ -67,7 +67,7 @@ describe('the models of a provider are listed in its order', () => {
     expect(server.requests[0]?.headers).toMatchObject({ 'x-api-key': API_KEY, 'anthropic-version': '2023-06-01' })
   })
 
-  it('gemini, in pages and only those that generate content', async () => {
+  it('gemini, in pages and only models that generate content', async () => {
     const generating = { supportedGenerationMethods: ['countTokens', 'generateContent'] }
     answers = [
       {
@@ -156,7 +156,7 @@ describe('a list is not supported', () => {
   })
 })
 
-describe('an answer that is no list', () => {
+describe('an answer that is not a list', () => {
   const NO_LIST = 'Acme answered with something that is no list of models. Is its base URL right?'
   it.each<[string, Type, unknown]>([
     ['HTML', 'openai', '<!doctype html><title>Acme</title>'],

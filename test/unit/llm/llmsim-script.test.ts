@@ -105,7 +105,7 @@ describe('the error of a step', () => {
     expect(failureOf(await ask(model, { systemPrompt })).retryable).toBe(retryable)
   })
 
-  it('is cleaned like that of a real provider', async () => {
+  it("is cleaned like a real provider's", async () => {
     const message =
       'key sk-proj-0123456789abcdef\nat https://me:pass@proxy.example/v1, Authorization: Bearer 0123456789abcdef0123'
     const asked = await ask(model, { systemPrompt: promptOf([{ error: { status: 401, message } }]) })

@@ -57,7 +57,7 @@ describe('an answer', () => {
     ['not at all', {}, { input_tokens: 0, output_tokens: 0 }],
     ['as a list', [], { input_tokens: 0, output_tokens: 0 }],
     [
-      'with details that are none',
+      'with malformed details',
       { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: 'none', completion_tokens_details: [1] },
       { input_tokens: 7, output_tokens: 3 },
     ],

@@ -89,7 +89,7 @@ describe('a status other than 200', () => {
   })
 })
 
-describe('a 200 that is no event stream', () => {
+describe('a 200 that is not an event stream', () => {
   it.each(['text/html; charset=utf-8', 'application/json'])(
     'of type %s is not retried, and names the base URL',
     async (type) => {
@@ -205,7 +205,7 @@ describe('a provider that cannot be reached', () => {
   })
 })
 
-describe('a 200 with an answer that is none', () => {
+describe('a 200 with a malformed answer', () => {
   const stream = { 'content-type': 'text/event-stream' }
   const cutOff = 'OpenAI ended its answer before it was finished.'
   const unreadable = 'OpenAI sent an answer that cannot be read.'
@@ -220,7 +220,7 @@ describe('a 200 with an answer that is none', () => {
     ['chunks that are no objects', 'data: []\n\n', stream, unreadable],
     ['chunks without choices', 'data: {"type":"ping"}\n\n', stream, unreadable],
     ['a tool call without a name', 'data: {"choices":[{"delta":{"tool_calls":[{"id":"c"}]}}]}\n\n', stream, unreadable],
-    ['compressed data that is none', 'data: {}', { ...stream, 'content-encoding': 'gzip' }, unreadable],
+    ['data that is not compressed as declared', 'data: {}', { ...stream, 'content-encoding': 'gzip' }, unreadable],
   ])('such as %s is retryable, in plain words', async (_what, body, headers, sentence) => {
     const { failure } = await askFor({ status: 200, body, headers })
     expect(failure).toMatchObject({ status: undefined, retryable: true, message: sentence })

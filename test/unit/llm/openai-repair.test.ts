@@ -45,7 +45,7 @@ describe('a stream', () => {
     ['a comment', ': "tool_calls"\n\n'],
     ['what is not JSON', 'data: {"tool_calls"\n\n'],
     [
-      'JSON that is no chunk',
+      'JSON that is not a chunk',
       'data: ["tool_calls", "usage"]\n\ndata: "tool_calls"\n\ndata: {"choices":"tool_calls"}\n\n',
     ],
     ['nothing', ''],

@@ -149,7 +149,7 @@ describe('thinking', () => {
     ['that is gone', ({ message }) => ({ message, data: undefined })],
     ['of another form', ({ message, data }) => ({ message, data: { ...data, blocks: ['?'] } })],
     [
-      'with lengths that are none',
+      'with impossible lengths',
       ({ message, data }) => ({ message, data: { ...data, blocks: [{ type: 'text', length: -5 }] } }),
     ],
     ['of longer thinking', ({ message, data }) => ({ message: { ...message, thinking: 'Let me see' }, data })],

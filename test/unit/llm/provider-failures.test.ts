@@ -57,7 +57,7 @@ describe('a status other than 200', () => {
     'sk-proj-0123456789abcdef',
     'AIzaSy0123456789abcdef',
     'AQ.Ab8_0123456789abcdef',
-  ])('shows no key such as %s, whoever it belongs to', async (key) => {
+  ])('shows no key such as %s, even a foreign one', async (key) => {
     const { failure } = await askFor('gemini', {
       status: 400,
       message: `bad ${key} in https://x.test/?a=1&key=${key}&b`,
@@ -131,7 +131,7 @@ describe('an answer that breaks', () => {
   })
 })
 
-describe('a 200 that is no answer', () => {
+describe('a 200 that is not an answer', () => {
   it.each(
     each([
       ['text/html; charset=utf-8', '<html>Sign in</html>'],

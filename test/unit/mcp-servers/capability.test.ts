@@ -87,7 +87,7 @@ describe('the capability of a server', () => {
     expect(description).toMatch(/^Ours\n\nTools left out: t0 \(odd\); .*; t9 \(odd\); and 2 more\.$/)
   })
 
-  it('says in its description which list it shows, for whoever accepts it', () => {
+  it('says in its description which list it shows, for the user who accepts it', () => {
     const { description } = capabilityOf(serverRow([], { toolsChangedAt: new Date(0) }))
     expect(description).toMatch(/^Tools changed at 1970-01-01T00:00:00\.000Z; .*accept_tools_changed_at/)
   })

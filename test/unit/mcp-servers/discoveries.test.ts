@@ -51,7 +51,7 @@ describe('discoveries', () => {
     expect(first.seen.runs).toBe(1)
   })
 
-  it('run 64 at once, of which one owner has 8', async () => {
+  it('run 64 at once, at most 8 of one owner', async () => {
     const discoveries = createDiscoveries(ownerOf)
     const organizations = Array.from({ length: 9 }, (_, at) => `o${at}`)
     const works = organizations.map((organization) =>

@@ -22,7 +22,7 @@ describe("a server's slug", () => {
     expect(slugOf(name)).toMatch(/^(?!_)(?!.*__)[a-z0-9_-]{1,32}(?<!_)$/)
   })
 
-  it('differs between names of which only foreign letters differ', () => {
+  it('differs between names that differ only in foreign letters', () => {
     const names = ['Büro', 'Bäro', 'Bro', '東京', '京都', `${'x'.repeat(40)}a`, `${'x'.repeat(40)}b`]
     expect(new Set(names.map(slugOf)).size).toBe(names.length)
   })
@@ -42,7 +42,7 @@ describe("a tool's name", () => {
     expect(toolNameOf(slug, tool)).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
   })
 
-  it('differs between tools of which only other characters differ', () => {
+  it('differs between tools that differ only in other characters', () => {
     const names = ['a.b', 'a/b', 'a_b', `${'t'.repeat(90)}1`, `${'t'.repeat(90)}2`].map((tool) => toolNameOf('s', tool))
     expect(new Set(names).size).toBe(names.length)
   })

@@ -15,7 +15,7 @@ describe("a tool's fingerprint", () => {
     expect(fingerprintOf(listedTool('one', more))).not.toBe(fingerprintOf(listedTool('one')))
   })
 
-  it('does not change with the order of fields, but with that of lists', () => {
+  it('does not depend on the order of fields, but on the order of lists', () => {
     const of = (inputSchema: object) => fingerprintOf(listedTool('one', { inputSchema: { ...inputSchema } }))
     expect(of({ type: 'object', a: { b: 1, c: [1, 2] } })).toBe(of({ a: { c: [1, 2], b: 1 }, type: 'object' }))
     expect(of({ a: [1, 2] })).not.toBe(of({ a: [2, 1] }))

@@ -21,7 +21,7 @@ describe('a call', () => {
     expect(keys.filter(([, key]) => key !== undefined).length).toBe(1)
   })
 
-  it('has the headers of its endpoint, but those of the transport are its own', async () => {
+  it('has the headers of its endpoint, but its own for the transport', async () => {
     const server = await newServer()
     const headers = {
       'X-Team': 'blue',
@@ -218,7 +218,7 @@ describe('connections', () => {
     expect(server.of('initialize').length).toBe(2)
   })
 
-  it('have a limit: the one that is unused for longest is closed, none that is used', async () => {
+  it('have a limit: the longest unused one is closed, never a used one', async () => {
     const server = await newServer()
     const client = newClient({ maxConnections: 2 })
     const run = (sessionId: string) => client.call(endpointOf(server), callOf({ sessionId }))

@@ -65,12 +65,12 @@ describe('a list of tools', () => {
   it.each<[string, unknown, string]>([
     ['has no name', { inputSchema: OBJECT }, 'it has no name'],
     ['has an empty name', { name: '', inputSchema: OBJECT }, 'it has no name'],
-    ['is no object', 'tool', 'it has no name'],
+    ['is not an object', 'tool', 'it has no name'],
     ['is null', null, 'it has no name'],
     ['has a long name', { name: 'n'.repeat(256), inputSchema: OBJECT }, 'its name is too long or no text'],
     ['has a name with NUL', { name: 'a\0', inputSchema: OBJECT }, 'its name is too long or no text'],
     ['has no schema', { name: 'a' }, 'its input schema is no object'],
-    ['has a schema that is none', { name: 'a', inputSchema: 'object' }, 'its input schema is no object'],
+    ['has a schema that is a text', { name: 'a', inputSchema: 'object' }, 'its input schema is no object'],
     ['has a schema of a list', { name: 'a', inputSchema: { type: 'array' } }, 'its input schema is no object'],
     [
       'has a large schema',
@@ -87,7 +87,11 @@ describe('a list of tools', () => {
       { name: 'a', inputSchema: { ...OBJECT, properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } } },
       'it wants arguments in headers (x-mcp-header) that cannot be',
     ],
-    ['has a name that is no key of JSON objects', { name: '__proto__', inputSchema: OBJECT }, 'its name is reserved'],
+    [
+      'has a name that cannot be a key of JSON objects',
+      { name: '__proto__', inputSchema: OBJECT },
+      'its name is reserved',
+    ],
     [
       'can only be run as a task',
       { name: 'a', inputSchema: OBJECT, execution: { taskSupport: 'required' } },
@@ -163,7 +167,7 @@ describe('a list of tools', () => {
     expect(server.of('tools/list').length).toBe(4)
   })
 
-  it.each([{ tools: 'none' }, { tools: { a: 1 } }, {}, []])('that is none is a failure: %j', async (result) => {
+  it.each([{ tools: 'none' }, { tools: { a: 1 } }, {}, []])('is a failure if it is malformed: %j', async (result) => {
     const server = await newServer({ 'tools/list': ({ reply }) => reply(result) })
     const { message } = await failureOf(newClient().discover(endpointOf(server), never()))
     expect(message).toMatch(/sent a list of tools that is no list|does not answer in the protocol/)

@@ -220,7 +220,7 @@ describe('an address', () => {
     async (host) => {
       const client = newClient({ allowPrivateNetwork: false })
       const endpoint = endpointOf({ url: `http://${host}:4711/mcp?key=${KEY}` })
-      // Begun together, as one that fails while the other is waited for has to be handled already.
+      // Both begin together, so that a failure of one is handled while the other is awaited.
       const failures = [client.call(endpoint, callOf()), client.discover(endpoint, never())].map(failureOf)
       for (const { message } of await Promise.all(failures)) {
         expect(message).toMatch(

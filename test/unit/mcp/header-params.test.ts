@@ -12,7 +12,7 @@ describe('arguments in headers', () => {
     ['a whole number and a boolean', object({ a: region('A', 'integer'), b: region('B', 'boolean') }), 'some'],
     ['one within an object', object({ a: object({ b: region('Region') }) }), 'some'],
     ['an empty name', object({ a: region('') }), 'invalid'],
-    ['a name that is none', object({ a: region(1) }), 'invalid'],
+    ['a name that is not a text', object({ a: region(1) }), 'invalid'],
     ['a name with a space', object({ a: region('My Region') }), 'invalid'],
     ['a name with a line break', object({ a: region('A\r\nHost: b') }), 'invalid'],
     ['a number', object({ a: region('A', 'number') }), 'invalid'],

@@ -243,7 +243,7 @@ describe('questions of a stateless server', () => {
       JSON.parse(`{"__proto__":${JSON.stringify(request)}}`),
       /key that cannot be used/,
     ],
-    ['a method that is no text', { a: { method: { toString: 1 } } }, /asks for something unknown/],
+    ['a method that is not a text', { a: { method: { toString: 1 } } }, /asks for something unknown/],
   ])('are refused: %s', (_, requests, expected) => {
     expect(() => toQuestions(requests, asIs)).toThrow(expected)
   })

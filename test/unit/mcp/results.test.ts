@@ -69,7 +69,7 @@ describe('a result', () => {
       },
     ],
     [
-      'parts whose words are none are left out, and nothing else',
+      'parts whose text is malformed are left out, and nothing else',
       {
         content: [
           { type: NO_TEXT },
@@ -142,7 +142,7 @@ describe('a result', () => {
     })
   })
 
-  it.each([undefined, null, 'text', [], {}, { content: 'text' }])('that is none is refused: %j', (result) => {
+  it.each([undefined, null, 'text', [], {}, { content: 'text' }])('is refused if it is malformed: %j', (result) => {
     expect(() => toOutput(result, 'Acme')).toThrow('sent a result that is none of the protocol.')
   })
 })

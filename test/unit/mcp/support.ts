@@ -60,5 +60,5 @@ export async function failureOf(promise: Promise<unknown>): Promise<Error> {
     (error: unknown) => error,
   )
   if (outcome instanceof Error) return outcome
-  throw new Error('Something that is no error was thrown.', { cause: outcome })
+  throw new Error('A value that is not an error was thrown.', { cause: outcome })
 }

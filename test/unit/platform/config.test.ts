@@ -18,7 +18,7 @@ const BAD_KEYS: [what: string, key: string][] = [
   ['of words', 'correct horse battery staple'],
   ['of 31 bytes', SECRETS_KEY.slice(2)],
   ['of 33 bytes', `${SECRETS_KEY}00`],
-  ['with a digit that is none', `${SECRETS_KEY.slice(1)}g`],
+  ['with a letter that is not a digit', `${SECRETS_KEY.slice(1)}g`],
   ['of 31 bytes in base64', Buffer.alloc(31).toString('base64')],
   ['of 33 bytes in base64', Buffer.alloc(33).toString('base64')],
   ['with a cut end', Buffer.alloc(32).toString('base64').slice(0, 40)],
@@ -93,9 +93,9 @@ describe('the environment', () => {
       /^AUTH_IDPA_ISSUER: must begin with https/,
     ],
     ['a provider of another protocol', { AUTH_IDPB_TOKEN_URL: 'file:///etc/passwd' }, /^AUTH_IDPB_TOKEN_URL: /],
-    ['a base address that is none', { AUTH_BASE_URL: 'localhost' }, /^AUTH_BASE_URL: /],
+    ['a malformed base address', { AUTH_BASE_URL: 'localhost' }, /^AUTH_BASE_URL: /],
     ['no domain where some are meant', { AUTH_IDPA_ALLOWED_DOMAINS: ' , ' }, /^AUTH_IDPA_ALLOWED_DOMAINS: /],
-    ['a domain that is none', { AUTH_IDPA_ALLOWED_DOMAINS: 'a.example,https://b' }, /^AUTH_IDPA_ALLOWED_DOMAINS/],
+    ['a malformed domain', { AUTH_IDPA_ALLOWED_DOMAINS: 'a.example,https://b' }, /^AUTH_IDPA_ALLOWED_DOMAINS/],
     ['a redirect elsewhere', { AUTH_IDPA_REDIRECT_URI: 'javascript:alert(1)' }, /^AUTH_IDPA_REDIRECT_URI: /],
     ['a base address with a query', { AUTH_BASE_URL: 'https://a.example/?b' }, /^AUTH_BASE_URL: must have no query/],
     ['a base address with a user', { AUTH_BASE_URL: 'https://a:b@a.example' }, /^AUTH_BASE_URL: must have no query/],
@@ -104,7 +104,7 @@ describe('the environment', () => {
       { AUTH_IDPA_ISSUER: 'https://a.example/.well-known/openid-configuration' },
       /^AUTH_IDPA_ISSUER: must be the issuer itself/,
     ],
-    ['a private host that is none', { ALLOWED_PRIVATE_HOSTS: 'ollama:11434, http://b' }, /; http:\/\/b is none$/],
+    ['a malformed private host', { ALLOWED_PRIVATE_HOSTS: 'ollama:11434, http://b' }, /; http:\/\/b is none$/],
     ['a timer of years', { SSE_REALTIME_CYCLE_SECS: '3000000' }, /^SSE_REALTIME_CYCLE_SECS: /],
     [
       'a password that no login takes',
@@ -113,7 +113,7 @@ describe('the environment', () => {
     ],
     ['no lifetime', { AUTH_JWT_ACCESS_TOKEN_LIFETIME: '0' }, /^AUTH_JWT_ACCESS_TOKEN_LIFETIME: /],
     ['a lifetime of words', { AUTH_JWT_REFRESH_TOKEN_LIFETIME: 'long' }, /^AUTH_JWT_REFRESH_TOKEN_LIFETIME: /],
-    ['a flag that is none', { AUTH_DISABLE_SIGNUP: 'yes' }, /^AUTH_DISABLE_SIGNUP: /],
+    ['a malformed flag', { AUTH_DISABLE_SIGNUP: 'yes' }, /^AUTH_DISABLE_SIGNUP: /],
   ])('is refused with %s', (_what, environment, sentence) => {
     expect(problems(environment)).toMatch(sentence)
   })

@@ -24,7 +24,7 @@ describe('the latest times of a span', () => {
   it.each<[string, number[], number, number, number]>([
     ['few', every(HOUR_MS, DAY_MS), DAY_MS, 5, 1],
     ['none', [], DAY_MS, 5, 1],
-    ['many, of which some are wanted', every(10_000, 10 * DAY_MS), 10 * DAY_MS, 100, 6],
+    ['many, and some are wanted', every(10_000, 10 * DAY_MS), 10 * DAY_MS, 100, 6],
     ['many, all wanted', every(10_000, 2 * DAY_MS), 2 * DAY_MS, 100_000, 40],
     ['many long ago', every(10_000, DAY_MS), 300 * DAY_MS, 10, 40],
     ['many on one day of many', every(10_000, 201 * DAY_MS, 200 * DAY_MS), 300 * DAY_MS, 20_000, 40],
@@ -35,7 +35,7 @@ describe('the latest times of a span', () => {
     expect(from.calls.count).toBeLessThanOrEqual(calls)
   })
 
-  it('are without those that are no runs', async () => {
+  it('do not include times that are not runs', async () => {
     const from = source(every(HOUR_MS, DAY_MS), (time) => Number(time) % (2 * HOUR_MS) === 0)
     const found = await latestTimes({ after: at(0), until: at(DAY_MS), most: 3 }, from)
     expect(found.map((time) => Number(time) / HOUR_MS)).toEqual([20, 22, 24])

@@ -45,7 +45,7 @@ describe('the runs of a schedule', () => {
     ['America/Havana', '2027-03-13T12:00Z', '2027-03-15T12:00Z'],
     ['Africa/Cairo', '2027-04-29T12:00Z', '2027-05-01T12:00Z'],
     ['Asia/Beirut', '2027-03-27T12:00Z', '2027-03-29T12:00Z'],
-  ] as const)('are those of a library where the clocks change: %s, %s', (timezone, from, to) => {
+  ] as const)('match a library where the clocks change: %s, %s', (timezone, from, to) => {
     for (const expression of EXPRESSIONS) {
       expect([expression, runsBetween(expression, timezone, from, to)]).toEqual([
         expression,
@@ -80,13 +80,13 @@ describe('the runs of a schedule', () => {
     ['0 30 2 * * * 2028', '2027-10-31T00:30:00Z', true],
     ['30 2 * * *', '2027-07-01T12:00:00Z', false],
     ['30 2 * * *', '2085-07-01T12:00:00Z', true],
-  ])('do not include what only Temporal takes for one: %s at %s', (expression, at, expected) => {
+  ])('do not include a time that only Temporal takes for one: %s at %s', (expression, at, expected) => {
     expect(isMistaken(readCron(expression), 'Europe/Berlin', new Date(at))).toBe(expected)
   })
 })
 
 describe('the timetable for Temporal', () => {
-  it('has a calendar for each of two day fields, of which either matches', () => {
+  it('has a calendar for each of two day fields, and either matches', () => {
     const { calendars, instants } = timetableOf(readCron('*/20 9-17/4,3 1,15 */2 1-5'), 'UTC', NOW)
     expect(instants).toEqual([])
     const shared = {
@@ -115,7 +115,7 @@ describe('the timetable for Temporal', () => {
     ])
   })
 
-  it('adds the times that clocks leave out, a calendar for all years of a day, and those that they show twice', () => {
+  it('adds the times that clocks skip, with a calendar for all years of a day, and the times that they repeat', () => {
     const { calendars, instants } = timetableOf(readCron('30 2 * * *'), 'Europe/Berlin', NOW)
     const added = calendars.slice(1)
     expect(added).toHaveLength(7)

@@ -13,7 +13,7 @@ const id = newUuid()
 
 const columnsOf = (headers: Record<string, string>, before?: Schedule, url = 'https://hooks.example/a') =>
   targetColumns(deps, id, { type: 'activity', name: 'http_request', input: { url }, headers, sessionId: null }, before)
-/** A schedule of which only the target is given. */
+/** Returns a schedule with nothing but its id and target. */
 const scheduleWith = (headers: Record<string, string>) => ({ id, ...columnsOf(headers) }) as unknown as Schedule
 
 describe("a request's headers", () => {
@@ -33,7 +33,7 @@ describe("a request's headers", () => {
     expect(readHeaders(deps, { id, targetHeaders })).toEqual(merged)
   })
 
-  it('of another server are not kept, and those of another schedule cannot be read', () => {
+  it("of another server are not kept, and another schedule's cannot be read", () => {
     const before = scheduleWith({ 'X-A': 'one' })
     expect(() => columnsOf({ 'X-A': '***' }, before, 'https://other.example/a')).toThrow(
       /is required with another server/,

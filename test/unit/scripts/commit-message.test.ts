@@ -41,7 +41,7 @@ describe('the commit-msg hook', () => {
     ['ends with a full stop', ['fix: a.'], 'its first line ends without a full stop'],
     ['goes on in its second line', ['fix: a', 'because of b'], 'its second line is empty'],
     ['has long lines', ['fix: a', '', 'b '.repeat(51)], 'its lines have at most 100 characters'],
-  ])('refuses one that %s', (_, lines, problem) => {
+  ])('refuses a message that %s', (_, lines, problem) => {
     expect(refusal(...lines)).toContain(problem)
   })
 

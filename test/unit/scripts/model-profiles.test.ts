@@ -138,7 +138,7 @@ describe('converting the package’s models', () => {
 
   it.each([
     ['a model without a price', { cost: undefined }],
-    ['a price that is no number', { cost: { ...cost, input: '2' } }],
+    ['a price that is not a number', { cost: { ...cost, input: '2' } }],
     ['a price below zero', { cost: { ...cost, input: -2 } }],
     ['a price finer than can be added exactly', { cost: { ...cost, input: 0.0000001 } }],
     ['a model without a limit', { contextWindow: 0 }],

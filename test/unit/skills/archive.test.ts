@@ -29,7 +29,7 @@ const many = (count: number, entry: (at: number) => ZipEntry): ZipEntry[] =>
 const zeros = (length: number): ZipEntry => ({ name: `zeros-${length}`, data: Buffer.alloc(length) })
 const OVERLAP = 'must not have entries that overlap or reach beyond its end'
 const PAD: ZipEntry = { name: 'pad', data: Buffer.alloc(2000, 'q'), method: 0 }
-/** Returns files of which each has directories of its own. With them, each makes `rows` rows. */
+/** Returns files in directories of their own. A file and its directories make `rows` rows. */
 const deep = (count: number, rows: number): ZipEntry[] =>
   many(count, (at) => ({ name: `${at}/${'x/'.repeat(rows - 2)}f`, data: 'x' }))
 /** Returns an extra field with another name for an entry, for readers that know it. */

@@ -124,7 +124,7 @@ describe('a step that is begun', () => {
     expect(last(runs).attempt.signal.reason).toEqual(new Error('another attempt has taken the step'))
   })
 
-  it('ends with the activity that leads it, and not with one that came before', async () => {
+  it('ends with the activity that leads it, and not with an earlier one', async () => {
     const { begin, runs, adopt } = createSite()
     await begin()
     const [first, second] = [new AbortController(), new AbortController()]

@@ -10,7 +10,7 @@ const turnedAway = async (calls: ReturnType<typeof createCalls>, owner: string):
 }
 
 describe('calls of tools', () => {
-  it('of an owner with many come again later, one after the other, and those of others run', async () => {
+  it("of an owner with many come again later, one after the other, and other owners' run", async () => {
     const calls = createCalls(5)
     const ends = Array.from({ length: 4 }, () => Promise.withResolvers<string>())
     const running = ends.map(({ promise }) => calls.run('greedy', () => promise))

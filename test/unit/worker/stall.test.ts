@@ -1,7 +1,7 @@
 import { createStallWatch } from '../../../worker/stall.ts'
 
 describe('the watch over an event loop', () => {
-  it('vouches for a loop that is blocked, but not for one that turns or hangs', () => {
+  it('vouches for a blocked loop, but not for one still turning or hanging', () => {
     const isStalled = createStallWatch(0, 0)
     const looks = [
       [1, 500],

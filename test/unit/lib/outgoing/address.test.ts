@@ -9,7 +9,7 @@ describe('addresses that may be called', () => {
   )
 })
 
-describe('addresses that may not', () => {
+describe('addresses that may not be called', () => {
   it.each<[string, string[]]>([
     ['this machine', ['127.0.0.1', '127.255.255.254', '0.0.0.0', '::1', '::']],
     [
@@ -37,7 +37,7 @@ describe('addresses that may not', () => {
       ],
     ],
     ['no address', ['', 'localhost', '127.0.0.1 ', 'example.com']],
-  ])('those of %s', (_, addresses) => {
+  ])('%s', (_, addresses) => {
     for (const address of addresses) expect([address, isPublicAddress(address)]).toEqual([address, false])
   })
 })

@@ -92,7 +92,7 @@ describe('an answer', () => {
     expect(await reader?.read()).toMatchObject({ done: true })
   })
 
-  it('that breaks off is passed on first, as far as it came', async () => {
+  it('that breaks off is passed on first, up to the break', async () => {
     routes['/cut'] = (_, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('one')
       setTimeout(() => response.write('two', () => response.destroy()), 200)
@@ -119,7 +119,7 @@ describe('an answer', () => {
     expect(bytes.equals(await answer.bytes())).toBe(true)
   })
 
-  it('is unpacked as far as it came', async () => {
+  it('is unpacked up to the break', async () => {
     const packer = createGzip()
     routes['/packed'] = (_, response) => {
       packer.pipe(response.writeHead(200, { 'content-encoding': 'gzip' }))
