@@ -18,13 +18,13 @@ RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no
 RUN node --disable-warning=ExperimentalWarning scripts/client.ts
 # Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
 RUN node deploy/bundle-workflows.ts
-# just-bash brings a Python and a command line, which nobody uses.
+# The service does not use just-bash's Python and command line.
 RUN npm prune --omit=dev --no-audit --no-fund \
   && rm -rf scripts dev deploy/bundle-workflows.ts \
     node_modules/just-bash/vendor node_modules/just-bash/dist/bin
 
 FROM base AS run
-# glibc gives large blocks back when they are freed, instead of keeping what the largest bodies took.
+# Makes glibc return large blocks to the system when they are freed, instead of keeping the memory of the largest bodies.
 ENV NODE_ENV=production \
   MALLOC_MMAP_THRESHOLD_=1048576 \
   MALLOC_TRIM_THRESHOLD_=1048576 \

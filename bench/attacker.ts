@@ -9,7 +9,7 @@ import { addSessions, reportFailed, sayToAll } from './waiting-turns.ts'
 const STREAMS_PER_SESSION = 12
 const SLOW_MS = 1_400_000
 const SLEEPS = 20
-/** Time in which an attack begins. What it has not sent by then is left out. */
+/** Time limit for an attack's beginning. Requests not sent by then are left out. */
 const BEGIN_MS = 120_000
 
 /** An attack that has begun, with the number of turns, executions or streams that the service has accepted. */

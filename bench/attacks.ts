@@ -46,8 +46,8 @@ const ATTACKS: { [name: string]: Begin } = {
 }
 
 /**
- * Plays one attack after the other. Prints the times of /health during each, beside those of a calm time, and what
- * another organization has of the service. Arguments name the attacks to play.
+ * Plays one attack after the other, first a calm time. Prints the times of /health and of another organization's requests
+ * during each. Arguments name the attacks to play.
  */
 export async function benchAttacks(services: RunningServices, port: number, args: string[]): Promise<boolean> {
   const { positionals } = parseArgs({ args, allowPositionals: true })

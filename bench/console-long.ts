@@ -68,7 +68,7 @@ async function goBack(page: Page): Promise<number> {
 /** Gives the newest turn a tool's result of many lines, and shows all of it. Returns how long that took. */
 async function showWhole(page: Page, pool: pg.Pool, url: string, id: string): Promise<number> {
   const lines = Array.from({ length: LINES }, (_, line) => `line ${line + 1}`).join('\n')
-  // The event that ends an answer becomes one that ends a call: no turn of the bench has one of its own.
+  // Turns of the bench call no tools, so an answer's end is rewritten as a call's end.
   await pool.query(
     `UPDATE events SET type = 'tool.completed', data = $2 WHERE (session_id, sequence) = (
       SELECT session_id, sequence FROM events WHERE session_id = $1 AND type = 'output.message.completed'

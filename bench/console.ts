@@ -18,8 +18,8 @@ type Event = { id: string; type: string; sequence: number; session_id: string; d
 
 /**
  * Times the first view of the console in a new browser, beside a page with one line of script. Then counts the frames of
- * a session whose stream brings 100 events a second, beside those of the same page at rest. Then opens what is long.
- * Prints all of it, and the goals.
+ * a session whose stream brings 100 events a second, and of the same page at rest. Then opens long sessions and texts.
+ * Prints all results and the goals.
  */
 export async function benchConsole(services: RunningServices, [port, proxyPort]: [number, number]): Promise<boolean> {
   const app = await spawnApp(services, port)

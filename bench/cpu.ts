@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Length of a clock tick of /proc in ms. Linux has told every program 100 ticks a second since 2.6. */
 const TICK_MS = 10
 
-/** Processes of each role, by their ids. What they have started counts with them. */
+/** Process ids of each role. Their child processes count too. */
 export type Processes = Record<string, number[]>
 /** CPU of each role in ms. */
 export type Cpu = Record<string, number>
 
-/** Reads the CPU that each role has used so far: all of its processes, and those of their children that have ended. */
+/** Reads the CPU that each role has used so far, including the role's running and ended child processes. */
 export function readCpu(processes: Processes): Cpu {
   const { cpuMs, children } = readProcesses()
   const sum = (pid: number): number =>

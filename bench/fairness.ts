@@ -99,7 +99,7 @@ function printHealth(name: string, times: number[]): void {
   print(`/health ${name}: p50 ${half.toFixed(1)}, p99 ${most.toFixed(1)}, worst ${worst.toFixed(1)} ms`)
 }
 
-/** Prints how long the organization's turns were queued, as the record says; those that never began, until they were given up. */
+/** Prints how long the organization's turns were queued, from the record: until their start, or their end without one. */
 async function printQueue({ pool }: Ledger, organizationId: string, since: Date): Promise<void> {
   const { rows } = await pool.query<{ ms: number; waits: boolean }>(
     `SELECT started_at IS NULL AS waits,

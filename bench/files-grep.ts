@@ -18,9 +18,9 @@ const RESOLUTION_MS = 5
 const PATTERNS = ['needle', '(?i)NEEDLE \\d+$', '(\\w+\\s+){5}needle', '[A-Z]\\w+\\(.*\\)', '(a+)+$']
 
 /**
- * Searches 10,000 files with 100 MB over HTTP, beside reading the same rows by plain SQL in the same run. Prints the
- * times, the longest pause of the API's event loop meanwhile and that of this idle process, which is the machine's, and
- * the memory of eight searches at once.
+ * Searches 10,000 files with 100 MB over HTTP, and reads the same rows by plain SQL in the same run. Prints the times,
+ * the longest pauses of the API's event loop and of this idle process, which shows the machine's own, and the memory of
+ * eight searches at once.
  */
 export async function benchGrep(services: RunningServices, port: number): Promise<boolean> {
   const app = await startApi(services, port)
@@ -73,7 +73,7 @@ async function measureTimes(app: Child, database: pg.Client, session: string, ur
   return met.every(Boolean)
 }
 
-/** Those of the searches that wait for too long are refused. */
+/** Searches at once. A search that waits for too long is refused. */
 async function measureMemory(app: Child, url: string, idleMib: number): Promise<void> {
   const oneMib = mostMib(app)
   const search = () =>

@@ -75,7 +75,7 @@ const list = (count: number, item: (n: number) => string) => Array.from({ length
 const fill = (bytes: number, piece: string): string => piece.repeat(Math.floor(bytes / piece.length))
 const text = (bytes: number, piece: string): string => `"${fill(bytes, piece)}"`
 
-/** Values of about `bytes` bytes. Those that end in `allowed` have as many parts as a body may have. */
+/** Values of about `bytes` bytes. Names that end in `allowed` have the maximum number of parts. */
 const SHAPES: Record<string, (bytes: number) => string> = {
   'deep arrays': (bytes) => fill(bytes, '['),
   'deep objects': (bytes) => fill(bytes, '{"a":'),

@@ -1,6 +1,6 @@
 import type { OpenSession } from './turn-client.ts'
 
-/** Event of the API, as far as the bench reads it. */
+/** Fields of the API's events that the bench reads. */
 type Event = {
   type: string
   context?: { turn_id?: string }

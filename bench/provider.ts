@@ -4,7 +4,7 @@ import { serveParent } from './child.ts'
 /** Number of tokens of an answer, and the pause before each in ms. Without a pause all are sent at once. */
 export type Pace = { tokens: number; pauseMs: number }
 
-/** Each token is another, so that one that is lost, repeated or misplaced shows in the text. */
+/** All tokens differ, so that a lost, repeated or misplaced token shows in the text. */
 const tokenAt = (index: number): string => `w${index} `
 /** Returns the text of an answer with that many tokens. */
 export const textOf = (tokens: number): string => Array.from({ length: tokens }, (_, index) => tokenAt(index)).join('')

@@ -39,7 +39,7 @@ export async function runRounds(plan: { subject: Subject; loads: Load[] }[]): Pr
   return { of: (subject, load) => results.get(keyOf(subject, load)) ?? [] }
 }
 
-/** Returns the median of the rounds' ratios. Those of one round saw the same machine. */
+/** Returns the median of the rounds' ratios. The machine was in the same state for both values of a round. */
 export const ratioOf = (
   results: Results,
   [subject, load, value]: [subject: string, load: Load, value: (measured: Measured) => number],

@@ -21,7 +21,7 @@ export const providerEnvironment = (port: number): Record<string, string> => ({
   DEFAULT_OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`,
 })
 
-/** Starts the service of a checkout, whose default model is that of the provider on the given port. */
+/** Starts the service of a checkout. Its default model is served by the provider on the given port. */
 export async function startSite(
   { services, dataDir }: Ground,
   shape: Shape,

@@ -25,10 +25,10 @@ export async function insertSessions(deps: Deps, count: number): Promise<BenchSe
   return sessions
 }
 
-/** Number of events of a plain turn, ten of which are deltas. */
+/** Number of events of a plain turn, including its deltas. */
 const EVENTS_PER_TURN = 20
 const DELTAS = 10
-/** Number of turns that a model call was given, as for a model with a small context. */
+/** Number of turns in the input of a model call, as for a model with a small context. */
 const TURNS_IN_CONTEXT = 25
 
 /**

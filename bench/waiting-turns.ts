@@ -15,7 +15,7 @@ export type Session = { tenant: Tenant; id: string }
 /** Reads the record, and counts turns in Temporal. */
 export type Ledger = {
   pool: pg.Pool
-  /** Counts turns that have not ended: all, and those that have begun. */
+  /** Counts the unfinished turns: all, and the ones that have begun. */
   unfinished(): Promise<{ all: number; begun: number }>
   /** Counts the turns whose first step no activity has taken over yet. */
   early(): Promise<number>
@@ -63,7 +63,7 @@ export async function addSessions(places: Place[], count: number, mostMs?: numbe
   return done
 }
 
-/** Sends a message to each session. Returns the number of those that were accepted. */
+/** Sends a message to each session. Returns the number of accepted messages. */
 export async function sayToAll(sessions: Session[], mostMs?: number): Promise<number> {
   const { done, failed } = await forEach(sessions, ({ tenant, id }) => say(tenant, id), mostMs)
   reportFailed(failed)

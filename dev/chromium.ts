@@ -5,7 +5,7 @@ import { type Browser, chromium } from 'playwright-core'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 export const NO_CHROMIUM = `there is no Chromium (${NAMES.join(', ')}, or CHROMIUM)`
 
-/** Returns the system's Chromium, or the one that CHROMIUM names. */
+/** Returns the browser that CHROMIUM names, or else the system's. */
 export function findChromium(): string | undefined {
   const folders = (process.env.PATH ?? '').split(path.delimiter)
   const found = NAMES.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(existsSync)

@@ -36,7 +36,7 @@ const makeSecrets = (): Secrets => ({
   encryptionKey: randomBytes(32).toString('hex'),
 })
 
-/** Reads the secrets. Creates those that are missing, once, so that tokens and stored secrets outlive a restart. */
+/** Reads the secrets. Creates missing ones once, so that tokens and stored secrets outlive a restart. */
 async function readSecrets(): Promise<Secrets> {
   const made = await readMadeSecrets()
   const complete = Secrets.safeParse(made)

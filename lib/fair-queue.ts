@@ -3,7 +3,7 @@ import { newestOfLargest } from './newest-of-largest.ts'
 /** Party that a job is for. Jobs without an owner form one queue and may take every slot. */
 export type Claim = {
   owner?: string | undefined
-  /** Set for a job that goes ahead of those that are not urgent. */
+  /** Set for a job that goes ahead of jobs that are not urgent. */
   isUrgent?: boolean
 }
 
@@ -23,8 +23,8 @@ const refuseRun = (): never => {
 type Waiting = { isUrgent: boolean; begin(): void; giveUp(): void }
 
 /**
- * Number of jobs that may wait in memory, and of those of one owner. Where all places are taken, the newest job of the
- * owner with most of them is refused.
+ * Maximum number of jobs that wait, of all owners and of one. When the queue is full, the newest job of the owner with
+ * most jobs in it is refused.
  */
 const WAITING = { maxWaiting: 500, maxWaitingOfOwner: 100 }
 
@@ -34,9 +34,9 @@ type Limits = Partial<typeof WAITING> & {
 }
 
 /**
- * Limits the jobs that run at once. An owner never has all slots, and those who wait are served in turn, so that the
- * jobs of one owner cannot keep out those of others. The jobs of one owner keep their order. A job waits for `waitMs` at
- * most, which may be infinite.
+ * Limits the jobs that run at once. An owner never has all slots, and waiting owners are served in turn, so that one
+ * owner's jobs cannot keep out others'. The jobs of one owner keep their order. A job waits at most `waitMs`, which may
+ * be infinite.
  */
 export function createFairQueue(maxSlots: number, waitMs: number, limits: Limits = {}): FairQueue {
   const { maxWaiting, maxWaitingOfOwner, maxOfOwner } = { maxOfOwner: Math.max(maxSlots - 1, 1), ...WAITING, ...limits }

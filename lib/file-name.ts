@@ -1,4 +1,4 @@
-/** Maximum length of a name in bytes, which is that of most file systems. */
+/** Maximum length of a name in bytes, as in most file systems. */
 const MAX_BYTES = 255
 
 /** Quotes and line breaks as browsers write them into a form (HTML, multipart form data). */

@@ -1,6 +1,6 @@
 export type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
 
-/** First bytes of each kind. Those of WebP have the file's length within them. */
+/** First bytes of each kind. WebP's include the file's length. */
 const SIGNATURES: [type: ImageType, matches: (start: string) => boolean][] = [
   ['image/png', (start) => start.startsWith('\x89PNG\r\n\x1a\n')],
   ['image/jpeg', (start) => start.startsWith('\xff\xd8\xff')],

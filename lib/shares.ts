@@ -1,4 +1,4 @@
-/** Places of a process that owners share: whoever has many leaves room for those who have few. */
+/** Places of a process that owners share: owners with many leave room for owners with few. */
 export type Shares = {
   /** Takes a place. Undefined when the owner gets none now; otherwise a function that gives it back, to be called once. */
   take(owner: string): (() => void) | undefined

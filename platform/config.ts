@@ -9,7 +9,7 @@ export const configVariables: string[] = Object.keys(Variables.shape)
 const listenHost = ({ HOST, AUTH_MODE }: z.infer<typeof Variables>): string =>
   HOST ?? (AUTH_MODE === 'none' ? '127.0.0.1' : '0.0.0.0')
 
-/** The variables, checked for those that the authentication mode requires; each issue gives the reason. */
+/** The variables, including the ones that the authentication mode requires. Each issue gives the reason. */
 const Environment = Variables.superRefine((config, issues) => {
   const need = (variable: keyof typeof config, why: string) => {
     if (config[variable] === undefined)
@@ -44,8 +44,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment; an empty variable counts as absent. Throws ConfigError naming every variable that
- * has a wrong form, or else every one that is missing.
+ * Reads the environment; an empty variable counts as absent. Throws ConfigError naming every malformed variable, or else
+ * every missing one.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))

@@ -56,7 +56,7 @@ export function reportLostConnections(pool: pg.Pool): void {
   pool.on('connect', (client) => translateErrors(client, 'query'))
 }
 
-/** Translates the errors of a method's promises. Calls with a callback are those of the pool itself. */
+/** Translates the errors of a method's promises. Only the pool itself calls with a callback. */
 function translateErrors<Method extends string>(target: Record<Method, unknown>, method: Method): void {
   const call = (target[method] as (...args: unknown[]) => unknown).bind(target)
   const translated = (...args: unknown[]) => {

@@ -39,7 +39,7 @@ export const privateHosts = commaSeparated.transform((items, issues): AllowedHos
   const hosts = items.map((item) => parseAllowedHost(item.toLowerCase()))
   const wrong = items[hosts.indexOf(undefined)]
   if (wrong !== undefined) {
-    const message = `must be names, addresses or CIDR blocks, such as ollama:11434, 10.0.0.0/8 or [fd00::1]:8080; ${wrong} is none`
+    const message = `must be names, addresses or CIDR blocks, such as ollama:11434, 10.0.0.0/8 or [fd00::1]:8080, not ${wrong}`
     issues.addIssue({ code: 'custom', message })
   }
   return hosts.filter((host) => host !== undefined)

@@ -1,7 +1,7 @@
 // Runs a TypeScript file of this repository: node scripts/bootstrap.mjs <script.ts> [arguments]
-// Runs on the system's own Node (18 or later) with nothing installed: it installs the packages, one of which is the
-// Node release this project runs on, generates the database client and the typed client, and hands over. Without a
-// script it only prepares.
+// Runs on the system's own Node (18 or later) with nothing installed: it installs the packages, including the Node
+// release of this project, generates the database client and the typed client, and hands over. Without a script it
+// only prepares.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
@@ -171,7 +171,7 @@ async function lock() {
   })
 }
 
-/** Enables the commit-msg hook in a git clone that has no hooks of its own; a worktree uses those of its clone. */
+/** Enables the commit-msg hook in a git clone that has no hooks of its own; a worktree uses its clone's hooks. */
 function useHooks() {
   if (!fs.statSync(path.join(ROOT, '.git'), { throwIfNoEntry: false })?.isDirectory()) return
   const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })

@@ -1,5 +1,5 @@
 /**
- * npm run record-histories [-- name…]: runs turns of every kind, or those that are named, against services of its own
+ * npm run record-histories [-- name…]: runs turns of every kind, or of the named kinds, against services of its own
  * and writes their Temporal histories to test/unit/workflows/histories, for test/unit/workflows/replay.test.ts. The
  * histories of releases, such as `first-release-…`, are left unchanged.
  */

@@ -21,9 +21,7 @@ import { print, printError } from '../dev/terminal.ts'
 const START_GRACE_MS = 10_000
 
 const isFull = process.argv.includes('--full')
-/**
- * Address of the API. With sign-in its host is that of AUTH_BASE_URL, because the cookies are valid for that name only.
- */
+/** Address of the API. With sign-in its host is AUTH_BASE_URL's, because the cookies are valid for that name only. */
 const api = `http://${isFull ? 'localhost' : '127.0.0.1'}:${readApiPort()}`
 
 async function announceWhenReady(addresses: string, cancelled: AbortSignal): Promise<void> {

@@ -101,7 +101,7 @@ async function isUnitOnly(args: string[]): Promise<boolean> {
   return files.length > 0 && files.every((file) => file.startsWith(UNIT_TESTS))
 }
 
-/** Finds the test files that npm test runs only in part, which are those that import counts or seeds. */
+/** Finds the test files that npm test runs only in part: they import counts or seeds. */
 async function findSoakFiles(): Promise<string[]> {
   const files = await readdir(path.join(ROOT, 'test'), { recursive: true })
   const tests = files.filter((file) => file.endsWith('.test.ts')).map((file) => path.join('test', file))

@@ -5,8 +5,8 @@ const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error()
 
 /**
  * Code in front of the bundle. The library keeps the stack of each promise that a workflow makes, translated with the
- * source map: a quarter of what a turn costs the thread of the workflows. Failures of workflows have no stack without
- * it; the service's own are those of activities, which are logged with theirs.
+ * source map: a quarter of what a turn costs the thread of the workflows. Failures of workflows then have no stack; the
+ * service's own failures come from activities, whose stacks are logged.
  */
 const WITHOUT_STACKS = 'Error.stackTraceLimit=0;'
 

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/activity'
 import { createShares } from '../lib/shares.ts'
 
-/** Number of calls of tools and of executions that a process runs at once, of which one owner gets four fifths. */
+/** Numbers of tool calls and executions that a process runs at once. One owner gets at most four fifths of each. */
 const TOOL_PLACES = 1000
 const EXECUTION_PLACES = 250
 export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES
@@ -11,8 +11,8 @@ const AGAIN_EVERY_MS = 20
 const AGAIN_MS = 1000
 
 /**
- * Places for the calls of one kind. A call that its owner has no place for is given back to Temporal, and comes again
- * when those that were turned away before it have come: so waiting takes no slot of a worker, and little of Temporal.
+ * Places for the calls of one kind. A call whose owner has no place is given back to Temporal, and comes again after the
+ * calls that were turned away before it: so waiting takes no slot of a worker, and little of Temporal.
  */
 export function createCalls(places: number) {
   const shares = createShares(places)

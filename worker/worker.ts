@@ -27,7 +27,7 @@ export type WorkerOptions = {
   databaseUrl: string
   /** Path of a prebuilt bundle of the workflows. Without it they are bundled at start, which takes some seconds. */
   workflowBundle?: string | undefined
-  /** Build id of the workflows. Default: that of this release, see `BEGINS_STEPS`. */
+  /** Build id of the workflows. Default: this release's, see `BEGINS_STEPS`. */
   buildId?: string
   /** False: nothing sends heartbeats while the event loop is blocked. Saves half a second where many workers start. */
   heartbeatThread?: boolean
@@ -98,8 +98,8 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
 const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: workerIdentity(process) })
 
 /**
- * Runs the process's two workers until stopped: one for everything, and one that goes on with the steps which have begun
- * in this process.
+ * Runs the process's two workers until stopped: one for everything, and one for the rest of steps that have begun in this
+ * process.
  */
 async function runWorkers(
   deps: Deps,
@@ -168,7 +168,7 @@ const COMMON = {
   activityTaskPollerBehavior: POLLERS,
 } as const
 
-/** Workflow tasks at once, and workflows that are kept in memory, of which there have to be as many. */
+/** Number of workflow tasks at once and of workflows kept in memory, which must be equal. */
 const WORKFLOW_TASKS = 500
 
 const createWorker = async (
@@ -195,7 +195,7 @@ const createWorker = async (
     // A workflow task keeps its slot while its local activities run. Without a free slot no turn starts eagerly.
     maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS,
     maxConcurrentLocalActivityExecutions: WORKFLOW_TASKS,
-    // A workflow takes some 100 kB while it is kept. One that is not is replayed from its short history.
+    // A cached workflow takes some 100 kB. Others are replayed from their short histories.
     maxCachedWorkflows: WORKFLOW_TASKS,
     workflowBundle: workflowBundle === undefined ? await bundled() : { codePath: workflowBundle },
   })

@@ -72,7 +72,7 @@ function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
 
 /**
  * Returns the address and network that a request counts for. An IPv6 subscriber has 2^64 addresses, so a /64 counts as
- * one address; its network is the /48, that of IPv4 the /24.
+ * one address. Its network is the /48, an IPv4 address's network the /24.
  */
 function placeOf(ctx: Context): { address: string; network: string } {
   const ip = withoutPort(ctx.ip)

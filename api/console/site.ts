@@ -100,7 +100,7 @@ ${scripts.map((path) => `<link rel="modulepreload" href="${at(path)}">`).join('\
 const escapeAttribute = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
-/** Only the service's own scripts and styles, inline those of the page itself, and HTML only from DOMPurify. */
+/** Allows the service's own scripts and styles, the page's inline ones by hash, and HTML from DOMPurify only. */
 function policyFor(inline: string[]): string {
   const hashes = inline.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
   return [

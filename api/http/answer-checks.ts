@@ -79,7 +79,7 @@ export function createAnswerChecks(endpoint: Endpoint): AnswerChecks {
     }
     const type = headers['Content-Type'] ?? ''
     if (typeof body !== 'string' || !type.startsWith(declared.contentType)) {
-      throw fail(status, `the body is no text of type ${declared.contentType}`)
+      throw fail(status, `the body is not a text of type ${declared.contentType}`)
     }
   }
   return {

@@ -27,7 +27,7 @@ export const ARRIVAL_LIMITS: ArrivalLimits = {
 export type Arrival = {
   /** Aborts with RequestError: 408 when the body has not arrived in time, 400 when the client disconnected before. */
   signal: AbortSignal
-  /** Extends the limit to that of an upload. */
+  /** Extends the limit to an upload's. */
   allowUpload(): void
   /** Discards the rest of a body that is no longer needed, and closes the connection soon afterwards. */
   dropRest(): void

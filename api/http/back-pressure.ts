@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
  */
 const PIECE_BYTES = 128 * 1024
 /**
- * Time in which a client has to take a piece, in ms; one that does not is stalled. The system's buffer for a connection
+ * Time in ms in which a client must take a piece; a slower client counts as stalled. The system's buffer for a connection
  * grows to some megabytes, and takes a piece when a third of it is free: a line of 11 KB/s is fast enough.
  */
 export const STALLED_MS = 120_000

@@ -1,7 +1,7 @@
 import { RequestError } from './errors.ts'
 
 const MIB = 1024 * 1024
-/** Number of bytes that all bodies in a process may have in memory at once. The largest fits into the share of its owner. */
+/** Maximum number of bytes of all bodies in a process's memory at once. The largest body fits into its owner's share. */
 export const BODY_MEMORY_BYTES = 272 * MIB
 /** Share of the memory for compressed bodies. A few bytes may become a whole body, so each counts as its limit. */
 const COMPRESSED_SHARE = 0.25
@@ -9,7 +9,7 @@ const COMPRESSED_SHARE = 0.25
 /** Share of the memory that one owner's bodies may have, so that a few slow senders do not keep all others out. */
 const OWNER_SHARE = 0.25
 
-/** `owner` is that of the caller's organization; whoever calls without one shares one with all such callers. */
+/** `owner` is the owner of the caller's organization. Callers without one share one budget. */
 export type BodyMemory = { hold(owner: string | undefined): BodyHold }
 /** Memory held for one request's body. */
 export type BodyHold = {

@@ -82,8 +82,8 @@ async function sendChunks(
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
 /**
- * Returns the content type that a name says. Programs are text: a page of this origin may run scripts of this origin,
- * but with `nosniff` no text. What is not UTF-8 claims no character set.
+ * Returns the content type of a file name. Scripts are sent as plain text: a page of this origin may run scripts of this
+ * origin, but with `nosniff` no text. Content that is not UTF-8 is sent without a character set.
  */
 export function typeOfName(ctx: Context, name: string, isText: boolean): string {
   const dot = name.lastIndexOf('.')

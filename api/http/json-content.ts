@@ -8,8 +8,8 @@ import { endWithin, STALLED_MS, writeInPieces } from './back-pressure.ts'
 export type JsonContent = { encoding: 'text' | 'base64'; chunks: AsyncIterable<Uint8Array> }
 
 /**
- * Answers a JSON object whose field `content` is written while it is read, as fast as the client takes it, so that the
- * whole is never in memory. One that breaks off closes the connection, so that it does not look complete.
+ * Answers a JSON object whose field `content` is written while it is read, as fast as the client takes it, so that it is
+ * never whole in memory. An answer that breaks off closes the connection, so that it does not look complete.
  */
 export async function answerContent(
   ctx: Context,

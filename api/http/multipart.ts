@@ -112,7 +112,7 @@ const bodyLimit = ({ file, fields }: MultipartBody): number =>
 const tooLarge = ({ file }: MultipartBody) =>
   new RequestError(file.tooLargeStatus ?? 413, `${file.field}: must be at most ${file.maxBytes} bytes`)
 
-/** The claimed type without parameters, unless it is none that could be stored and sent again. */
+/** Returns a well-formed media type, or application/octet-stream instead of a malformed one. */
 const mediaType = (claimed: string): string =>
   /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/.test(claimed) ? claimed : 'application/octet-stream'
 

@@ -119,8 +119,8 @@ const ORGANIZATION = {
   required: false,
   schema: jsonSchema(OrganizationId, 'input', {}),
   description:
-    "The organization that the request is about. Default: that of the cookie of switch-org, else the user's first. An API key's " +
-    'is always its own.',
+    "The organization that the request is about. Default: switch-org's cookie, else the user's first organization. " +
+    'An API key always uses its own.',
 }
 
 const IDEMPOTENCY_KEY = {
@@ -265,7 +265,7 @@ function allowMoreFields(schema: { additionalProperties?: unknown }): void {
   if (schema.additionalProperties === false) delete schema.additionalProperties
 }
 
-/** Says which value of which field belongs to which member of a union, so that generated clients narrow it. */
+/** Maps the values of a union's discriminator to its members, so that generated clients narrow it. */
 function tellMembersApart({ _zod }: z.core.$ZodTypes, schema: Record<string, unknown>): void {
   if (_zod.def.type !== 'union' || !('discriminator' in _zod.def)) return
   const { discriminator: propertyName, options } = _zod.def as z.core.$ZodDiscriminatedUnionDef

@@ -8,7 +8,7 @@ type Place = { value: object; key: string; parent: Place | undefined; depth: num
 
 /**
  * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for too deep
- * nesting, and for `refusedKey`. The error names the place; `name` is that of the whole. Walks without recursion. A
+ * nesting, and for `refusedKey`. The error names the place; `name` names the whole value. Walks without recursion. A
  * place is put into words only for the error: keys may be long, and there may be many.
  */
 export function checkText(value: unknown, name: string, refusedKey?: string): void {

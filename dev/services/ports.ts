@@ -26,8 +26,8 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * Range of ports, below those that systems assign to connections. A connection could take one of those before the
- * port's server starts, or starts again.
+ * Range of ports, below the ports that systems assign to connections. A connection could take an assigned port before
+ * its server starts, or starts again.
  */
 const FIRST = 10_000
 const LAST = 32_000

@@ -129,7 +129,7 @@ async function createDatabase(serverUrl: string, name: string): Promise<void> {
   })
 }
 
-/** Creates an empty database, replacing one that an earlier run has left, and returns its address. */
+/** Creates an empty database, replacing an earlier run's, and returns its address. */
 export async function createTemplateDatabase(serverUrl: string, name: string): Promise<string> {
   await withClient(serverUrl, async (client) => {
     const identifier = client.escapeIdentifier(name)

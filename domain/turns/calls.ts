@@ -26,8 +26,8 @@ export type Call = {
 export type PlannedCall = Omit<Call, 'execId'>
 
 /**
- * The calls of one reason step, and the questions that some of them have asked their user: calls of the client's.
- * `execId` is that of `act.started`.
+ * The calls of one reason step, and the questions that some of them have asked their user, which are calls for the client.
+ * `execId` comes from `act.started`.
  */
 export type Act = { iteration: number; execId: string; startedAt: Date; calls: Call[]; questions: Call[] }
 
@@ -74,7 +74,7 @@ export async function readAct(
   return { iteration: number, execId, startedAt, calls: toCalls(row), questions: toQuestions(row) }
 }
 
-/** Pairs the calls of `act.started` with those of the message, which lists the same calls in the same order. */
+/** Pairs the calls of `act.started` with the message's, which are the same calls in the same order. */
 function toCalls({ iteration, execId, summaries, content, started, completed }: Row): Call[] {
   const parts = content.filter((part) => part.type === 'tool_call')
   return summaries.map(({ id, name, display_name, policy }, position) => {

@@ -20,7 +20,7 @@ export type TurnLimits = {
   clientToolTimeoutMs: number
   /** Time that a model may send nothing before its call counts as failed. */
   modelIdleTimeoutMs: number
-  /** Number of model calls that a process makes at once, of which one owner gets four fifths. */
+  /** Number of model calls that a process makes at once. One owner gets at most four fifths. */
   maxModelCalls: number
   /** Time limit of a model call. */
   modelCallMs: number

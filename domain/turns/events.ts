@@ -68,6 +68,6 @@ export async function* followTurn(
   }
 }
 
-/** Returns the wanted types and those that end a turn; undefined for all. */
+/** Returns the wanted types and the types that end a turn; undefined for all. */
 const withTurnEnds = (wanted: TurnEvents): EventType[] | undefined =>
   wanted.types || wanted.exclude ? [...wantedTypes(wanted), ...turnEndTypes] : undefined

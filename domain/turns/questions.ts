@@ -8,16 +8,16 @@ import type { CallResult } from './calls.ts'
 
 /**
  * Questions of tools to their user. A run that asks is recorded as a tool.call_requested of its own, whose calls the
- * client answers like those of its tools. Then the call is run again, with all answers so far.
+ * client answers like calls of its tools. Then the call is run again, with all answers so far.
  */
 
 /** Number of runs in which a call may ask. */
 const MAX_ROUNDS = 10
 
-/** What a run has asked. `claims` counts the call's attempts up to it; `keys` are those of the questions, by id. */
+/** Record of a run that has asked. `claims` counts the call's attempts up to it; `keys` has each question's key, by id. */
 type Asked = { call_id: string; claims: number; state?: string; keys: Record<string, string> }
 
-/** A run that has asked, and the results of the calls that ask, by their ids. */
+/** A run that has asked, and the results of its questions, by their ids. */
 export type Round = {
   asked: Asked
   results: Record<string, { status: CallResult['status']; error: string | null; result: { text?: string }[] | null }>
@@ -36,10 +36,10 @@ export const roundsSql = (turnId: string, iteration: number): Prisma.Sql => Pris
     AND asking.step LIKE ${stepSql.questions(Prisma.sql`${String(iteration)}`)}
 )`
 
-/** How far the questions of a call have come. */
+/** Progress of a call's questions. */
 export type Asking = {
   rounds: number
-  /** Number of the call's attempts up to the one that has asked last. */
+  /** Number of the call's attempts up to the last that asked. */
   claims: number
   /** True while the client has not answered all. */
   isOpen: boolean

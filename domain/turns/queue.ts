@@ -16,7 +16,7 @@ export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | n
   if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId }, when)
 }
 
-/** Starts the next turn after one that an earlier attempt ended, as that attempt may have died before doing so. */
+/** Starts the turn after `ended`, because the attempt that ended it may have died before doing so. */
 export async function startNextOf(deps: Deps, ended: StartedTurn): Promise<void> {
   startNext(deps, ended, await nextTurn(deps.db, ended.sessionId))
 }

@@ -45,7 +45,7 @@ export function listWaitingTurns(deps: Deps, actor: Actor, part: { limit: number
     atOnce: TURNS_AT_ONCE,
     read: async ({ after, skip, take }: Place<TurnRow>) => {
       const { organizationId } = actor
-      // Ids are in the order of creation. With a status that is no literal, Postgres could not use the index of these.
+      // Ids are in the order of creation. The status must be a literal, or Postgres cannot use the index of waiting turns.
       const found = await deps.db.$queryRaw<{ id: string }[]>`
         SELECT id FROM turns
         WHERE organization_id = ${organizationId}::uuid AND status = 'waiting'

@@ -8,8 +8,8 @@ const AGAIN_MS = 1000
 
 /**
  * Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. With `early`,
- * for the one who has just made the turn its session's next, the model is asked meanwhile, if this process can; with
- * `claimed` the turn's first step already is that of an early attempt here.
+ * for the caller that has just made the turn its session's next, the model is asked meanwhile if this process can. With
+ * `claimed`, an early attempt here has already claimed the turn's first step.
  */
 export function startTurnSoon(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): void {
   void start(deps, turn, when)
@@ -17,7 +17,7 @@ export function startTurnSoon(deps: Deps, turn: StartedTurn, when?: 'early' | 'c
 
 async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'): Promise<void> {
   const owner = await deps.owners.ownerOf(turn.organizationId).catch(() => turn.organizationId)
-  // What fails here is left to the workflow.
+  // The workflow begins the step if this fails.
   const early = when && deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
   // So that whichever process gets the workflow's first task finds the claim.
   await early?.claimed

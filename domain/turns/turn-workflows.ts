@@ -14,7 +14,7 @@ export type TurnStarter = (turn: StartedTurn, owner: string, goneOn?: Promise<vo
  * wait for their turn: only a few of an owner are under way at a time.
  */
 export type TurnControl = {
-  /** Makes a waiting turn read the record again. Also resolves when it has no workflow, or one that has ended. */
+  /** Makes a waiting turn read the record again. Also resolves when it has no running workflow. */
   resumeTurn(turnId: string, owner: string): Promise<void>
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
   cancelTurn(turnId: string, owner: string): Promise<void>

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 
-/** Returns whether IANA has assigned an address to hosts on the public internet. False for text that is no address. */
+/** Returns whether IANA has assigned an address to hosts on the public internet. False for any other text. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   // An IPv4 address mapped into IPv6 is checked as IPv4.

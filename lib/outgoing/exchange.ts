@@ -130,7 +130,7 @@ function readHead(raw: RawHead): Headers {
   return headers
 }
 
-/** Converts an error of a request. That of a malformed header may quote it, so it is not kept. */
+/** Converts an error of a request. The error of a malformed header may quote the header, so it is dropped. */
 function sendingError(url: URL, error: unknown): OutgoingError {
   const isMalformed = error instanceof errors.InvalidArgumentError
   const known = isMalformed ? undefined : connectionError(url.hostname, new TypeError('', { cause: error }))

@@ -44,8 +44,8 @@ export const metadataService = (host: string) =>
   refused(`${host} is an address of a cloud's metadata service, which is never called.`)
 
 /**
- * Metadata services of clouds, which give credentials to any caller. Link-local addresses have those of AWS, Google,
- * Azure, Oracle, DigitalOcean, OpenStack and Tencent, and those of containers (169.254.170.2, .23).
+ * Metadata services of clouds, which give credentials to any caller. AWS, Google, Azure, Oracle, DigitalOcean, OpenStack,
+ * Tencent and containers (169.254.170.2, .23) have theirs on link-local addresses.
  */
 const METADATA = [
   '169.254.0.0/16',

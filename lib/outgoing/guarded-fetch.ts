@@ -91,7 +91,7 @@ function addressIn(input: Input): string {
   throw new TypeError('A guarded fetch takes a URL, and no Request.')
 }
 
-/** Returns a body whose size is known. Others are refused, as undici would not know those of the runtime either. */
+/** Returns a body whose size is known. Others are refused: undici does not recognize the runtime's own body classes. */
 function checkBody({ maxRequestBytes = Number.POSITIVE_INFINITY }: GuardedFetchOptions, body: Init['body']) {
   if (body === undefined || body === null) return undefined
   if (!isSized(body)) throw new TypeError('A guarded fetch takes a body of text or bytes.')

@@ -15,7 +15,7 @@ export function parseUrl(text: string, base?: URL): URL {
 
 const invalidUrl = (problem: string) => new OutgoingError('invalid_url', `${problem}.`)
 
-/** Returns the port of a URL, that of its protocol if it has none. */
+/** Returns the port of a URL, or its protocol's default. */
 export const portOf = ({ protocol, port }: { protocol: string; port: string }): number =>
   Number(port) || (protocol === 'https:' ? 443 : 80)
 

@@ -134,7 +134,7 @@ async function runOn<Job, Answer>(
   try {
     await Promise.race([limit.begun, over.promise])
     if (!signal.aborted && post(worker, job)) await over.promise
-    // Messages that the thread sent earlier still arrive, even the one that reports the end of the job.
+    // Messages that the thread sent earlier still arrive, even its report of the job's end.
     if (ran.end !== 'done') await Promise.race([worker.terminate(), unanswered()])
     return ran
   } finally {
@@ -183,7 +183,7 @@ function limitCpu(worker: Worker, limitMs: number, endAs: (end: 'late' | 'busy' 
   }
 }
 
-/** Reads the CPU time of a thread in ms, even in the middle of a job. Undefined for one that has ended. */
+/** Reads the CPU time of a thread in ms, even in the middle of a job. Undefined if the thread has ended. */
 async function cpuMs(worker: Worker): Promise<number | undefined> {
   try {
     const { user, system } = await worker.cpuUsage()

@@ -3,8 +3,8 @@ import { parentPort } from 'node:worker_threads'
 export type ThreadMessage<Answer> = { answer: Answer } | { is: 'ready' } | { is: 'done'; cpuMs: number }
 
 /**
- * Serves a pool's jobs; this is the whole program of its threads. A job's answers are sent one by one, so that those of
- * a job that is ended early are not lost.
+ * Serves a pool's jobs; this is the whole program of its threads. A job's answers are sent one by one, so that they
+ * survive an early end of the job.
  */
 export function serveJobs<Job, Answer>(work: (job: Job) => Iterable<Answer> | AsyncIterable<Answer>): void {
   const send = (message: ThreadMessage<Answer>) => parentPort?.postMessage(message)

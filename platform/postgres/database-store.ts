@@ -75,7 +75,7 @@ async function* pagesOf({ numbers, bytes }: Batch): AsyncGenerator<PageBatch> {
 /** Time after which pages that nobody has begun to take are given up. */
 const UNTAKEN_MS = 5000
 
-/** Reads in one snapshot, so that whoever writes meanwhile neither mixes two states nor keeps the reader from its end. */
+/** Reads in one snapshot, so that concurrent writers neither mix two states nor keep the reader from finishing. */
 async function readInSnapshot(pool: pg.Pool, place: DatabasePlace, since: number): Promise<State | undefined> {
   const client = await pool.connect()
   let isOpen = true

@@ -33,8 +33,8 @@ const types = { getTypeParser: (type: number): Parse => PARSERS.get(type) ?? get
 
 /**
  * Returns the client with a `$queryRaw` that asks the driver itself, because Prisma's way to it takes more CPU than the
- * driver. Values of the types in use are those that Prisma gives (the test lists them); errors are the driver's. Transactions, and `$executeRaw`, stay Prisma's, so
- * `$transaction` takes no list with a `$queryRaw`.
+ * driver. Values of the types in use are the same as Prisma's (the test lists them); errors are the driver's.
+ * Transactions and `$executeRaw` stay Prisma's, so `$transaction` takes no list with a `$queryRaw`.
  */
 export function withDirectQueries(
   db: PrismaClient,

@@ -78,9 +78,9 @@ const labelsOf = ({ scheduleId, sessionId, organizationId }: ClockSettings): Lab
 const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, scheduleId: `schedule-${scheduleId}` })
 
 /**
- * Creates or updates a schedule that is not as wanted. Temporal ignores an update whose conflict token is of an earlier
- * state, without saying so: hence one that was delayed undoes no other, and a look tells whether it was applied. Returns
- * the revision of one that differs and is later.
+ * Creates or updates a schedule that differs from the settings. Temporal silently ignores an update whose conflict token
+ * is of an earlier state: so a delayed update undoes no other, and the schedule is read again to see whether the update
+ * was applied. Returns the schedule's revision if it differs and is later.
  */
 async function keepSchedule(
   client: Client,
@@ -187,7 +187,7 @@ const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings
   known.taskQueue === place.taskQueue &&
   areSame(known.timetable, timetable)
 
-/** Returns a test of a time: false for one that only Temporal takes for a run. */
+/** Returns a filter of times, false for a time that only Temporal takes for a run. */
 function runFilter({ timetable, timezone }: Known): (time: Date) => boolean {
   const fields = fieldsOf(timetable.calendars)
   return (time) => fields === undefined || !isMistaken(fields, timezone, time)

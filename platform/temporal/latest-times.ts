@@ -1,4 +1,4 @@
-/** Source of times, of which it returns the first 1000 after `from` and up to `to`. Some of them may be no runs. */
+/** Source of times. Lists the first 1000 after `from` and up to `to`; `isRun` may reject some. */
 type Source = { list(from: Date, to: Date): Promise<Date[]>; isRun(time: Date): boolean }
 
 /** Number of times that Temporal lists at once. */

@@ -10,10 +10,7 @@ export type Labels = Partial<Record<Name, string | null>>
 
 /** Search attributes by which workflows are found in Temporal. */
 export type Attributes = {
-  /**
-   * Starts something with those of the attributes that Temporal is known to accept by now, and without any if it refuses
-   * them.
-   */
+  /** Starts a workflow with the attributes that Temporal is known to accept, and without any if it refuses them. */
   startWith<T>(labels: Labels, start: (attributes: TypedSearchAttributes | undefined) => Promise<T>): Promise<T>
 }
 

@@ -46,9 +46,9 @@ export function createHealthReader(ask: Ask, place: Place, log: Logger): Tempora
 }
 
 /**
- * Describes the task queue in the enhanced mode. The mode is deprecated, but only it reports all pollers: the other one
- * lists those of one partition, of which a server has four by default. A server without the mode answers for workflow
- * tasks.
+ * Describes the task queue in the enhanced mode. The mode is deprecated, but only it reports all pollers: the other mode
+ * lists the pollers of one partition, and a server has four by default. A server without the mode answers for workflow
+ * tasks only.
  */
 async function describeQueue(
   { workflowService }: Client,

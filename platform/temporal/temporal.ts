@@ -46,9 +46,9 @@ const WORKFLOW_TASK_TIMEOUT_MS = 4000
  * thousands wait here, where owners take turns.
  */
 const ASKED = { atOnce: 32, ofOwner: 4 }
-/** The same for cancelling, which changes nothing for anyone: the record has the end, and the attempt knows it from there. */
+/** The same for cancelling, which nobody waits for: the record has the turn's end, and the attempt reads it there. */
 const CANCELLED = { atOnce: 8, ofOwner: 1 }
-/** Limits of those that wait. What is beyond them, or waits longer, is left to the sweepers. */
+/** Limits on waiting requests. The sweepers repeat requests beyond them, or that wait longer than `WAIT_MS`. */
 const WAITING = { maxWaiting: 20_000, maxWaitingOfOwner: 10_000 }
 const WAIT_MS = 10 * 60_000
 /** Time for which a turn that has been started keeps its place until an activity waits for it. */
@@ -145,8 +145,8 @@ function createTracker() {
 }
 
 /**
- * Asks Temporal when it is the owner's turn. What is asked again while it still waits is asked once. The owner's place is
- * kept until `goneOn` settles, for a moment.
+ * Sends a request to Temporal when it is the owner's turn. A request that is repeated while it waits is sent once. The
+ * owner's place is kept until `goneOn` settles, at most for `KEPT_MS`.
  */
 type InTurn = <T>(owner: string, what: string, asking: () => Promise<T>, goneOn?: Promise<unknown>) => Promise<T>
 
@@ -319,7 +319,7 @@ function startOptions({ organizationId, sessionId, turnId, agentId }: StartedTur
   } satisfies Partial<WorkflowStartOptions>
 }
 
-/** An execution's workflow starts once: one that has ended is not started again. */
+/** An execution's workflow starts once, and not again after its end. */
 function executionOptions(execution: StartedExecution) {
   const { executionId, scheduleId, organizationId, sessionId, targetName, scheduledAt } = execution
   const organization_id = toId('org', organizationId)

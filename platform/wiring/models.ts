@@ -26,7 +26,7 @@ export function createModels(
     // No call waits for the end of another.
     maxSocketsPerOrigin: config.MAX_MODEL_CALLS,
   }
-  // Whoever starts the service may use a provider on a private network. Two agents share no connection.
+  // The operator's providers may be on a private network. The two agents share no connection.
   const trusted = createGuardedFetch({ ...limits, ...guard, allowPrivateNetwork: true })
   const checked = createGuardedFetch({ ...limits, ...guard })
   const ofEnvironment = boundLines(trusted.fetch)

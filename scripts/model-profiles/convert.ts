@@ -76,7 +76,7 @@ function toProfile(vendor: Vendor, model: PackageModel, routerContext: number | 
       vendor === 'openai'
         ? !reasoning || effort?.default === 'none'
         : compat?.supportsTemperature !== false && mayTakeTemperature(id),
-    // The package's chat models are those that can call tools.
+    // All chat models of the package can call tools.
     tool_call: true,
     structured_output: strict && supportsStructuredOutput(id),
     open_weights: hasOpenWeights(id),

@@ -72,7 +72,7 @@ async function cancelAndGoOn(
 
 /**
  * Notifies the workflows of cancelled turns; call it after the commit. A queued turn is skipped: it has no workflow, or
- * one that will find the cancellation in the record.
+ * its workflow will find the cancellation in the record.
  */
 export function tellCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
   for (const { turnId, wasRunning, at } of cancelled) {

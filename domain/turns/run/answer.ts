@@ -239,8 +239,8 @@ function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits'
 const CHARACTERS_PER_SECOND = 512 * 1024
 
 /**
- * Returns a function that waits when more characters came than may come in the time, up to a second's in advance. What
- * is not read meanwhile waits at the provider.
+ * Returns a function that waits when characters come faster than `CHARACTERS_PER_SECOND`, with bursts of one second's
+ * worth. Unread characters wait at the provider.
  */
 function createPace(): (characters: number, signal: AbortSignal) => Promise<void> {
   let left = CHARACTERS_PER_SECOND

@@ -41,8 +41,8 @@ export async function appendAs(
 }
 
 /**
- * Raises the fence of a step from that of an attempt here. Returns false when another attempt has taken the step, which
- * the one here may not take back: it would go on in the middle of the other's text.
+ * Raises the fence of a step from an attempt's in this process. Returns false when another attempt has taken the step.
+ * The attempt here may not take it back: it would go on in the middle of the other's text.
  */
 export async function raiseFence(
   deps: Deps,

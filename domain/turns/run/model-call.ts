@@ -11,7 +11,7 @@ export type ModelCall = {
   deps: Deps
   context: TurnContext
   model: CatalogueModel
-  /** Limits and prices of the model, as far as they are known. */
+  /** Limits and prices of the model, if known. */
   profile: Profile | undefined
   ask: Model
   systemPrompt: string

@@ -61,7 +61,7 @@ export async function takeDead({ db, attempts }: Place): Promise<number[]> {
   return dead.map(({ number }) => number)
 }
 
-/** Whether a process is dead, as far as the record knows. */
+/** Whether a process is dead, according to the record. */
 export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<boolean> {
   const [row] = await db.$queryRaw<{ lives: boolean }[]>`SELECT ${livesSql(Prisma.sql`${number}::bigint`)} AS lives`
   return row?.lives === false

@@ -10,8 +10,8 @@ export type ProgressWriter = {
 const PAUSE_MS = 100
 
 /**
- * Writes the newest progress of a call: at once, then after each pause. What a tool reports in between is dropped, and
- * so is everything after a write that fails: the call's result meets the same failure, and tells it.
+ * Writes the newest progress of a call: at once, then after each pause. Reports in between are dropped, and so is
+ * everything after a failed write: the call's result meets the same failure, and reports it.
  */
 export function createProgressWriter(write: (progress: Progress) => Promise<void>): ProgressWriter {
   const closed = new AbortController()

@@ -83,7 +83,7 @@ function holderOf(
   return isActivity ? undefined : {}
 }
 
-/** Returns the turn with capabilities that are up to date, as far as they can be soon. Null when its session is gone. */
+/** Returns the turn with capabilities as fresh as a short wait allows. Null when its session is gone. */
 async function freshTurn(
   deps: Deps,
   context: TurnContext,
@@ -154,7 +154,7 @@ function fillIn({ context }: ModelCall, toolCall: ModelToolCall): ModelToolCall 
   return { ...toolCall, arguments: withDefaults(tool.parameters, toolCall.arguments) }
 }
 
-/** Takes the secrets out of a call. A client's tool has none; a model may call one that its agent no longer has. */
+/** Takes the secrets out of a call. A client's tool has none; a model may call a tool that its agent no longer has. */
 function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): MaskedCall {
   const offered = context.toolset.get(toolCall.name)
   if (offered !== undefined) return offered.tool === undefined ? toolCall : maskCall(offered.tool, toolCall)
@@ -182,7 +182,7 @@ async function previousAct({ deps, context, iteration }: ModelCall): Promise<New
   return act === undefined ? [] : [actCompleted(act)]
 }
 
-/** Marks events as the step's own, as opposed to those of the whole turn. */
+/** Marks events as the step's own, as opposed to the turn's. */
 const own = ({ step, execId }: ModelCall, events: NewEvent[]): NewEvent[] =>
   events.map((event) => ({ step, execId, ...event }))
 

@@ -38,16 +38,16 @@ export type Reasoned =
   | { outcome: 'failed'; code: TurnErrorCode }
   /** The model failed for the n-th time in a row and is to be asked again. */
   | { outcome: 'retry'; failures: number; afterMs: number }
-  /** The step is another attempt's: that of `process`, if such a one has begun it and lives. */
+  /** The step is another attempt's. `process` is set if a living process has begun it. */
   | { outcome: 'elsewhere'; process?: number }
 
 /**
- * Attempts at reason steps that run in this process, so that those who wait for them can come and go: the workflow's
- * local activity for a moment, the activity to the end. One may begin before Temporal knows of its turn. An attempt has
- * one of the process's places, which owners share.
+ * Attempts at reason steps that run in this process. Their waiters come and go: the workflow's local activity waits for a
+ * moment, the activity to the end. An attempt may begin before Temporal knows of its turn. It has one of the process's
+ * places, which owners share.
  */
 export type RunningAttempts = {
-  /** Number of this process, at random: a claim under a fence of minus this number is that of an early attempt here. */
+  /** Random number of this process. Early attempts here claim their steps under the fence of minus this number. */
   readonly process: number
   /**
    * Reserves a place for an early attempt whose step is to be claimed under `fence`. Undefined when none would begin: see
@@ -78,7 +78,7 @@ export type RunningAttempts = {
   adopt(turn: TurnPlace, iteration: number, by: Attempt): Promise<Reasoned | undefined>
   /** Takes a place for an attempt that an activity makes by itself. The result gives it back. */
   occupy(owner: string): (() => void) | undefined
-  /** Reports whether a worker of this process polls. One that does opens what was closed. */
+  /** Reports whether a worker of this process polls. A polling worker reopens closed attempts. */
   useWorker(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
   noteStart(hasSucceeded: boolean): void
@@ -96,8 +96,8 @@ export type RunningAttempts = {
 export type Early = { owner: string; holdsStep?: boolean }
 
 /**
- * What has come of beginning a step. `unfinished`: the activity is to go on, in `process` if that is given. All failures
- * are left to the activity too, which counts and reports them. `full`: there is no place for its owner.
+ * Result of beginning a step. `unfinished`: the activity continues the step, on `process` if set. All failures are left
+ * to the activity too, which counts and reports them. `full`: there is no place for its owner.
  */
 export type Begun =
   | Extract<Reasoned, { outcome: 'answered' | 'act' | 'ended' }>
@@ -120,12 +120,12 @@ type Running = {
   raising?: Promise<boolean> | undefined
   outcome: Promise<Reasoned>
   abort: AbortController
-  /** Set for an early attempt: see `EarlyAttempt`. Whoever waits for it shows that Temporal has the workflow, too. */
+  /** Set for an early attempt: see `EarlyAttempt`. Also called for a waiter, which proves that Temporal has the workflow. */
   acknowledge?: () => void
   goneOn?: () => void
-  /** Number of those who wait for the outcome. */
+  /** Number of waiters for the outcome. */
   waiting: number
-  /** True when whoever comes later finds the outcome in the record. */
+  /** True when the record has the outcome. */
   isRecorded?: boolean
   /** The activity that leads the attempt. Its cancellation is the attempt's. */
   leader?: Attempt
@@ -155,7 +155,7 @@ const BUSY = 100
 const COMES_MS = 4000
 /** Time after which it is looked for again. */
 const COMES_AGAIN_MS = 10_000
-/** Time for which those who wait go first, unless that is said again. */
+/** Time for which waiting steps go first, unless `letWait` is called again. */
 const WAIT_MS = 3000
 /** Time for which an attempt goes on, and its outcome is kept, while nobody waits for it: Temporal may be away. */
 const UNATTENDED_MS = 120_000

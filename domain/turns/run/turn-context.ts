@@ -101,7 +101,7 @@ export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
   a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
 
-/** Resolves capabilities and tools. With `toolName`, of MCP servers only the one that has this tool is read. */
+/** Resolves capabilities and tools. With `toolName`, only the MCP server that has this tool is read. */
 export async function configure(
   deps: Deps,
   organizationId: string,

@@ -38,7 +38,7 @@ export async function waitForPlace(
 type WaitingStep = TurnPlace & { iteration: number; since: Date; owner: string }
 
 /**
- * Begins steps that wait for a place, as far as this process has places for their owners, and notifies their workflows.
+ * Begins steps that wait for a place, while this process has places for their owners, and notifies their workflows.
  * Each owner's oldest come first, and owners take turns.
  */
 export async function beginWaitingSteps(deps: Deps): Promise<void> {

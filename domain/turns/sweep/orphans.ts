@@ -9,7 +9,7 @@ import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
 
 const PAGE = 100
-/** Turns compared at once: those that probably have no workflow, and all the others, of which hardly any lacks one. */
+/** Numbers of turns compared at once: turns that probably have no workflow, and all others, which hardly ever lack one. */
 const AT_ONCE = 10
 const IN_PASSING = 2
 
@@ -20,10 +20,9 @@ type Reconciliation = { graceMs: number }
 const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
- * Fails turns that have begun and whose workflow has closed, because it was terminated, and starts those of which
- * Temporal knows nothing. Checks one page of turns after `cursor` and returns the next cursor, null at the end. A
- * workflow closes only after its turn's end is in the record, so one that is closed while the turn is unfinished will
- * not come back.
+ * Fails begun turns whose workflow has closed because it was terminated, and starts turns that Temporal does not know.
+ * Checks one page of turns after `cursor` and returns the next cursor, null at the end. A workflow closes only after its
+ * turn's end is in the record, so the closed workflow of an unfinished turn will not come back.
  */
 export async function failOrphans(
   deps: Deps,
@@ -47,9 +46,8 @@ const EARLY_REPEAT_MS = 10_000
 const STARTS_ITSELF_MS = 60_000
 
 /**
- * Does the same with turns that have begun early and that no activity has taken over by now. Most of them wait for a
- * workflow that their process could not start, or could not before it died. `compared` keeps the time at which each turn
- * was compared.
+ * Does the same with turns that have begun early and that no activity has taken over by now. Most of them have no
+ * workflow, because their process could not start it or died before. `compared` keeps the time of each turn's comparison.
  */
 export async function startLostEarlyTurns(deps: Deps, compared: Map<string, number>): Promise<void> {
   const now = Date.now()

@@ -104,7 +104,7 @@ describe('the environment', () => {
       { AUTH_IDPA_ISSUER: 'https://a.example/.well-known/openid-configuration' },
       /^AUTH_IDPA_ISSUER: must be the issuer itself/,
     ],
-    ['a malformed private host', { ALLOWED_PRIVATE_HOSTS: 'ollama:11434, http://b' }, /; http:\/\/b is none$/],
+    ['a malformed private host', { ALLOWED_PRIVATE_HOSTS: 'ollama:11434, http://b' }, /, not http:\/\/b$/],
     ['a timer of years', { SSE_REALTIME_CYCLE_SECS: '3000000' }, /^SSE_REALTIME_CYCLE_SECS: /],
     [
       'a password that no login takes',
