@@ -55,7 +55,7 @@ export type RegisterRequest = z.infer<typeof RegisterRequest>
 const RefreshRequest = z
   .object({
     refresh_token: textUpTo(MAX_REFRESH_TOKEN_BYTES).nullish().meta({
-      description: 'Left out, it is taken from the cookie refresh_token.',
+      description: 'Default: the cookie refresh_token.',
     }),
   })
   .meta({ id: 'RefreshRequest' })
@@ -64,9 +64,9 @@ export const TokenResponse = z
   .object({
     access_token: z.string(),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds until the access token ends.' }),
+    expires_in: z.int().meta({ description: 'Seconds until the access token expires.' }),
     refresh_token: z.string().nullish().meta({
-      description: 'For POST /v1/auth/refresh, once: it answers with the next one.',
+      description: 'For one POST /v1/auth/refresh, which returns the next token.',
     }),
   })
   .meta({ id: 'TokenResponse' })
@@ -96,15 +96,15 @@ const CreateApiKeyRequest = z
       .nullish()
       .meta({
         description:
-          'What the key may be used for: read (every GET) and write (everything), or both for one area of this document only, ' +
-          'as in sessions:read. None: whatever its user may do.',
+          'Permissions of the key: read (every GET) and write (everything), or either for one tag of this document, ' +
+          'as in sessions:read. Default: all permissions of its user.',
       }),
     expires_in_days: z
       .int()
       .min(1)
       .max(MAX_API_KEY_DAYS, { error: `must be at most ${MAX_API_KEY_DAYS}` })
       .nullish()
-      .meta({ description: 'None: it does not end.' }),
+      .meta({ description: 'Default: the key does not expire.' }),
   })
   .meta({ id: 'CreateApiKeyRequest' })
 export type CreateApiKeyRequest = z.infer<typeof CreateApiKeyRequest>
@@ -113,7 +113,7 @@ const ApiKey = z
   .object({
     id: wireUuid,
     name: z.string(),
-    key_prefix: z.string().meta({ description: 'How the key begins, to recognise it by.' }),
+    key_prefix: z.string().meta({ description: 'The first characters of the key, to recognise it.' }),
     scopes: z.array(z.string()),
     expires_at: DateTime.nullish(),
     last_used_at: DateTime.nullish().meta({ description: 'To the minute.' }),
@@ -123,13 +123,13 @@ const ApiKey = z
 export type ApiKey = z.infer<typeof ApiKey>
 
 const CreatedApiKey = ApiKey.extend({
-  key: z.string().meta({ description: 'The key itself: ask_ and 64 hex digits. It is shown here only.' }),
+  key: z.string().meta({ description: 'The key: ask_ and 64 hex digits. It is shown only once, here.' }),
 }).meta({ id: 'CreatedApiKey' })
 export type CreatedApiKey = z.infer<typeof CreatedApiKey>
 
 const provider = z.string().meta({ enum: [...IDENTITY_PROVIDERS] })
 
-/** Bodies about signing in are small; most of them anybody may send. */
+/** Limit of bodies for signing in. Most of these operations are public. */
 const AUTH_BODY_BYTES = 16 * 1024
 
 export const authEndpoints = group(
@@ -139,7 +139,7 @@ export const authEndpoints = group(
       operationId: 'getAuthConfig',
       method: 'GET',
       at: '/config',
-      summary: 'Says how one can sign in',
+      summary: 'Lists the ways to sign in',
       responses: { 200: AuthConfig },
     },
     login: {
@@ -147,7 +147,7 @@ export const authEndpoints = group(
       method: 'POST',
       at: '/login',
       summary: 'Signs in with e-mail and password',
-      description: 'The tokens are set as cookies too. At most 10 times a minute from one address.',
+      description: 'Also sets the tokens as cookies. At most 10 times a minute from one address.',
       body: LoginRequest,
       bodyLimitBytes: AUTH_BODY_BYTES,
       responses: { 200: TokenResponse },
@@ -157,10 +157,10 @@ export const authEndpoints = group(
       operationId: 'register',
       method: 'POST',
       at: '/register',
-      summary: 'Creates a user, who is signed in then and a member of the default organization',
+      summary: 'Creates a user, signs them in and makes them a member of the default organization',
       description:
-        'At most 5 times a minute from one address. It takes no Idempotency-Key: an e-mail registers once, and who missed the ' +
-        'answer logs in.',
+        'At most 5 times a minute from one address. Takes no Idempotency-Key: an e-mail address registers only once, so if the ' +
+        'answer is lost, log in.',
       body: RegisterRequest,
       bodyLimitBytes: AUTH_BODY_BYTES,
       responses: { 201: TokenResponse },
@@ -172,8 +172,8 @@ export const authEndpoints = group(
       at: '/refresh',
       summary: 'Exchanges a refresh token for new tokens',
       description:
-        'A refresh token works once. One that comes again has been copied by somebody, or its answer was lost: the whole login ' +
-        'ends then, for both. At most 30 times a minute from one address.',
+        'A refresh token works once. A second use means that the token was copied or its answer was lost, and ends the whole ' +
+        'login. At most 30 times a minute from one address.',
       body: RefreshRequest,
       bodyLimitBytes: AUTH_BODY_BYTES,
       bodyOptional: true,
@@ -185,9 +185,9 @@ export const authEndpoints = group(
       method: 'POST',
       at: '/logout',
       access: 'login',
-      summary: 'Ends the login: its refresh token and its access tokens, at once',
+      summary: 'Ends the login: its refresh token and its access tokens stop working at once',
       description:
-        'It is named by any of its tokens, of either kind, also by one that was spent or has expired: in the header, or by the cookies.',
+        'Takes any access or refresh token of the login, even used or expired, from the header or the cookies.',
       responses: { 204: null },
     },
     me: {
@@ -195,14 +195,14 @@ export const authEndpoints = group(
       method: 'GET',
       at: '/me',
       access: 'user',
-      summary: 'Says who the caller is',
+      summary: 'Returns the caller',
       responses: { 200: CurrentUser },
     },
     startOauth: {
       operationId: 'startOauth',
       method: 'GET',
       at: '/oauth/{provider}',
-      summary: "Sends a browser to an identity provider's sign-in",
+      summary: "Redirects a browser to an identity provider's sign-in",
       params: z.object({ provider }),
       query: z.object({
         return_to: textUpTo(2048).optional().meta({
@@ -217,7 +217,7 @@ export const authEndpoints = group(
       operationId: 'finishOauth',
       method: 'GET',
       at: '/callback/{provider}',
-      summary: 'Where an identity provider sends the browser back: sets the cookies and redirects',
+      summary: 'Receives the browser from an identity provider, sets the cookies and redirects',
       params: z.object({ provider }),
       query: z.object({
         code: textUpTo(4096).optional(),
@@ -241,8 +241,7 @@ export const authEndpoints = group(
       at: '/api-keys',
       access: 'member',
       login: true,
-      summary:
-        'Creates an API key of the caller, for the current organization; the answer is the only one with the key',
+      summary: 'Creates an API key of the caller for the current organization; only this answer has the key',
       body: CreateApiKeyRequest,
       bodyLimitBytes: AUTH_BODY_BYTES,
       creates: true,

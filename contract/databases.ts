@@ -28,7 +28,7 @@ const CreateDatabaseRequest = z.object({ name: DatabaseName }).meta({ id: 'Creat
 const Column = z
   .object({
     name: z.string(),
-    type: z.string().meta({ description: 'As it was declared, empty when it was not.' }),
+    type: z.string().meta({ description: 'The declared type; empty without one.' }),
     notnull: z.boolean(),
     pk: z.boolean(),
     default_value: z.string().nullable().meta({ description: 'The SQL of the default value.' }),
@@ -47,7 +47,7 @@ export const Schema = z
   .object({
     database: z.string(),
     tables: z.array(Table),
-    truncated: z.boolean().optional().meta({ description: 'True when there are tables that were left out.' }),
+    truncated: z.boolean().optional().meta({ description: 'True if tables were left out.' }),
   })
   .meta({ id: 'SchemaResponse' })
 export type Schema = z.infer<typeof Schema>
@@ -59,7 +59,7 @@ const QueryDatabaseRequest = z
   .object({
     sql: textUpTo(MAX_SQL_BYTES)
       .refine((sql) => sql.trim() !== '', { error: 'must not be empty' })
-      .meta({ description: 'One statement that only reads, such as a SELECT.' }),
+      .meta({ description: 'One read-only statement, such as a SELECT.' }),
     params: z
       .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
       .max(MAX_PARAMS, { error: `must have at most ${MAX_PARAMS} values` })
@@ -70,12 +70,12 @@ const QueryDatabaseRequest = z
 
 const DatabaseRows = z
   .object({
-    columns: z.array(z.string()).meta({ description: 'May have the same name.' }),
+    columns: z.array(z.string()).meta({ description: 'Names may repeat.' }),
     rows: z.array(z.array(z.union([z.string(), z.number(), z.null()]))).meta({
       description: 'At most 1,000, and 1 MB. Blobs are base64; integers beyond 2^53 and infinities are strings.',
     }),
     row_count: z.int().min(0),
-    truncated: z.boolean().meta({ description: 'True when there are rows that were left out.' }),
+    truncated: z.boolean().meta({ description: 'True if rows were left out.' }),
   })
   .meta({ id: 'DatabaseRows' })
 export type DatabaseRows = z.infer<typeof DatabaseRows>
@@ -97,7 +97,7 @@ export const databaseEndpoints = group(
       operationId: 'createDatabase',
       method: 'POST',
       summary: 'Creates an empty database',
-      description: 'A session has at most 10. Those that an agent needs, it creates itself.',
+      description: 'A session has at most 10. An agent can create its own.',
       params: ofSession,
       body: CreateDatabaseRequest,
       creates: true,
@@ -126,9 +126,9 @@ export const databaseEndpoints = group(
       method: 'GET',
       at: '/{name}/file',
       summary: 'Downloads a database as a SQLite file',
-      description: 'It breaks off when the database is changed meanwhile.',
+      description: 'The download breaks off if the database changes meanwhile.',
       params: ofDatabase,
-      responses: fileResponses('application/octet-stream', 'The database, as SQLite 3 has it in a file.'),
+      responses: fileResponses('application/octet-stream', 'The database in the file format of SQLite 3.'),
       errors: [409],
     },
     putFile: {
@@ -137,7 +137,7 @@ export const databaseEndpoints = group(
       at: '/{name}/file',
       summary: 'Creates or replaces a database from a SQLite file',
       description:
-        'The file has at most 50 MiB. 422 when it is no SQLite database, or has virtual tables that SQL cannot make here.',
+        'The file has at most 50 MiB. 422 if it is not a SQLite database, or has virtual tables that SQL cannot create here.',
       params: ofDatabase,
       raw: { maxBytes: MAX_FILE_BYTES, inMemory: true },
       responses: { 200: Database, 201: Database },
@@ -149,7 +149,7 @@ export const databaseEndpoints = group(
       at: '/{name}/schema',
       summary: 'Describes the tables and views of a database',
       description:
-        'By name, with their columns and their number of rows. 422 when the database is damaged, or when counting its rows takes more than 30 seconds.',
+        'Sorted by name, with columns and number of rows. 422 if the database is damaged, or counting its rows takes more than 30 seconds.',
       params: ofDatabase,
       responses: { 200: Schema },
       errors: [422, 429],
@@ -160,7 +160,7 @@ export const databaseEndpoints = group(
       at: '/{name}/query',
       summary: 'Reads rows of a database',
       description:
-        'Runs one statement that only reads, with the limits that an agent has: 30 seconds. 422 when the SQL is wrong, refused, or takes too much.',
+        "Runs one read-only statement within an agent's limits: 30 seconds. 422 if the SQL is wrong, refused, or exceeds a limit.",
       params: ofDatabase,
       body: QueryDatabaseRequest,
       responses: { 200: DatabaseRows },

@@ -7,7 +7,7 @@ const count = (description: string) =>
     .int()
     .min(0)
     .nullable()
-    .meta({ description: `${description} Null when Temporal did not say.` })
+    .meta({ description: `${description} Null if Temporal did not answer.` })
 
 const executions = (what: string) =>
   z.object({
@@ -19,15 +19,15 @@ export const DurableHealth = z
   .object({
     status: z.enum(['healthy', 'warning', 'degraded']).meta({
       description:
-        'degraded: Temporal does not answer, or not to all, or no worker polls. warning: tasks have waited for more than 10 s, or ' +
-        'more than a tenth of what ended within the last hour failed.',
+        'degraded: Temporal does not answer all queries, or no worker polls. warning: tasks have waited for more than 10 s, or ' +
+        'more than a tenth of the workflows that ended within the last hour failed.',
     }),
-    reasons: z.array(z.string()).meta({ description: 'A sentence for each reason why it is not healthy.' }),
+    reasons: z.array(z.string()).meta({ description: 'A sentence for each reason why the service is not healthy.' }),
     workers: count('Worker processes that have polled the task queue within the last 75 s.'),
-    task_queue_backlog: count('Tasks that wait for a worker, about.'),
+    task_queue_backlog: count('Approximate number of tasks that wait for a worker.'),
     turns: executions('Workflows of turns').extend({
       retrying: z.int().min(0).nullable().meta({
-        description: 'Turns whose model has failed and is asked again. Null when Postgres did not say.',
+        description: 'Turns whose failed model call is being retried. Null if Postgres did not answer.',
       }),
     }),
     executions: executions('Workflows of executions of schedules'),
@@ -48,9 +48,9 @@ export const durableEndpoints = group(
       operationId: 'streamDurableHealth',
       method: 'GET',
       at: '/sse',
-      summary: 'Streams the health of durable execution, as Temporal tells it',
+      summary: 'Streams the health of durable execution, as reported by Temporal',
       description:
-        'For administrators of the default organization. A snapshot comes at the start, and whenever something other than ts has changed.',
+        'For administrators of the default organization. Sends a snapshot at the start, and whenever anything except ts has changed.',
       responses: {},
       streams: 'Server-Sent Events: connected, then snapshots, disconnecting before the server closes',
       streamed: DurableSnapshot,

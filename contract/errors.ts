@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Code of an error, by which programs decide; the sentence is for people. The list only grows. */
+/** Code of an error, for programs; the sentence is for people. Codes are only added, never removed. */
 export const ErrorCode = z
   .enum([
     'invalid',
@@ -45,10 +45,10 @@ export const TurnErrorCode = z
   .meta({ id: 'TurnErrorCode' })
 export type TurnErrorCode = z.infer<typeof TurnErrorCode>
 
-/** How a tool call has ended. */
+/** Outcome of a tool call. */
 export const ToolCallStatus = z.enum(['success', 'error', 'timeout', 'cancelled']).meta({ id: 'ToolCallStatus' })
 
-/** Why the service ends a stream, in its frame `disconnecting`. */
+/** Reason why the service ends a stream, in its frame `disconnecting`. */
 export const DisconnectReason = z.enum([
   'connection_cycle',
   'shutdown',
@@ -61,12 +61,12 @@ export const ErrorResponse = z
   .object({
     error: z.string().meta({ description: 'A sentence for people, which may change.' }),
     code: ErrorCode,
-    field: z.string().optional().meta({ description: 'Path of the field that is at fault, where it is a single one.' }),
+    field: z.string().optional().meta({ description: 'Path of the invalid field, if there is exactly one.' }),
   })
   .meta({ id: 'ErrorResponse' })
 export type ErrorResponse = z.infer<typeof ErrorResponse>
 
-/** Code of the errors of a status that have no code of their own. */
+/** Default code of each error status. */
 const CODES: Record<number, ErrorCode> = {
   400: 'invalid',
   401: 'unauthenticated',
@@ -87,10 +87,10 @@ const CODES: Record<number, ErrorCode> = {
   503: 'unavailable',
 }
 
-/** Field with which a sentence begins, as in `name: is required`. A sentence of several fields has none. */
+/** Field at the start of a sentence, as in `name: is required`. A sentence about several fields has none. */
 const FIELD = /^([\w-]+(?:\.[^\s:]+)*): (?!.*; [\w-]+(?:\.[^\s:]+)*: )/s
 
-/** Returns the body of an error. Its field is by default the one that its sentence begins with. */
+/** Returns the body of an error. Its field defaults to the field at the start of its sentence. */
 export function describeError(
   status: number,
   error: string,

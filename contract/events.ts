@@ -181,7 +181,7 @@ type OneEvent = ReturnType<typeof eventOf>
 
 export const Event = z.discriminatedUnion('type', eventTypes.map(eventOf) as [OneEvent, ...OneEvent[]]).meta({
   id: 'Event',
-  description: 'Told apart by its type. Later versions may have more types, which clients ignore.',
+  description: 'Distinguished by type. Later versions may have more types, which clients ignore.',
 })
 
 export type WireEvent<T extends EventType = EventType> = {
@@ -253,7 +253,7 @@ export const eventEndpoints = group(
       operationId: 'streamEvents',
       method: 'GET',
       at: '/sse',
-      summary: "Streams a session's events: first what there is, then live",
+      summary: "Streams a session's events: first the stored ones, then live",
       description:
         'Resumes after since_id, or after the Last-Event-ID header when since_id is absent. With turn_id it ends with the turn, ' +
         'and the answer is 204 when the turn has ended and has no further events.',

@@ -10,7 +10,7 @@ const FileFields = z.object({
   name: z.string(),
   is_directory: z.boolean(),
   is_readonly: z.boolean(),
-  size_bytes: sizeBytes.meta({ description: 'Of the content; 0 for a directory.' }),
+  size_bytes: sizeBytes.meta({ description: 'Size of the content; 0 for a directory.' }),
   created_at: DateTime,
   updated_at: DateTime,
 })
@@ -32,7 +32,7 @@ export const SessionFile = z
     content: z
       .string()
       .nullish()
-      .meta({ description: 'Of a file that is read, or written with at most 65,536 characters.' }),
+      .meta({ description: 'Present when a file is read, or written with at most 65,536 characters.' }),
     encoding: Encoding.optional(),
   })
   .meta({ id: 'SessionFile' })
@@ -41,7 +41,7 @@ export type SessionFile = z.infer<typeof SessionFile>
 /** Default of SESSION_FILE_MAX_BYTES, and its largest value. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024
 
-/** Limit of a body with a file: base64 takes a third more than its bytes. */
+/** Limit of a body with a file: base64 is a third larger than its bytes. */
 const FILE_BODY_BYTES = 14 * 1024 * 1024
 const RAW = { maxBytes: MAX_FILE_BYTES, inMemory: true } as const
 
@@ -71,17 +71,17 @@ const StatRequest = z.object({ path: FilePath }).meta({ id: 'StatRequest' })
 
 const DeleteResponse = z.object({ deleted: z.boolean() }).meta({ id: 'DeleteResponse' })
 
-/** Longest pattern in UTF-16 code units: what an engine makes of a longer one takes too much memory. */
+/** Longest pattern in UTF-16 code units: compiling a longer one takes too much memory. */
 export const MAX_PATTERN_LENGTH = 1000
 
 const GrepRequest = z
   .object({
     pattern: z.string().min(1, { error: 'must not be empty' }).max(MAX_PATTERN_LENGTH).meta({
-      description: 'A regular expression in the syntax of RE2, which is sought in each line, without its end.',
+      description: 'A regular expression in RE2 syntax, matched against each line without its line break.',
     }),
     path_pattern: z.string().max(MAX_PATTERN_LENGTH).nullish().meta({
       description:
-        'A glob, such as `/docs/**`. A pattern of a name, such as `*.ts`, matches at any depth; one with a slash begins at the root.',
+        'A glob, such as `/docs/**`. A pattern without a slash, such as `*.ts`, matches at any depth; with one, it starts at the root.',
     }),
   })
   .meta({ id: 'GrepRequest' })
@@ -91,7 +91,7 @@ const GrepMatch = z
   .object({
     path: z.string(),
     line_number: z.int().min(1),
-    line: z.string().meta({ description: 'The line without its end. Of a long line only the beginning.' }),
+    line: z.string().meta({ description: 'The line without its line break. A long line is cut off.' }),
   })
   .meta({ id: 'GrepMatch' })
 export type GrepMatch = z.infer<typeof GrepMatch>
@@ -100,14 +100,14 @@ const GrepResult = z.object({ path: z.string(), matches: z.array(GrepMatch) }).m
 export type GrepResult = z.infer<typeof GrepResult>
 
 const GrepResults = listOf(GrepResult).extend({
-  truncated: z.boolean().optional().meta({ description: 'True when there are matches that were left out.' }),
+  truncated: z.boolean().optional().meta({ description: 'True if matches were left out.' }),
 })
 
 const ofSession = z.object({ session_id: SessionId })
 const ofFile = z.object({ session_id: SessionId, path: FilePath })
 const ofWrittenFile = z.object({ session_id: SessionId, path: WrittenFilePath })
 const recursively = z.object({ recursive: flag })
-/** Its type is that of the name; generators of clients know this one. */
+/** Declared as octet-stream, which client generators know; the answer has the type of the file's name. */
 const bytes = fileBody('application/octet-stream', "The file's bytes, when the query has `raw` or `download`.")
 
 export const fileEndpoints = group(
@@ -119,7 +119,7 @@ export const fileEndpoints = group(
       summary: 'Lists the root directory, or downloads all files',
       params: ofSession,
       query: recursively.extend({
-        archive: z.enum(['zip']).optional().meta({ description: 'Answers with all files as an archive.' }),
+        archive: z.enum(['zip']).optional().meta({ description: 'Returns all files as an archive.' }),
       }),
       responses: { 200: listOf(FileInfo) },
       file: fileBody('application/zip', 'All files, when the query has `archive=zip`.'),
@@ -159,8 +159,8 @@ export const fileEndpoints = group(
       operationId: 'grepFiles',
       method: 'POST',
       at: '/_/grep',
-      summary: 'Seeks lines in files',
-      description: 'By path and line, at most 10,000 lines of 4 MiB together. Files that are not text are left out.',
+      summary: 'Searches the lines of files',
+      description: 'Sorted by path and line, at most 10,000 lines and 4 MiB. Binary files are left out.',
       params: ofSession,
       body: GrepRequest,
       responses: { 200: GrepResults },
@@ -171,11 +171,12 @@ export const fileEndpoints = group(
       method: 'GET',
       at: '/{path*}',
       summary: 'Gets a file, or lists a directory',
-      description: 'Of a directory the directories in it first, then the files; all of it by path when `recursive`.',
+      description:
+        'Lists the directories in a directory first, then the files; with `recursive`, everything below it, by path.',
       params: ofFile,
       query: recursively.extend({
-        raw: flag.meta({ description: 'Answers with the bytes of the file. Its type is that of its name.' }),
-        download: flag.meta({ description: 'Answers with the bytes for a browser to save.' }),
+        raw: flag.meta({ description: "Returns the bytes of the file, with the content type of the file's name." }),
+        download: flag.meta({ description: 'Returns the bytes for a browser to save.' }),
       }),
       responses: { 200: z.union([SessionFile, listOf(FileInfo)]), 206: bytes, 304: null },
       file: bytes,
@@ -185,7 +186,7 @@ export const fileEndpoints = group(
       method: 'POST',
       at: '/{path*}',
       summary: 'Creates a file or directory',
-      description: 'Directories above it are created, too.',
+      description: 'Missing parent directories are created.',
       params: ofWrittenFile,
       body: CreateFileRequest,
       bodyOptional: true,
@@ -213,7 +214,7 @@ export const fileEndpoints = group(
       method: 'DELETE',
       at: '/{path*}',
       summary: 'Deletes a file or directory',
-      description: 'A directory that is not empty only when `recursive`.',
+      description: 'A directory that is not empty is deleted only with `recursive`.',
       params: z.object({ session_id: SessionId, path: DeletedFilePath }),
       query: recursively,
       responses: { 200: DeleteResponse },

@@ -14,7 +14,7 @@ export const healthEndpoints = group(
     live: {
       operationId: 'getHealth',
       method: 'GET',
-      summary: 'Says that the process runs',
+      summary: 'Reports that the process runs',
       responses: { 200: Health },
     },
     ready: {
@@ -22,7 +22,7 @@ export const healthEndpoints = group(
       method: 'GET',
       at: '/ready',
       summary:
-        'Says whether Postgres, Redis and Temporal answer, and whether a worker in this process polls; 503 names the failing part',
+        'Reports whether Postgres, Redis and Temporal answer, and whether a worker in this process polls; 503 names the failing part',
       responses: { 200: Readiness },
     },
   },

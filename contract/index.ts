@@ -22,7 +22,7 @@ import { storageEndpoints } from './storage.ts'
 import { organizationTurnEndpoints, turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
 
-/** Operations of the service, in the order in which a reader of the document needs them. */
+/** Operations of the service, in the order in which a reader of the API reference needs them. */
 export const endpoints: Endpoint[] = [
   sessionEndpoints,
   agentEndpoints,

@@ -7,7 +7,7 @@ import { pagination } from './kit/query.ts'
 import { Organization } from './organizations.ts'
 
 const MIN_SECONDS = 60
-/** Lifetime of an invitation whose request names none. */
+/** Default lifetime of an invitation. */
 export const INVITATION_SECONDS = 7 * 24 * 60 * 60
 const MAX_SECONDS = 30 * 24 * 60 * 60
 const MAX_TOKEN_BYTES = 200
@@ -26,20 +26,20 @@ export type Invitation = z.infer<typeof Invitation>
 const CreatedInvitation = Invitation.extend({
   token: z
     .string()
-    .meta({ description: 'For POST /v1/orgs/join, once: inv_ and 64 hex digits. It is shown here only.' }),
-  url: z.string().meta({ description: 'Address of a page that sends the token, for a browser of the invited person.' }),
+    .meta({ description: 'For one POST /v1/orgs/join: inv_ and 64 hex digits. It is shown only once, here.' }),
+  url: z.string().meta({ description: 'Address of the page at which the invited person accepts.' }),
 }).meta({ id: 'CreatedInvitation' })
 export type CreatedInvitation = z.infer<typeof CreatedInvitation>
 
 const CreateInvitationRequest = z
   .object({
-    role: Role.meta({ description: 'Role that the invited person gets. Administrators cannot invite owners.' }),
+    role: Role.meta({ description: 'Role of the invited person. Administrators cannot invite owners.' }),
     expires_in: z
       .int()
       .min(MIN_SECONDS, { error: `must be at least ${MIN_SECONDS} seconds` })
       .max(MAX_SECONDS, { error: `must be at most ${MAX_SECONDS} seconds` })
       .nullish()
-      .meta({ description: `Seconds until the invitation ends. Default: ${INVITATION_SECONDS}, which is 7 days.` }),
+      .meta({ description: `Seconds until the invitation expires. Default: ${INVITATION_SECONDS}, which is 7 days.` }),
   })
   .meta({ id: 'CreateInvitationRequest' })
 export type CreateInvitationRequest = z.infer<typeof CreateInvitationRequest>
@@ -69,8 +69,7 @@ export const invitationEndpoints = group(
       method: 'POST',
       at: '/{org}/invitations',
       login: true,
-      summary:
-        'Makes an invitation, for owners and administrators; the answer is the only one with its token, which works once',
+      summary: 'Creates an invitation, for owners and administrators; only this answer has its token, which works once',
       params: ofOrganization,
       body: CreateInvitationRequest,
       creates: true,
@@ -90,10 +89,10 @@ export const invitationEndpoints = group(
       method: 'POST',
       at: '/join',
       login: true,
-      summary: 'Makes the caller a member of the organization that an invitation is for',
+      summary: "Makes the caller a member of an invitation's organization",
       description:
-        'A token that was used, withdrawn or never made, or that has expired, is not found. A member already is answered ' +
-        '409, and the invitation stays as it was.',
+        '404 if the token is unknown, expired, used or withdrawn. 409 if the caller is already a member; the invitation then ' +
+        'stays valid.',
       body: JoinRequest,
       responses: { 200: JoinedOrganization },
       errors: [409],

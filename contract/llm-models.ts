@@ -73,15 +73,15 @@ export const LlmModel = z
 export type LlmModel = z.infer<typeof LlmModel>
 
 export const LlmModelWithProvider = LlmModel.extend({
-  status: LlmStatus.meta({ description: 'Disabled, too, while its provider is.' }),
+  status: LlmStatus.meta({ description: 'Also disabled while its provider is.' }),
   provider_name: z.string(),
   provider_type: LlmProviderType,
-  profile: LlmModelProfile.nullish().meta({ description: 'Null when the model is not known here.' }),
+  profile: LlmModelProfile.nullish().meta({ description: 'Null if the service does not know the model.' }),
 }).meta({ id: 'LlmModelWithProvider' })
 export type LlmModelWithProvider = z.infer<typeof LlmModelWithProvider>
 
 const name = nameUpTo(255)
-/** A provider's id of a model, as it is sent to the provider. */
+/** A provider's own id of a model, which is sent to the provider. */
 const modelName = name.refine((text) => /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u.test(text), {
   error: 'must have no control characters',
 })
@@ -106,7 +106,7 @@ const UpdateLlmModelRequest = z
     model_id: modelName.nullish(),
     display_name: name.nullish(),
     capabilities: capabilities.nullish(),
-    is_default: z.boolean().nullish().meta({ description: 'True makes it the one default of the organization.' }),
+    is_default: z.boolean().nullish().meta({ description: 'True makes it the default model of the organization.' }),
     is_favorite: z.boolean().nullish(),
     status: LlmStatus.nullish(),
   })
@@ -156,7 +156,7 @@ export const llmModelEndpoints = group(
       operationId: 'deleteModel',
       method: 'DELETE',
       at: '/llm-models/{id}',
-      summary: 'Deletes a model; what used it falls through to the next choice',
+      summary: 'Deletes a model; agents and sessions that use it fall back to the next choice',
       params,
       responses: { 204: null },
     },

@@ -30,7 +30,7 @@ export type LlmProvider = z.infer<typeof LlmProvider>
 const MAX_KEY_BYTES = 8 * 1024
 const MAX_URL_BYTES = 2 * 1024
 
-/** Key as it is sent in a header. Spaces around it, as pasting leaves them, are removed. */
+/** Key for a header. Spaces around it, left by pasting, are removed. */
 const apiKey = textUpTo(MAX_KEY_BYTES)
   .trim()
   .refine((key) => /^[\x21-\x7e]*$/.test(key), { error: 'must be printable ASCII characters without spaces' })
@@ -80,7 +80,7 @@ export const llmProviderEndpoints = group(
       operationId: 'listProviders',
       method: 'GET',
       access: 'member',
-      summary: 'Lists the providers, newest first; those of the installation come last',
+      summary: 'Lists the providers, newest first, predefined ones last',
       responses: { 200: listOf(LlmProvider) },
     },
     create: {
@@ -113,7 +113,7 @@ export const llmProviderEndpoints = group(
       operationId: 'deleteProvider',
       method: 'DELETE',
       at: '/{provider_id}',
-      summary: 'Deletes a provider with its models; what used one falls through to the next choice',
+      summary: 'Deletes a provider with its models; agents and sessions that use one fall back to the next choice',
       params,
       responses: { 204: null },
     },
@@ -121,10 +121,10 @@ export const llmProviderEndpoints = group(
       operationId: 'syncModels',
       method: 'POST',
       at: '/{provider_id}/sync-models',
-      summary: "Brings the provider's discovered models up to date with its own list",
+      summary: "Updates the discovered models from the provider's own list",
       description:
-        'Answers 502 with the reason when the provider has no answer. A discovered model that the list no longer has ' +
-        'becomes stale: it is hidden, and goes on working where it is named.',
+        '502 with the reason if the provider does not answer. A discovered model that is missing from the list becomes stale: ' +
+        'it is hidden, and keeps working where it is named.',
       params,
       responses: { 200: ModelSync },
       errors: [409, 429, 502],

@@ -13,33 +13,33 @@ const McpServerStatus = z
 const McpToolsPolicy = z.enum(['accept', 'ask']).meta({
   id: 'McpToolsPolicy',
   description:
-    'What happens with tools that are new or have changed since an administrator accepted them. accept: they are offered like the others. ask: each of their calls waits for approval.',
+    'How to treat tools that were added or changed since an administrator accepted the tools. accept: offer them like the others. ask: each of their calls waits for approval.',
 })
 export type McpToolsPolicy = z.infer<typeof McpToolsPolicy>
 
 export const McpServer = z
   .object({
     id: wireId('mcp'),
-    ref: z.string().meta({ description: 'Its capability, as agents and sessions name it.' }),
+    ref: z.string().meta({ description: 'Its capability, for agents and sessions.' }),
     name: z.string(),
     description: z.string().nullish(),
     url: z.string(),
     transport_type: McpServerTransportType,
     status: McpServerStatus,
     api_key_set: z.boolean(),
-    headers: z.record(z.string(), z.string()).meta({ description: 'Names of the headers. Each value is "***".' }),
+    headers: z.record(z.string(), z.string()).meta({ description: 'Names of the headers, each with the value "***".' }),
     tools_policy: McpToolsPolicy,
-    tools_count: z.int().min(0).nullish().meta({ description: 'Null before the tools were read for the first time.' }),
-    tools_discovered_at: DateTime.nullish().meta({ description: 'When the list of tools was read last.' }),
+    tools_count: z.int().min(0).nullish().meta({ description: 'Null until the tools have been read.' }),
+    tools_discovered_at: DateTime.nullish().meta({ description: 'Time of the latest read of the tools.' }),
     tools_changed_at: DateTime.nullish().meta({
       description:
-        'When the tools were found to differ from those that an administrator has accepted. Null while they do not.',
+        'Time at which the tools were found to differ from the accepted ones. Null while they do not differ.',
     }),
     changed_tools: z.array(z.string()).meta({
       description:
-        'Tools that were added, changed or removed since, by their names in the tool_definitions of the capability. Empty while none was.',
+        'Tools that were added, changed or removed since an administrator accepted the tools, by their names in the tool_definitions of the capability.',
     }),
-    tools_error: z.string().nullish().meta({ description: 'Why the tools could not be read last.' }),
+    tools_error: z.string().nullish().meta({ description: 'Why the latest read of the tools failed.' }),
     created_at: DateTime,
     updated_at: DateTime,
   })
@@ -49,7 +49,7 @@ export type McpServer = z.infer<typeof McpServer>
 const MAX_URL_BYTES = 2 * 1024
 const MAX_DESCRIPTION_BYTES = 10 * 1024
 
-/** Key as it is sent in a header. Spaces around it, as pasting leaves them, are removed. */
+/** Key for a header. Spaces around it, left by pasting, are removed. */
 const apiKey = textUpTo(MAX_HEADER_VALUE_BYTES)
   .trim()
   .refine((key) => /^[\x21-\x7e]*$/.test(key), { error: 'must be printable ASCII characters without spaces' })
@@ -87,7 +87,7 @@ const UpdateMcpServerRequest = z
     tools_policy: McpToolsPolicy.nullish(),
     accept_tools_changed_at: DateTime.nullish().meta({
       description:
-        'Accepts the tools as they are now. Has to be the tools_changed_at that was seen; 409 when they have changed again.',
+        'Accepts the current tools. Must be the latest tools_changed_at; 409 if the tools have changed again.',
     }),
   })
   .meta({ id: 'UpdateMcpServerRequest' })
@@ -110,7 +110,7 @@ export const mcpServerEndpoints = group(
       method: 'POST',
       summary: 'Adds an MCP server',
       description:
-        'Its tools are read soon after; GET /v1/capabilities/mcp:{uuid} shows them. Agents and sessions use them by naming that capability.',
+        'Its tools are read soon after; GET /v1/capabilities/mcp:{uuid} shows them. Agents and sessions that name this capability can use them.',
       body: CreateMcpServerRequest,
       creates: true,
       responses: { 201: McpServer },
@@ -138,7 +138,7 @@ export const mcpServerEndpoints = group(
       operationId: 'deleteMcpServer',
       method: 'DELETE',
       at: '/{server_id}',
-      summary: 'Deletes an MCP server; agents that name it go on without its tools',
+      summary: 'Deletes an MCP server; agents that name it continue without its tools',
       params,
       responses: { 204: null },
     },

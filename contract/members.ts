@@ -28,7 +28,7 @@ export const memberEndpoints = group(
     list: {
       operationId: 'listMembers',
       method: 'GET',
-      summary: 'Lists the members of an organization of the caller, the newest first',
+      summary: "Lists the members of one of the caller's organizations, newest first",
       params: z.object({ org: OrganizationId }),
       query: z.object(pagination),
       responses: { 200: listOf(Member) },
@@ -38,7 +38,7 @@ export const memberEndpoints = group(
       method: 'PATCH',
       at: '/{user_id}',
       login: true,
-      summary: 'Changes the role of a member; for owners, and for administrators among members and administrators',
+      summary: 'Changes the role of a member; for owners, and for administrators unless the old or new role is owner',
       description: 'An organization keeps at least one owner: the role of the last one cannot be changed (409).',
       params: ofMember,
       body: UpdateMemberRequest,
@@ -52,8 +52,8 @@ export const memberEndpoints = group(
       login: true,
       summary: 'Removes a member, or lets the caller leave',
       description:
-        'What the user holds in the organization ends at once: access, API keys, streams, and the invitations that the ' +
-        'user has made. Anyone may leave, except the last owner (409).',
+        "The user's access, API keys, streams and invitations in the organization end at once. Anyone may leave, except the " +
+        'last owner (409).',
       params: ofMember,
       responses: { 204: null },
       errors: [409],

@@ -67,7 +67,7 @@ export const Controls = z
   .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
-/** Controls as their turn reads them. */
+/** Stored controls of a turn. */
 export const StoredControls = Controls.extend({ model_id: ModelId.nullish() })
 /** Controls in a request. */
 export const InputControls = Controls.extend({
@@ -86,7 +86,7 @@ export const Message = z
     role: MessageRole,
     input_message_id: wireId('message')
       .nullish()
-      .meta({ description: 'The user message that it answers. Absent in user messages, as is turn_id.' }),
+      .meta({ description: 'The user message that this message answers. Absent in user messages, as is turn_id.' }),
     turn_id: wireId('turn').nullish(),
     content: z.array(ContentPart),
     thinking: z.string().nullish(),
@@ -94,7 +94,7 @@ export const Message = z
     controls: Controls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish().meta({
       description:
-        'Of an answer: model, reasoning_effort if one was set, interrupted if it was cancelled, and finish_reason if it did not end by itself: length, content_filter, or a word of the provider.',
+        "Metadata of an answer: model, reasoning_effort if set, interrupted if it was cancelled, and finish_reason if it did not end by itself: length, content_filter, or the provider's own reason.",
     }),
     tags: z.array(z.string()).nullish(),
     created_at: DateTime,
@@ -110,7 +110,7 @@ const ONLY_USER = 'must be "user" or be left out'
 
 export const MAX_MESSAGE_TEXT_BYTES = MiB
 
-/** Parts of a message. A string is a text. */
+/** Parts of a message. A string becomes a text part. */
 const InputContent = z.codec(
   z.union([
     z.string().meta({ id: 'MessageText' }),
@@ -127,7 +127,7 @@ const InputContent = z.codec(
   },
 )
 
-/** User message. Its text is limited over all parts; base64 images are limited by the body's size only. */
+/** User message. A limit applies to the text of all parts; base64 images are limited only by the body's size. */
 export const UserMessage = z.object(
   {
     role: z
@@ -156,13 +156,13 @@ export const CreateMessageRequest = z
     stream: z.literal(false, { error: `is not supported; ${STREAM}` }).nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
       description:
-        'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all that queue.',
+        'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all queued turns.',
     }),
   })
   .meta({ id: 'CreateMessageRequest' })
 export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>
 
-/** Answer to `?wait`. `output` is the turn's last agent message, null when there is none. */
+/** Answer to `?wait`. `output` is the turn's last agent message, or null. */
 const WaitedTurn = z.object({ message: Message, turn: Turn, output: Message.nullish() }).meta({ id: 'WaitedTurn' })
 export const MAX_WAIT_SECONDS = 600
 

@@ -24,14 +24,14 @@ export const organizationEndpoints = group(
     list: {
       operationId: 'listOrganizations',
       method: 'GET',
-      summary: 'Lists the organizations of the caller, the first joined first',
+      summary: "Lists the caller's organizations in the order in which they were joined",
       responses: { 200: listOf(Organization) },
     },
     create: {
       operationId: 'createOrganization',
       method: 'POST',
       login: true,
-      summary: 'Creates an organization, which the caller owns',
+      summary: 'Creates an organization that the caller owns',
       body: CreateOrganizationRequest,
       creates: true,
       responses: { 201: Organization },

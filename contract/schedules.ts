@@ -12,7 +12,7 @@ const MAX_INPUT_BYTES = 1024 * 1024 + 64 * 1024
 const MAX_INT32 = 2 ** 31 - 1
 const HOUR_MS = 3_600_000
 
-/** Maximum number of next times in an answer: as many as Temporal tells at once. */
+/** Maximum number of next times in an answer: Temporal returns no more at once. */
 const MAX_NEXT_TRIGGERS = 10
 
 const count = z.int().min(0).max(MAX_INT32)
@@ -27,7 +27,7 @@ const ScheduleTarget = z
   .meta({
     id: 'ScheduleTarget',
     description:
-      'What runs. session_message (agent_turn is another name of it) posts a message: {session_id, message}, or {agent_id, message} for a new session each time. http_request sends a request: {url, method, headers, body}. noop does nothing.',
+      'Action of the schedule. session_message (or its alias agent_turn) posts a message: {session_id, message}, or {agent_id, message} for a new session each time. http_request sends a request: {url, method, headers, body}. noop does nothing.',
   })
 export type ScheduleTarget = z.infer<typeof ScheduleTarget>
 
@@ -35,10 +35,10 @@ const ScheduleTargetResponse = z
   .object({ type: z.string(), name: z.string(), input: z.unknown() })
   .meta({ id: 'ScheduleTargetResponse', description: 'The value of each header is "***".' })
 
-/** When a run that has failed is tried again. */
+/** When a failed run is retried. */
 export const RetryPolicy = z
   .strictObject({
-    max_attempts: z.int().min(1).max(100).optional().meta({ description: 'All attempts, the first included.' }),
+    max_attempts: z.int().min(1).max(100).optional().meta({ description: 'Attempts including the first.' }),
     initial_interval_ms: z.int().min(1).max(HOUR_MS).optional(),
     max_interval_ms: z
       .int()
@@ -58,7 +58,10 @@ export const Schedule = z
     cron_expression: z.string(),
     timezone: z.string(),
     enabled: z.boolean(),
-    disabled_reason: z.string().nullish().meta({ description: 'Why it is disabled. Null while it is enabled.' }),
+    disabled_reason: z
+      .string()
+      .nullish()
+      .meta({ description: 'Why the schedule is disabled. Null while it is enabled.' }),
     catch_up_missed: z.boolean(),
     max_catch_up: count.nullish(),
     max_concurrent: count.nullish(),
@@ -66,12 +69,12 @@ export const Schedule = z
     target: ScheduleTargetResponse,
     last_triggered_at: DateTime.nullish(),
     next_trigger_at: DateTime.nullish().meta({
-      description: 'As Temporal says. Null while disabled, and while Temporal has not said yet.',
+      description: 'Next time from Temporal. Null while disabled, and until Temporal has computed it.',
     }),
     next_triggers: z
       .array(DateTime)
       .max(MAX_NEXT_TRIGGERS)
-      .meta({ description: `The next ${MAX_NEXT_TRIGGERS} at most, of which next_trigger_at is the first.` }),
+      .meta({ description: `Up to ${MAX_NEXT_TRIGGERS} next times. The first equals next_trigger_at.` }),
     created_at: DateTime,
     updated_at: DateTime,
   })
@@ -86,7 +89,9 @@ export const ScheduleExecution = z
     id: wireUuid,
     schedule_id: wireUuid,
     scheduled_at: DateTime,
-    started_at: DateTime.meta({ description: 'Of a pending or skipped execution, when it was recorded.' }),
+    started_at: DateTime.meta({
+      description: 'For a pending or skipped execution, the time at which it was recorded.',
+    }),
     created_at: DateTime,
     completed_at: DateTime.nullish(),
     duration_ms: z.int().min(0).nullish(),
@@ -95,16 +100,14 @@ export const ScheduleExecution = z
     task_id: wireUuid.nullish().meta({ description: 'Always null.' }),
     workflow_id: wireUuid
       .nullish()
-      .meta({ description: 'Id of its workflow in Temporal. Null for one that was skipped.' }),
-    turn_id: wireId('turn')
-      .nullish()
-      .meta({ description: 'The turn that it has posted, unless its session is deleted.' }),
+      .meta({ description: 'Id of its workflow in Temporal. Null for a skipped execution.' }),
+    turn_id: wireId('turn').nullish().meta({ description: 'The turn that it posted, unless its session is deleted.' }),
     session_id: wireId('session').nullish().meta({ description: 'The session of that turn.' }),
     http_status: z.int().nullish().meta({ description: 'Status of the latest answer to an http_request.' }),
     answer: z
       .string()
       .nullish()
-      .meta({ description: 'The first 2 KB of that answer. Values of headers that it repeats are [hidden].' }),
+      .meta({ description: 'The first 2 KB of that answer. Values of sent headers are replaced by [hidden].' }),
   })
   .meta({ id: 'ScheduleExecutionResponse' })
 export type ScheduleExecution = z.infer<typeof ScheduleExecution>
@@ -115,10 +118,10 @@ export const ScheduleStats = z
     successful_executions: manyRuns,
     failed_executions: manyRuns,
     skipped_executions: manyRuns,
-    avg_duration_ms: milliseconds.nullish().meta({ description: 'Of those that have completed or failed.' }),
+    avg_duration_ms: milliseconds.nullish().meta({ description: 'Average over completed and failed executions.' }),
     last_execution_status: ExecutionStatus.nullish(),
   })
-  .meta({ id: 'ScheduleStatsResponse', description: 'Of the executions that are kept.' })
+  .meta({ id: 'ScheduleStatsResponse', description: 'Counts the executions that retention has kept.' })
 export type ScheduleStats = z.infer<typeof ScheduleStats>
 
 const cronExpression = textUpTo(MAX_CRON_BYTES).meta({
@@ -138,15 +141,15 @@ const CreateScheduleRequest = z
     enabled: z.boolean().optional().meta({ default: true }),
     catch_up_missed: z.boolean().optional().meta({
       default: false,
-      description: 'Makes up for runs that were missed while the service was away. Otherwise they are dropped.',
+      description: 'Runs missed while the service was down are made up for. Otherwise they are dropped.',
     }),
     max_catch_up: count
       .nullish()
-      .meta({ description: 'Most runs that are made up for at once, the newest. 0, like null: 100.' }),
+      .meta({ description: 'Maximum number of runs to make up for at once, newest first. 0 or null: 100.' }),
     max_concurrent: count
       .nullish()
-      .meta({ description: 'Most executions at once; others are skipped. 0, like null: any number.' }),
-    retry_policy: RetryPolicy.nullish().meta({ description: '{}, like null: none.' }),
+      .meta({ description: 'Maximum number of executions at once; others are skipped. 0 or null: no limit.' }),
+    retry_policy: RetryPolicy.nullish().meta({ description: '{} or null: no retries.' }),
     target: ScheduleTarget,
   })
   .meta({ id: 'CreateScheduleRequest' })
@@ -167,7 +170,7 @@ const UpdateScheduleRequest = z
   })
   .meta({
     id: 'UpdateScheduleRequest',
-    description: 'Fields that are null or absent stay as they are. 0 takes a limit back, {} the retry policy.',
+    description: 'Fields that are null or absent stay unchanged. 0 removes a limit, {} the retry policy.',
   })
 export type UpdateScheduleRequest = z.infer<typeof UpdateScheduleRequest>
 
@@ -223,7 +226,7 @@ export const scheduleEndpoints = group(
       operationId: 'deleteSchedule',
       method: 'DELETE',
       at: '/{schedule_id}',
-      summary: 'Deletes a schedule; an execution that runs goes on',
+      summary: 'Deletes a schedule; running executions continue',
       params,
       responses: { 204: null },
     },
@@ -239,7 +242,7 @@ export const scheduleEndpoints = group(
       operationId: 'resumeSchedule',
       method: 'POST',
       at: '/{schedule_id}/resume',
-      summary: 'Enables a schedule again; what was due meanwhile is not made up for',
+      summary: 'Enables a schedule again; runs that were due meanwhile are not made up for',
       params,
       responses: { 200: Schedule },
     },
@@ -247,7 +250,7 @@ export const scheduleEndpoints = group(
       operationId: 'triggerSchedule',
       method: 'POST',
       at: '/{schedule_id}/trigger',
-      summary: 'Starts an execution now, of a disabled schedule too',
+      summary: 'Starts an execution now, even if the schedule is disabled',
       params,
       creates: true,
       responses: { 200: TriggerResponse },

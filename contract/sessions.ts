@@ -29,7 +29,7 @@ export const Session = z
     last_turn_status: z
       .enum(['completed', 'failed', 'cancelled'])
       .nullish()
-      .meta({ description: 'Status of the turn that ended last. Null before the first has ended.' }),
+      .meta({ description: 'Status of the turn that ended last. Null until a turn has ended.' }),
     preview: z.string().nullish(),
     output_preview: z.string().nullish(),
     is_pinned: z.boolean().nullish(),
@@ -92,7 +92,7 @@ export const sessionEndpoints = group(
     list: {
       operationId: 'listSessions',
       method: 'GET',
-      summary: 'Lists sessions: those that the caller has pinned first, then the newest',
+      summary: "Lists sessions: the caller's pinned sessions first, then the newest",
       query: z.object({ agent_id: AgentId.optional(), ...pagination }),
       responses: { 200: SessionPage },
     },
@@ -120,7 +120,7 @@ export const sessionEndpoints = group(
       at: '/{session_id}',
       summary: 'Changes the fields that are given',
       description:
-        'Model, capabilities and tools count from the next call of a model on; a model_id of "" takes away the session\'s own.',
+        'Changes of model, capabilities and tools apply from the next model call. A model_id of "" removes the session\'s own.',
       params: SessionPath,
       body: UpdateSessionRequest,
       responses: { 200: Session },
@@ -130,7 +130,7 @@ export const sessionEndpoints = group(
       operationId: 'deleteSession',
       method: 'DELETE',
       at: '/{session_id}',
-      summary: 'Cancels what runs in the session and deletes it with all that it owns',
+      summary: 'Cancels the turns of a session and deletes it with all its data',
       params: SessionPath,
       responses: { 204: null },
     },
@@ -138,7 +138,7 @@ export const sessionEndpoints = group(
       operationId: 'pinSession',
       method: 'PUT',
       at: '/{session_id}/pin',
-      summary: "Puts the session at the top of the caller's list",
+      summary: "Pins the session to the top of the caller's list",
       params: SessionPath,
       responses: { 204: null },
       errors: [409],
@@ -147,7 +147,7 @@ export const sessionEndpoints = group(
       operationId: 'unpinSession',
       method: 'DELETE',
       at: '/{session_id}/pin',
-      summary: "Takes the session from the top of the caller's list",
+      summary: "Unpins the session from the top of the caller's list",
       params: SessionPath,
       responses: { 204: null },
     },

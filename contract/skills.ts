@@ -12,7 +12,7 @@ const SkillSourceType = z.enum(['markdown', 'archive']).meta({ id: 'SkillSourceT
 export const Skill = z
   .object({
     id: wireId('skill'),
-    ref: z.string().meta({ description: 'Its capability, as agents and sessions name it.' }),
+    ref: z.string().meta({ description: 'Its capability, for agents and sessions.' }),
     name: z.string(),
     description: z.string(),
     source_type: SkillSourceType,
@@ -30,16 +30,16 @@ export type Skill = z.infer<typeof Skill>
 
 const SkillFileEntry = z
   .object({
-    path: z.string().meta({ description: 'Within the skill, without a slash at its beginning.' }),
+    path: z.string().meta({ description: 'Relative to the skill, without a leading slash.' }),
     content: z.string(),
-    encoding: z.enum(['text', 'base64']).optional().meta({ description: 'base64 for a file that is no text.' }),
+    encoding: z.enum(['text', 'base64']).optional().meta({ description: 'base64 for a binary file.' }),
   })
   .meta({ id: 'SkillFileEntry' })
 export type SkillFileEntry = z.infer<typeof SkillFileEntry>
 
 export const SkillContent = z
   .object({
-    skill_md: z.string().meta({ description: 'SKILL.md as it was given.' }),
+    skill_md: z.string().meta({ description: 'SKILL.md, unchanged.' }),
     files: z.array(SkillFileEntry).meta({ description: 'The other files of the skill, by path.' }),
   })
   .meta({ id: 'SkillContent' })
@@ -99,7 +99,7 @@ export const skillEndpoints = group(
       at: '/upload',
       summary: 'Creates a skill from a ZIP archive',
       description:
-        'At most 100 entries, 1 MiB each and 10 MiB in all unpacked, with a SKILL.md at the top or in the one folder that all entries have in common.',
+        'At most 100 entries, 1 MiB each and 10 MiB in all unpacked, with a SKILL.md at the top or in a single top folder.',
       multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
       creates: true,
       responses: { 201: Skill },
@@ -110,7 +110,7 @@ export const skillEndpoints = group(
       method: 'POST',
       at: '/validate',
       access: 'member',
-      summary: 'Says what is wrong with the text of a SKILL.md',
+      summary: 'Validates the text of a SKILL.md',
       body: ValidateSkillRequest,
       responses: { 200: SkillValidationResult },
       errors: [429],
@@ -137,8 +137,8 @@ export const skillEndpoints = group(
       operationId: 'replaceSkillContent',
       method: 'PUT',
       at: '/{skill_id}/content',
-      summary: 'Replaces the SKILL.md of a skill and its other files by those of a ZIP archive',
-      description: 'The limits are those of an upload. The id and the status stay.',
+      summary: "Replaces a skill's SKILL.md and other files from a ZIP archive",
+      description: 'The limits of an upload apply. Id and status stay unchanged.',
       params,
       multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
       responses: { 200: Skill },
@@ -158,7 +158,7 @@ export const skillEndpoints = group(
       operationId: 'deleteSkill',
       method: 'DELETE',
       at: '/{skill_id}',
-      summary: 'Deletes a skill; agents that name it go on without it',
+      summary: 'Deletes a skill; agents that name it continue without it',
       params,
       responses: { 204: null },
     },

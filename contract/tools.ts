@@ -21,10 +21,7 @@ const BuiltinTool = z.object({ type: z.literal('builtin'), ...tool, policy: Tool
 const ClientSideTool = z.object({
   type: z.literal('client_side'),
   ...tool,
-  replaces: z
-    .boolean()
-    .optional()
-    .meta({ description: 'True where it takes the place of a builtin tool of its name.' }),
+  replaces: z.boolean().optional().meta({ description: 'True if it replaces a builtin tool of the same name.' }),
 })
 
 /** Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it. */
@@ -42,7 +39,7 @@ const policyElsewhere = (way: string) => ({
 })
 const RUN_BY_CLIENT = 'a client tool is run by the client, which may ask before'
 
-const ITS_OWN = { description: "Ignored: those of the capability's tool count." }
+const ITS_OWN = { description: "Ignored: the capability's tool has its own." }
 const InputToolDefinition = z
   .discriminatedUnion('type', [
     BuiltinTool.extend({
@@ -63,7 +60,7 @@ export const AgentCapabilityConfig = z
   .meta({ id: 'AgentCapabilityConfig' })
 export type AgentCapabilityConfig = z.infer<typeof AgentCapabilityConfig>
 
-/** Returns the ref of a capability that may be given by the id of its MCP server or skill: `mcp_…`, or `mcp:mcp_…`. */
+/** Returns the ref of a capability, which may be given by the id of its MCP server or skill: `mcp_…`, `mcp:mcp_…`. */
 export function canonicalRef(given: string): string {
   const [, kind, id] = /^(?:(?:mcp|skill):)?((?:mcp|skill))_([0-9a-f]{32})$/.exec(given) ?? []
   return kind === undefined || id === undefined ? given : `${kind}:${fromId(`${kind}_${id}`)}`
@@ -80,10 +77,10 @@ const InputCapability = z.codec(
   },
 )
 
-const MISSING = { description: 'True where it has been deleted. It is kept, and is not used.' }
-/** Flag of an answer for a model that is named and has been deleted. */
+const MISSING = { description: 'True if it has been deleted. It stays listed, and is not used.' }
+/** Flag in answers: the named model has been deleted. */
 export const missingModel = z.boolean().optional().meta(MISSING)
-/** Capability as an agent or a session has it. */
+/** Capability of an agent or a session. */
 export const NamedCapability = AgentCapabilityConfig.extend({ missing: z.boolean().optional().meta(MISSING) }).meta({
   id: 'NamedCapability',
 })

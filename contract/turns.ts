@@ -19,7 +19,7 @@ export const QuestionAnswer = z.object({
 })
 export type QuestionAnswer = z.infer<typeof QuestionAnswer>
 
-/** Call that waits for its client: for its result, or for a user's approval of what the service then runs. */
+/** Call that waits for its client: for a result, or for a user's approval before the service runs it. */
 export const RequestedCall = z
   .object({
     id: z.string(),
@@ -29,12 +29,12 @@ export const RequestedCall = z
   })
   .meta({
     id: 'RequestedCall',
-    description: `A call named ${QUESTION_TOOL} is a question of a tool to the user: its arguments are {tool, tool_call_id, message} and requested_schema, or url. Its result is {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}.`,
+    description: `A call named ${QUESTION_TOOL} is a tool's question to the user: its arguments are {tool, tool_call_id, message} and requested_schema, or url. Its result is {"action": "accept", "content": {…}}, {"action": "decline"} or {"action": "cancel"}.`,
   })
 export type RequestedCall = z.infer<typeof RequestedCall>
 
 export const FINISH_REASON =
-  'Why the answer ended, if not by itself: length, content_filter, or a word of the provider.'
+  "Why the answer ended, if not by itself: length, content_filter, or the provider's own reason."
 
 export const Turn = z
   .object({
@@ -58,7 +58,7 @@ export const Turn = z
 export type Turn = z.infer<typeof Turn>
 
 export const CancelTurnRequest = z
-  .object({ turn_id: TurnId.nullish().meta({ description: 'Only this turn, running or queued; without it, all.' }) })
+  .object({ turn_id: TurnId.nullish().meta({ description: 'Only this turn, running or queued. Default: all.' }) })
   .meta({ id: 'CancelTurnRequest' })
 
 export const CancelTurnResponse = z
@@ -122,9 +122,9 @@ export const turnEndpoints = group(
       operationId: 'cancelTurns',
       method: 'POST',
       at: '/cancel',
-      summary: 'Cancels what runs, waits or queues in the session, or one turn of it',
+      summary: 'Cancels all unfinished turns of a session, or one of them',
       description:
-        'What was streamed of an answer is kept as a message, calls without a result end as cancelled. The turns are over when the answer comes.',
+        'The streamed part of an answer is kept as a message; calls without a result end as cancelled. The turns have ended when the response arrives.',
       params: z.object({ session_id: SessionId }),
       body: CancelTurnRequest,
       bodyOptional: true,
@@ -134,9 +134,9 @@ export const turnEndpoints = group(
       operationId: 'submitToolResults',
       method: 'POST',
       at: '/tool-results',
-      summary: "Gives results of the client's tools, or approvals",
+      summary: 'Submits results of client tools, or approvals',
       description:
-        'All or none of the results are taken. The turn goes on when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
+        'Either all results are accepted or none. The turn continues when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
       params: z.object({ session_id: SessionId }),
       body: SubmitToolResultsRequest,
       bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
@@ -152,10 +152,10 @@ export const organizationTurnEndpoints = group(
     list: {
       operationId: 'listWaitingTurns',
       method: 'GET',
-      summary: 'Lists turns of all sessions that wait for their client, newest first',
-      description: 'Each has the calls that wait for a result or an approval.',
+      summary: 'Lists the turns of all sessions that wait for their client, newest first',
+      description: 'Each turn has its calls that wait for a result or an approval.',
       query: z.object({
-        status: z.literal('waiting').optional().meta({ description: 'The only one that there is, and the default.' }),
+        status: z.literal('waiting').optional().meta({ description: 'The only value, and the default.' }),
         ...pagination,
       }),
       responses: { 200: listOf(Turn) },

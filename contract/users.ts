@@ -24,11 +24,11 @@ export const userEndpoints = group(
     list: {
       operationId: 'listUsers',
       method: 'GET',
-      summary: 'Lists the users of the current organization, the newest member first',
+      summary: 'Lists the users of the current organization, newest member first',
       query: z.object({
         search: textUpTo(MAX_SEARCH_BYTES)
           .optional()
-          .meta({ description: 'Only those with this in name or e-mail, in either case.' }),
+          .meta({ description: 'Only users whose name or e-mail contains this text; case is ignored.' }),
       }),
       responses: { 200: listOf(User) },
     },
@@ -38,7 +38,7 @@ export const userEndpoints = group(
       at: '/me/switch-org',
       access: 'user',
       login: true,
-      summary: 'Makes another organization the current one, by a cookie; the header X-Org-Id goes before it',
+      summary: 'Makes another organization the current one, with a cookie; the header X-Org-Id takes precedence',
       body: z.object({ org_id: OrganizationId }).meta({ id: 'SwitchOrgRequest' }),
       responses: { 200: z.object({ success: z.boolean(), org_id: wireId('org') }).meta({ id: 'SwitchOrgResponse' }) },
     },

@@ -4,15 +4,15 @@ import type { ToolOptions, ToolRunner } from './tools.ts'
 
 /** Part of an answer. `step` counts the messages of the turn from 0: a turn that calls tools has several. */
 export type AnswerPart =
-  /** More of what the model thinks before its message. `text` is all of it so far. */
+  /** More of the model's thinking before its message. `text` is all of it so far. */
   | { type: 'thinking'; step: number; delta: string; text: string }
   /** More of a message. `text` is all of it so far. */
   | { type: 'text'; step: number; delta: string; text: string }
-  /** The message begins anew: what was shown of it, and of its thinking, is to be replaced by what follows. */
+  /** The message starts over: discard the text and thinking shown so far. */
   | { type: 'restarted'; step: number }
   /** A whole message. */
   | { type: 'message'; step: number; message: Message }
-  /** Call of the message `step`: the service runs it, or it has its result, whoever gave that. */
+  /** Call of the message `step`: the service runs it, or it has its result from the service or a client. */
   | ToolPart
   /** Calls without a function in `tools` or `approve`. The turn waits for their results. */
   | { type: 'waiting'; calls: RequestedCall[] }
@@ -30,19 +30,19 @@ export type ToolPart = {
 )
 
 export type AnswerOptions = ToolOptions & {
-  /** Stops following the answer, which then rejects. The turn goes on. */
+  /** Stops following the answer, which then rejects. The turn continues. */
   signal?: AbortSignal | undefined
-  /** Is told each part when it comes, in place of iterating or beside it. What it throws rejects the answer. */
+  /** Receives each part on arrival, with or without iteration. An error that it throws rejects the answer. */
   onPart?: ((part: AnswerPart) => void) | undefined
 }
 
 /**
- * Answer to a message. It is followed whether it is read or not. It can be iterated once; parts of a text that are not
- * read in time are joined. Leaving the loop closes the connection, and the promises reject then. A failed turn throws
- * TurnFailed, an answer of the service that no repetition will change ApiError.
+ * Answer to a message. It is followed even if nobody reads it. It can be iterated once; unread parts of a text are
+ * joined. Leaving the loop closes the connection and rejects the promises. Throws TurnFailed for a failed turn, and
+ * ApiError for an error that retrying cannot fix.
  */
 export type Answer = AsyncIterable<AnswerPart> & {
-  /** Turn that answers, known as soon as the message is accepted. It may wait in the queue. */
+  /** Id of the answering turn, known as soon as the message is accepted. The turn may still be queued. */
   readonly turnId: Promise<string>
   /** Returns the turn's last message when the turn is complete. */
   message(): Promise<Message>
@@ -51,7 +51,7 @@ export type Answer = AsyncIterable<AnswerPart> & {
 }
 
 type Source = Pick<AnswerOptions, 'signal' | 'onPart'> & {
-  /** Turn that is followed, where it is known. */
+  /** Turn to follow, if known. */
   turnId?: string
   follow(signal: AbortSignal): AsyncIterable<Event>
   runTools: ToolRunner
@@ -89,7 +89,7 @@ export function createAnswer({ turnId: knownId, follow, runTools, signal: outer,
     leave.abort()
   })
   const turnId = Promise.race([turn.id, whole.then(() => turn.id)])
-  // Whoever does not ask is not told.
+  // Prevents unhandled rejections when neither promise is awaited.
   for (const promise of [whole, turnId]) promise.catch(() => {})
   return {
     turnId,
@@ -108,7 +108,7 @@ export function createAnswer({ turnId: knownId, follow, runTools, signal: outer,
 
 const textOf = ({ content }: Message): string => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-/** Keeps what is known of a turn. The first event of one whose id is not known is its message. */
+/** Tracks the state of a turn. If its id is unknown, the first event is its message. */
 function createTurn(knownId: string | undefined) {
   // A turn has the id of its message.
   let inputId = knownId?.replace('turn_', 'message_')
@@ -142,7 +142,7 @@ function createTurn(knownId: string | undefined) {
   }
   return {
     id,
-    /** Reports whether an event is of this turn. Those of others come after a reconnect. */
+    /** Reports whether an event belongs to this turn. After a reconnect, events of other turns arrive too. */
     take(event: Event): boolean {
       if (event.type === 'input.message') {
         inputId ??= event.data.message.id
@@ -181,13 +181,13 @@ function createTurn(knownId: string | undefined) {
       return last
     },
   }
-  /** A call comes after the message that has made it. */
+  /** Uses the step of the previous message: a call follows the message that made it. */
   function toolPart(id: string, name: string, displayName: string | null | undefined) {
     return { type: 'tool' as const, step: step - 1, id, name, displayName: displayName ?? undefined }
   }
 }
 
-/** Queue of parts. Texts that follow each other are joined, so that what nobody reads stays small. */
+/** Queue of parts. Consecutive texts are joined, so that an unread queue stays small. */
 function createQueue() {
   const parts: AnswerPart[] = []
   let isOver = false

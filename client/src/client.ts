@@ -5,16 +5,16 @@ import { type CallOptions, createOperations } from './operation.ts'
 import { repeated, SOME_PATIENCE } from './retry.ts'
 import { createSessionClient, newKey, type SessionClient } from './session.ts'
 
-/** All operations by the tags of the document, and what follows sessions. */
+/** All operations by the tags of the API reference, and functions that follow sessions. */
 export type Client = Omit<Operations, 'sessions'> & {
   sessions: Omit<Operations['sessions'], 'create'> & {
-    /** Creates a session. It is created once, however often the request has to be repeated. */
+    /** Creates a session, once even if the request must be repeated. */
     create(session?: CreateSessionRequest, options?: CallOptions): Promise<SessionClient>
   }
   session(id: string): SessionClient
 }
 
-/** Creates a client. It opens no connection before something is asked of it. */
+/** Creates a client. It opens no connection before the first request. */
 export function createClient(options: ClientOptions): Client {
   const connection = createConnection(options)
   // The table and the type are generated together.

@@ -1,11 +1,11 @@
 /**
- * Bearer token, or a function that is asked for one before each request. Its failures count as those of the network, so
- * the request is repeated, unless it throws an ApiError with a status that is lasting, such as 401.
+ * Bearer token, or a function that returns it, called before each request. An error that it throws counts as a network
+ * failure, so the request is repeated, unless it is an ApiError with a lasting status such as 401.
  */
 export type Token = string | (() => string | Promise<string>)
 
 export type ClientOptions = {
-  /** Address of the service, with the prefix of its paths if it has one: everything before `/v1`. */
+  /** Address of the service: everything before `/v1`, including any prefix of the path. */
   baseUrl: string
   /** Access token or API key. */
   token?: Token
@@ -23,7 +23,7 @@ export type Connection = {
   silenceMs: number | undefined
 }
 
-/** Returns what sends requests with the client's headers and token. After a 401 a token function is asked once more. */
+/** Creates the sender of requests with the client's headers and token. After a 401 it calls a token function again. */
 export function createConnection(options: ClientOptions): Connection {
   const { token, headers = {}, fetch = globalThis.fetch } = options
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
@@ -33,7 +33,7 @@ export function createConnection(options: ClientOptions): Connection {
   if (/\/v1$/.test(baseUrl)) {
     throw new TypeError(`baseUrl: must not end with /v1, which the client adds; give ${baseUrl.slice(0, -3)}`)
   }
-  // Throws for an address or a header that no repetition will mend.
+  // Throws for an invalid address or header, which retrying cannot fix.
   new Request(`${baseUrl}/v1`, { headers })
   const sendWithToken = async (request: Request): Promise<Response> => {
     const value = typeof token === 'function' ? await token() : token

@@ -1,14 +1,14 @@
 import type { ErrorCode, TurnErrorCode } from './generated/types.gen.ts'
 
-/** Answer of the service that is an error. Its message is the service's sentence. */
+/** Error response of the service. Its message is the service's sentence. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** What is wrong, by which programs decide. Undefined where something between here and the service has answered. */
+  /** Code of the error, for programs. Undefined if a proxy answered instead of the service. */
   readonly code: ErrorCode | undefined
-  /** Path of the field that is wrong, where one is. */
+  /** Path of the invalid field, if there is one. */
   readonly field: string | undefined
-  /** Time after which the service asks to try again, in ms. */
+  /** Delay before the next attempt, as the service asks, in ms. */
   readonly retryAfterMs: number | undefined
   /** Id under which the service logged the request. */
   readonly requestId: string | undefined
@@ -40,13 +40,13 @@ export class TurnFailed extends Error {
   }
 }
 
-/** Returns the error of an answer whose body, parsed or not, has been read. */
+/** Returns the error of a response whose body has been read, parsed or not. */
 export function toApiError(response: Response, body: unknown): ApiError {
   const told: Told = typeof body === 'object' && body !== null ? body : {}
   return new ApiError(textOf(told.error) ?? `The service answered ${response.status}`, response, told)
 }
 
-/** Reads the body of a failed answer. */
+/** Reads the body of a failed response. */
 export async function readApiError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   try {

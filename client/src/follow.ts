@@ -2,7 +2,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { ApiError, readApiError } from './errors.ts'
 import { delayAfter, ENDLESS_PATIENCE, isTemporary, type Patience, sleep } from './retry.ts'
 
-/** Event, as far as following needs it. Snapshots of health have nothing of it. */
+/** Fields of an event that following needs. Snapshots of health have none of them. */
 export type AnyEvent = { id: string; type: string; sequence?: number | null }
 
 export type FollowOptions = {
@@ -14,19 +14,19 @@ export type FollowOptions = {
   patience?: Patience
   /** Silence after which a connection counts as dead, in ms. Default: 45 s, for a service with a heartbeat every 30 s. */
   silenceMs?: number | undefined
-  /** Is told when events come no more, because of a failure, and when they come again. */
+  /** Called with false when a failure interrupts the events, and with true when they resume. */
   onConnected?: ((isConnected: boolean) => void) | undefined
 }
 
 const SILENCE_MS = 45_000
-/** Delay before a reconnect, until the service says another. */
+/** Delay before a reconnect, unless the service sets another. */
 const RETRY_MS = 100
-/** Age at which a connection counts as good, though it brought no event. */
+/** Age at which a connection counts as good, even without an event. */
 const GOOD_AFTER_MS = 10_000
 
 /**
- * Yields the events of a stream in order, each once, over as many connections as it takes. Ends when the signal aborts
- * or the session is deleted, or there is nothing more (204). Throws ApiError for an answer that a repetition will not change.
+ * Yields the events of a stream in order, each once, over any number of connections. Ends when the signal aborts, the
+ * session is deleted or the stream is over (204). Throws ApiError for an error that retrying cannot fix.
  */
 export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
   options: FollowOptions,
@@ -88,7 +88,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
   }
 }
 
-/** Other things may be missing, too, such as the organization that a user has left. */
+/** Checks the field, because other things may be missing, such as the organization that a user has left. */
 const isSessionGone = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 'not_found' && error.field === 'session_id'
 
@@ -105,14 +105,14 @@ function createConnection(outer: AbortSignal | undefined, silenceMs: number) {
   return {
     signal: controller.signal,
     retryMs: RETRY_MS,
-    /** True when there is nothing more to follow. */
+    /** True when the stream is over. */
     isOver: false,
     close,
     opened: () => {
       openedAt = Date.now()
     },
     isGood: () => openedAt !== undefined && Date.now() - openedAt >= GOOD_AFTER_MS,
-    /** Waits for bytes, and closes the connection when none come. Rejects at once when it is closed. */
+    /** Waits for bytes, and closes the connection if none arrive. Rejects at once when it is closed. */
     bytes: <T>(work: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
@@ -141,7 +141,7 @@ async function* framesOf(
   if (connection.isOver || !response.body) return
   if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) {
     throw new ApiError(
-      'The answer is no stream of events: something between here and the service has replaced it',
+      'The answer is not an event stream: a proxy may have replaced the answer of the service',
       response,
     )
   }
@@ -164,7 +164,7 @@ async function* framesOf(
   }
 }
 
-/** Reads why the service closes a connection, and when it asks to come back. */
+/** Reads why the service closes a connection, and after which delay to reconnect. */
 function readFarewell(frame: EventSourceMessage, connection: Connection): unknown {
   const { reason, retry_ms } = JSON.parse(frame.data)
   if (typeof retry_ms === 'number') connection.retryMs = retry_ms

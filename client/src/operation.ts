@@ -5,16 +5,16 @@ import { type FollowOptions, follow } from './follow.ts'
 export type CallOptions = {
   signal?: AbortSignal | undefined
   headers?: Record<string, string> | undefined
-  /** Makes the request repeatable, where the operation creates something: the same key gets the first answer. */
+  /** Makes the request of a creating operation repeatable: the same key gets the first answer. */
   idempotencyKey?: string | undefined
 }
 export type StreamOptions = Pick<FollowOptions, 'signal' | 'onConnected'>
 
 type Data = { body?: unknown; path?: unknown; query?: unknown }
-/** Fields of a body, or `body` for one that is a text or a file. */
+/** Fields of a body, or `body` if it is a text or a file. */
 type Fields<B> = B extends string | Blob ? { body: B } : B
 type Part<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
-/** Parameters of the path and the query, and fields of the body, all in one object and named as in the reference. */
+/** Parameters of the path and the query, and fields of the body, in one object, named as in the API reference. */
 export type Arguments<D extends Data> = Part<D['path']> & Part<D['query']> & Part<Fields<D['body']>>
 
 type Given<A, O> = Record<never, never> extends A ? [args?: A, options?: O] : [args: A, options?: O]
@@ -23,7 +23,7 @@ export type Stream<D extends Data, E> = (
   ...given: Given<Arguments<D>, StreamOptions>
 ) => AsyncGenerator<E, void, undefined>
 
-/** Method, path, names in the query, and type of the body, which is JSON by default, or `events` of a stream. */
+/** Method, path, names in the query, and type of the body: JSON by default, or `events` for a stream. */
 export type Row = readonly [method: string, path: string, query?: string, type?: string]
 type Table = Record<string, Record<string, Row>>
 type Named = Record<string, unknown>

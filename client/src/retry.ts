@@ -2,34 +2,34 @@ import { ApiError } from './errors.ts'
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 15_000
-/** Longest time that the service may ask for. */
+/** Longest delay that the service may ask for. */
 const LONGEST_ASKED_MS = 5 * 60_000
-/** Time limit of an attempt: a connection that has died in a sleep says nothing. */
+/** Time limit of an attempt: a connection that died while the computer slept stays silent. */
 const ATTEMPT_MS = 45_000
-/** Longest time that a timer can have. A longer one would be over at once. */
+/** Longest delay of a timer. A longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export type Patience = { attempts: number; ms: number }
 
 /**
- * Patience with a request for whose answer somebody waits. The attempts take about half a minute. A computer may sleep
- * between them, and the service knows an Idempotency-Key for a day only.
+ * Limits on repeating a request while a caller waits. The attempts take about half a minute. The time limit is for
+ * computers that sleep in between: the service keeps an Idempotency-Key only for a day.
  */
 export const SOME_PATIENCE: Patience = { attempts: 8, ms: 60 * 60_000 }
 export const ENDLESS_PATIENCE: Patience = { attempts: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY }
 
-/** Reports whether the same request may succeed later. An error that is no answer is one of the network. */
+/** Reports whether the same request may succeed later. Anything but an ApiError is a network failure. */
 export const isTemporary = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.status === 408 || error.status === 429 || error.status >= 500
 
-/** Returns the delay after so many failures in a row, in ms, and at least what the service asked for, up to 5 minutes. */
+/** Returns the delay after consecutive failures in ms: at least what the service asks for, up to 5 minutes. */
 export function delayAfter(failures: number, error?: unknown): number {
   const longest = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
   const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
   return Math.max(longest * (0.5 + Math.random() / 2), Math.min(asked, LONGEST_ASKED_MS))
 }
 
-/** Waits, until the signal aborts at most. */
+/** Waits for a time, or until the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -43,7 +43,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Repeats a repeatable request while its failures are temporary, of which too much time is one. Throws the last one. */
+/** Repeats a request while its failures are temporary. A timeout counts as temporary. Throws the last failure. */
 export async function repeated<T>(
   request: (signal: AbortSignal) => Promise<T>,
   { attempts, ms }: Patience,

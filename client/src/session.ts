@@ -24,15 +24,15 @@ export type EventOptions = {
   exclude?: EventType[]
   /** Ends the iteration. */
   signal?: AbortSignal
-  /** Is told when events come no more, because of a failure, and when they come again. */
+  /** Called with false when a failure interrupts the events, and with true when they resume. */
   onConnected?: (isConnected: boolean) => void
 }
 
 export type SendOptions = AnswerOptions &
   Pick<CreateMessageRequest, 'controls' | 'metadata' | 'on_busy' | 'tags'> & {
     /**
-     * Key under which the message is posted once, for a day and across processes: store it before, and `send` the same
-     * again with it. Default: a new one.
+     * Key under which the message is posted once, for a day and across processes: store it first, and repeat `send`
+     * with the same message and key. Default: a new key.
      */
     idempotencyKey?: string | undefined
   }
@@ -41,18 +41,18 @@ export type SessionClient = {
   readonly id: string
   /**
    * Yields the session's events, then live ones, in order and each once. Reconnects by itself. Ends when the signal
-   * aborts, the session is deleted or `turn_id` ends. Throws ApiError where reconnecting cannot help. Types that a later
-   * version of the service adds are yielded too, so a `switch` needs a default.
+   * aborts, the session is deleted or `turn_id` ends. Throws ApiError if reconnecting cannot help. Also yields types
+   * that later versions of the service add, so a `switch` needs a default.
    */
   events(options?: EventOptions): AsyncGenerator<Event, void, undefined>
-  /** Posts a message, exactly once and after those sent before it, and follows the turn that answers it. */
+  /** Posts a message exactly once, after all earlier ones, and follows the turn that answers it. */
   send(content: string | InputContentPart[], options?: SendOptions): SentAnswer
   /**
-   * Follows a turn from its first event, whichever process has sent its message: parts come as from `send`, and calls
-   * that are still pending are answered.
+   * Follows a turn from its first event, even if another process sent its message. Parts arrive as with `send`, and
+   * pending calls are answered.
    */
   answer(turnId: string, options?: AnswerOptions): Answer
-  /** Cancels a turn, or all that run, wait or queue. */
+  /** Cancels a turn, or all unfinished turns. */
   cancel(turnId?: string): Promise<CancelTurnResponse>
   /** Returns the messages, oldest first. */
   messages(query?: ListMessagesData['query']): Promise<Message[]>
@@ -71,7 +71,7 @@ export const newKey = (): string =>
 export function createSessionClient(id: string, connection: Connection, api: Operations): SessionClient {
   const { silenceMs } = connection
   const path = `/v1/sessions/${encodeURIComponent(id)}`
-  /** Settles when all messages that were sent have been accepted or refused. */
+  /** Settles when all sent messages have been accepted or refused. */
   let accepted: Promise<unknown> = Promise.resolve()
   const stream = (query: URLSearchParams, after: string | undefined, signal: AbortSignal) => {
     const all = new URLSearchParams(query)
@@ -79,7 +79,7 @@ export function createSessionClient(id: string, connection: Connection, api: Ope
     const init = { headers: { Accept: 'text/event-stream' }, signal }
     return connection.send(connection.request(`${path}/sse?${all}`, init))
   }
-  /** Reports whether a turn had ended when the event came that the caller has last: nothing of it would follow. */
+  /** Reports whether a turn had ended by the caller's last event, so that no event of it would follow. */
   const hasEnded = async (turnId: string | undefined, after: string, signal: AbortSignal | undefined) => {
     if (turnId === undefined) return false
     const ofTurn = { session_id: id, turn_id: turnId }
@@ -158,7 +158,7 @@ const aborted = (signal: AbortSignal): Promise<unknown> =>
     signal.addEventListener('abort', resolve)
   })
 
-/** Returns what takes the failure of a request whose signal has aborted for an answer. */
+/** Returns a handler that ignores the failure of a request if the signal has aborted. */
 const unlessAborted = (signal: AbortSignal | undefined) => (error: unknown) => {
   if (!signal?.aborted) throw error
   return true
@@ -166,7 +166,7 @@ const unlessAborted = (signal: AbortSignal | undefined) => (error: unknown) => {
 
 type Filter = Pick<EventOptions, 'turn_id' | 'types' | 'exclude'>
 
-/** Returns the query of a stream. The end of a turn is always asked for with the turn, because the iteration needs it. */
+/** Returns the query of a stream. For a turn, it always includes the turn's end, which ends the iteration. */
 function queryOf({ turn_id, types = [], exclude = [] }: Filter): URLSearchParams {
   const needed = turn_id === undefined ? [] : TURN_ENDS
   const query = new URLSearchParams(turn_id === undefined ? {} : { turn_id })
@@ -178,6 +178,6 @@ function queryOf({ turn_id, types = [], exclude = [] }: Filter): URLSearchParams
 const isWanted = ({ type }: Event, { types = [], exclude = [] }: Filter): boolean =>
   (types.length === 0 || types.includes(type)) && !exclude.includes(type)
 
-/** Returns the id of an event's turn, which is that of its message with another prefix. */
+/** Returns the id of an event's turn, which equals its message's id except for the prefix. */
 const turnOf = ({ type, context, data }: Event): string | undefined =>
   type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)

@@ -1,6 +1,6 @@
 import type { ClientSideTool, RequestedCall } from './generated/types.gen.ts'
 
-/** Schema that a library such as zod makes: https://standardschema.dev. */
+/** Schema of a library such as zod: https://standardschema.dev. */
 export type StandardSchema<Output = unknown> = {
   readonly '~standard': {
     validate(value: unknown): Outcome<Output> | Promise<Outcome<Output>>
@@ -11,10 +11,10 @@ export type StandardSchema<Output = unknown> = {
 type Outcome<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
-/** JSON Schema of an object, written where the tool is defined, so that its types are known. */
+/** JSON Schema of an object. It must be written in the tool's definition, so that its types are inferred. */
 export type JsonSchema = { readonly type: 'object'; readonly [keyword: string]: unknown }
 
-/** Type of what a schema describes, as far as its types, properties, items and enums tell. */
+/** Type of the values of a schema, from its types, properties, items and enums. */
 export type FromSchema<S> = S extends { const: infer C }
   ? C
   : S extends { enum: readonly (infer E)[] }
@@ -46,14 +46,14 @@ type RequiredOf<S> = S extends { required: readonly (infer R)[] } ? R : never
 
 export type ArgumentsOf<S> = S extends StandardSchema<infer Output> ? Output : FromSchema<S>
 
-/** Tool with its definition. `toolDefinitions` makes of it what an agent or a session is given. */
+/** Tool with its definition. `toolDefinitions` converts it for an agent or a session. */
 export type DefinedTool = Pick<ClientSideTool, 'description' | 'parameters'> & {
   run(args: Record<string, unknown>, call: RequestedCall): unknown
 }
 
 /**
- * Defines a tool of the client, whose arguments have the type of its parameters: a JSON Schema, which the service checks
- * them against, or the schema of a library, which checks them here and may change them.
+ * Defines a tool of the client, whose arguments have the type of its parameters: either a JSON Schema, which the
+ * service checks, or the schema of a library, which checks and may change the arguments here.
  */
 export function defineTool<const S extends JsonSchema | StandardSchema>(tool: {
   description: string
@@ -62,7 +62,7 @@ export function defineTool<const S extends JsonSchema | StandardSchema>(tool: {
 }): DefinedTool {
   const { description, parameters } = tool
   if (!isStandard(parameters)) {
-    // The service has compared the arguments with the schema that gives their type.
+    // The service has checked the arguments against the schema that gives their type.
     return { description, parameters, run: (args, call) => tool.run(args as ArgumentsOf<S>, call) }
   }
   const { validate, jsonSchema } = parameters['~standard']
@@ -72,7 +72,7 @@ export function defineTool<const S extends JsonSchema | StandardSchema>(tool: {
     run: async (args, call) => {
       const outcome = await validate(args)
       if (outcome.issues) throw new Error(outcome.issues.map(sentenceOf).join('; '))
-      // The schema has made the value.
+      // The schema returned the value.
       return tool.run(outcome.value as ArgumentsOf<S>, call)
     },
   }

@@ -4,9 +4,9 @@ import type { ClientToolResult, RequestedCall } from './generated/types.gen.ts'
 import { ENDLESS_PATIENCE, repeated } from './retry.ts'
 import type { DefinedTool } from './tool.ts'
 
-/** Function of a tool. What it returns is the result, as JSON. What it throws is the error that the model reads. */
+/** Function of a tool. The model reads its result, as JSON, or the message of the error that it throws. */
 export type ToolFunction = {
-  // As a method, it may name what its arguments are: `({ id }: { id: string }) => …`. Nothing checks that here.
+  // As a method, it may declare the type of its arguments: `({ id }: { id: string }) => …`. Nothing checks that here.
   run(args: Record<string, unknown>, call: RequestedCall): unknown
 }['run']
 export type Tool = ToolFunction | DefinedTool
@@ -19,8 +19,8 @@ export type ToolOptions = {
 }
 
 /**
- * Runs those of the requested calls that it has a function for, and submits their results. Returns the other calls, and
- * a promise that rejects when results could not be submitted.
+ * Runs the requested calls that have a function, and submits their results. Returns the other calls, and a promise that
+ * rejects if results could not be submitted.
  */
 export type ToolRunner = (
   calls: RequestedCall[],
@@ -28,7 +28,7 @@ export type ToolRunner = (
   signal: AbortSignal,
 ) => Promise<{ others: RequestedCall[]; done: Promise<unknown> }>
 
-/** `isResumed`: the turn may have been followed before, so that calls may have their results already. */
+/** `isResumed`: the turn may have been followed before, so calls may already have their results. */
 type RunnerOptions = ToolOptions & { isResumed: boolean }
 
 export function createToolRunner(
@@ -48,7 +48,7 @@ export function createToolRunner(
   const submit = (result: ClientToolResult, signal: AbortSignal) =>
     repeated(
       (limited) => api.turns.submitToolResults({ session_id, tool_results: [result] }, { signal: limited }),
-      // The turn waits for the result as long as for this.
+      // The turn waits for the result without a limit.
       ENDLESS_PATIENCE,
       signal,
     )
@@ -58,7 +58,7 @@ export function createToolRunner(
       await submit(result, signal)
     } catch (error) {
       if (!isRefused(error)) throw error
-      // The result was too large, say; the turn would wait for another one. Where it is not pending any more, the
+      // The result may be too large; the turn would wait for another one. If the call is no longer pending, the
       // service refuses this, too.
       const reason = { tool_call_id: call.id, error: `The result was refused: ${error.message}` }
       await submit(reason, signal).catch((second) => {
@@ -79,7 +79,7 @@ export function createToolRunner(
 
 async function resultOf(call: RequestedCall, tool: ToolFunction): Promise<ClientToolResult> {
   try {
-    // What cannot be written as JSON is an error of the tool, too.
+    // A result that cannot be converted to JSON is an error of the tool, too.
     const json = JSON.stringify(await tool(call.arguments, call)) ?? 'null'
     return { tool_call_id: call.id, result: JSON.parse(json) }
   } catch (error) {

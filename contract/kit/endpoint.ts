@@ -4,35 +4,35 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** Body that is not JSON, such as an event stream or a page. */
 export type RawBody = { contentType: string; description: string }
-/** Bytes of any length, of which a client may request a range. */
+/** Bytes of any length; a client may request a range. */
 export type FileBody = RawBody & { file: true }
 export type ResponseBody = z.ZodType | RawBody | FileBody | null
 
 /** Body of type multipart/form-data: one file, after the fields that belong to it. */
 export type MultipartBody = { file: FilePart; fields?: z.ZodObject }
 /**
- * A file that is larger than `maxBytes` is refused with `tooLargeStatus`, by default 413. `inMemory`: its handler reads it
- * whole, so it counts as other bodies do until it is handled.
+ * Limits of a file. A larger file is refused with `tooLargeStatus`, by default 413. `inMemory`: the handler reads all
+ * of it, so it counts towards the memory of bodies until it is handled.
  */
 export type FilePart = { field: string; maxBytes: number; tooLargeStatus?: 400; inMemory?: true }
 
-/** Body of bytes, of any content type. Limits as of a file part. */
+/** Body of bytes, of any content type, with the limits of a file part. */
 export type RawUpload = Pick<FilePart, 'maxBytes' | 'inMemory'>
 
 /**
  * Callers of an endpoint. `public`: anyone. `login`: any token of a login, even an expired one, so that the login can
  * be ended. `user`: a signed-in user; the endpoint is not about one organization. `member`: a member of the
  * organization. `admin`: a member with the role admin or owner. `operator`: an administrator of the default
- * organization, which is that of the installation.
+ * organization, which belongs to the installation.
  */
 export type Access = 'public' | 'login' | 'user' | 'member' | 'admin' | 'operator'
 
 /**
- * Declaration of one operation. The router parses requests with it, the tests check every answer against it, and the
+ * Declaration of one operation. The router parses requests with it, tests check every answer against it, and the
  * OpenAPI document is generated from it. `null` is an answer without a body.
  */
 export type Endpoint = {
-  /** Name of the operation in generated clients: a verb and what it is about. Unique. */
+  /** Name of the operation in generated clients: a verb and a noun. Unique. */
   operationId: string
   method: Method
   /**
@@ -62,7 +62,7 @@ export type Endpoint = {
   /** Marks an operation that creates something and takes an Idempotency-Key. */
   creates?: boolean
   responses: Partial<Record<200 | 201 | 202 | 204 | 206 | 302 | 304, ResponseBody>>
-  /** File that is answered with 200 instead of JSON when the query asks for it. With a 206 it may be requested in parts. */
+  /** File that is answered with 200 instead of JSON if the query asks for it. With a 206, ranges may be requested. */
   file?: FileBody
   /** Description of a text/event-stream that is answered with 200, in addition to `responses`. */
   streams?: string
@@ -98,7 +98,7 @@ export function group<const D extends GroupDefaults, const M extends Record<stri
   return Object.fromEntries(endpoints)
 }
 
-/** Returns the responses of a file: the whole, a range, or nothing when the client has it already. 416 is implied. */
+/** Returns the responses of a file: all of it, a range, or nothing if the client already has it. 416 is implied. */
 export const fileResponses = (contentType: string, description: string) => {
   const file = fileBody(contentType, description)
   return { 200: file, 206: file, 304: null } as const

@@ -1,4 +1,4 @@
-/** Model that repeats what it is told. Every installation has it. */
+/** Model that repeats the user's text. Every installation has it. */
 const ECHO = 'model_01933b5a000070008000000000000103'
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 const EMAIL = 'ada@example.com'
@@ -37,8 +37,8 @@ const CLIENT_TOOL = {
 }
 
 /**
- * Example of each operation's body, by operationId, in the OpenAPI document. Sent one after the other in this order, all
- * succeed as they stand, to what the ones before have created. Only a token has to be the caller's own.
+ * Example of each operation's body in the OpenAPI document, by operationId. Sent in this order, to the resources that
+ * earlier ones created, all succeed unchanged. Only tokens must be the caller's own.
  */
 export const examples: Record<string, unknown> = {
   register: { email: EMAIL, password: PASSWORD, name: 'Ada' },

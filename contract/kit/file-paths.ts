@@ -1,21 +1,21 @@
 import { z } from 'zod'
 
-/** Limits on a path: bytes of UTF-8, and segments. change_session_files has them, too. */
+/** Limits on a path: bytes of UTF-8, and segments. change_session_files repeats them. */
 export const MAX_PATH_BYTES = 1024
 export const MAX_SEGMENTS = 64
 
 const encoder = new TextEncoder()
 
-/** Returns a path in its one form: absolute, without empty segments and without a slash at its end. */
+/** Returns a path in normal form: absolute, without empty segments or a trailing slash. */
 export const normalizePath = (path: string): string => `/${path.split('/').filter(Boolean).join('/')}`
 
 const NO_CONTROL = 'must not contain control characters'
 
-/** Says what is wrong with a normalized path; undefined when nothing is. */
+/** Returns the problem of a normalized path, or undefined. */
 export const pathProblem = (path: string): string | undefined =>
   /\p{Cc}/u.test(path) ? NO_CONTROL : storedPathProblem(path)
 
-/** Says why no file can have a normalized path: earlier releases took control characters, except NUL. */
+/** Returns why no file can have a normalized path. Earlier releases allowed control characters except NUL. */
 function storedPathProblem(path: string): string | undefined {
   const segments = path.split('/').slice(1)
   if (path.includes('\0')) return NO_CONTROL
@@ -25,7 +25,7 @@ function storedPathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** Says what is wrong with a normalized path that is to be written; undefined when nothing is. */
+/** Returns why a normalized path must not be written, or undefined. */
 export function writtenPathProblem(path: string): string | undefined {
   if (/\/_/.test(path)) return 'must not have a segment that begins with _'
   return pathProblem(path)
@@ -51,9 +51,9 @@ const pathWith = (problemOf: (path: string) => string | undefined) =>
 export const FilePath = pathWith(pathProblem)
 /** Path below the root, normalized. */
 export const EntryPath = pathWith((path) => rootProblem(path) ?? pathProblem(path))
-/** Path below the root that is to be deleted, normalized. */
+/** Path below the root, for a deletion, normalized. */
 export const DeletedFilePath = pathWith((path) => rootProblem(path) ?? storedPathProblem(path))
-/** Path that is to be written, normalized. */
+/** Path for a write, normalized. */
 export const WrittenFilePath = pathWith((path) => rootProblem(path) ?? writtenPathProblem(path))
 
 const rootProblem = (path: string): string | undefined => (path === '/' ? 'must not be the root directory' : undefined)

@@ -21,7 +21,7 @@ export type Uuid<Kind extends string> = string & z.core.$brand<Kind>
 /** Returns an id's form on the wire: `session_<32 hex>` for `session` and a UUID. */
 export const toId = (prefix: IdPrefix, uuid: string): string => `${prefix}_${uuid.replaceAll('-', '')}`
 
-/** Returns the UUID of an id in its form on the wire, and a plain UUID unchanged. The id has to be valid. */
+/** Returns the UUID of an id in its form on the wire, and a plain UUID unchanged. The id must be valid. */
 export const fromId = (id: string): string =>
   id.slice(id.indexOf('_') + 1).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 
@@ -70,11 +70,11 @@ export const ModelRef = z.codec(
     .regex(/^(?:model_[0-9a-f]{32}|(?!model_)[\s\S]{1,255})$/, {
       error: 'must be model_ followed by 32 lower-case hex digits, or the name of a model',
     })
-    .meta({ description: 'The id of a model, or its name where only one has it.' }),
+    .meta({ description: 'The id of a model, or its name if the name is unique.' }),
   z.custom<ModelRef>(),
   { decode: decodeModel, encode: encodeModel },
 )
-/** Model in a change: `""` takes away the one that is named. */
+/** Model in a change: `""` removes the named model. */
 export const ClearableModelRef = z.codec(
   z.string().regex(/^(?:model_[0-9a-f]{32}|(?!model_)[\s\S]{0,255})$/, {
     error: 'must be model_ followed by 32 lower-case hex digits, the name of a model, or "" for none',
@@ -96,7 +96,7 @@ export type HarnessId = Uuid<'harness'>
 export const OrganizationId = idOf('org')
 export type OrganizationId = Uuid<'org'>
 
-/** Id in an answer of a kind that has no prefix. */
+/** Id in an answer, of a kind without a prefix. */
 export const wireUuid = z
   .string()
   .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, { error: 'must be a UUID in lower case' })
@@ -112,7 +112,7 @@ export type ScheduleId = Uuid<'schedule'>
 export const ExecutionId = wireUuid.brand<'execution'>()
 export type ExecutionId = Uuid<'execution'>
 
-/** Id of a session that is noted and never looked up, given as its UUID or in either form of a session's id. */
+/** Id of a session that is stored and never looked up, given as a UUID or in either form of a session's id. */
 export const NotedSessionId = z.codec(
   z.string().regex(/^(?:(?:session|sess)_[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/, {
     error: 'must be a UUID in lower case, or session_ followed by its 32 hex digits',

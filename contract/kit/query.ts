@@ -1,15 +1,15 @@
 import { z } from 'zod'
 
-/** Largest offset. It fits into the 64 bits in which Postgres counts rows, and into a number. */
+/** Largest offset. It fits into Postgres's 64-bit row counts and into a number. */
 const MOST = 999_999_999_999_999
 
-/** Number of any length. One that is too large to count with is clamped. */
+/** Number of any length, clamped to the largest offset. */
 export const wholeNumber = z
   .string()
   .regex(/^\d+$/, { error: 'must be a whole number, zero or more' })
   .transform((digits) => Math.min(Number(digits), MOST))
 
-/** Returns the schema of a page's size of at least 1. One that is too large is clamped, never refused. */
+/** Returns the schema of a page's size of at least 1. A size above the limit is clamped, never refused. */
 export const clamped = (most: number) =>
   z
     .string()
@@ -25,7 +25,7 @@ export const limitUpTo = (most: number, fallback: number) =>
       type: 'integer',
       minimum: 1,
       default: fallback,
-      description: `At most ${most}; a larger one is taken as ${most}.`,
+      description: `At most ${most}; larger values are clamped.`,
     })
 
 /** Number of items to skip. */
@@ -46,8 +46,8 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T, most: nu
 const truth = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
 const isTrue = (value: string): boolean => value === 'true' || value === '1'
 
-/** A key that is given or not: `true`, or `1`. */
+/** Flag of a query: `true`, or `1`. */
 export const flag = truth.default('false').transform(isTrue)
 
-/** A key that selects what is, or what is not. Absent: both. */
+/** Filter of a query by a flag. Absent: both. */
 export const choice = truth.transform(isTrue).optional().meta({ type: 'boolean' })

@@ -5,8 +5,8 @@ const MAX_ISSUES = 5
 const MAX_KEY = 100
 
 /**
- * Parses a value with a schema. For one that is not valid, `problem` says what is wrong with which fields, or with
- * `where` for the value as a whole. `prefix` stands before the paths of the fields.
+ * Parses a value with a schema. `problem` says which fields of an invalid value are wrong and how; `where` names the
+ * value as a whole. `prefix` precedes the paths of the fields.
  */
 export function check<S extends z.ZodType>(
   schema: S,
@@ -30,7 +30,7 @@ function describe(issue: z.core.$ZodIssue): [path: string, words: string] {
   return [path.map((key) => `${String(key)}`.slice(0, MAX_KEY)).join('.'), wordsOf(nested ?? issue)]
 }
 
-/** Returns the issue that says more: that of a record's key, or of the member of a union whose type the value has. */
+/** Returns the more specific issue: of a record's key, or of the union's member whose type the value has. */
 function reasonOf(issue: z.core.$ZodIssue): z.core.$ZodIssue | undefined {
   if (issue.code === 'invalid_key') return issue.issues.at(0)
   if (issue.code !== 'invalid_union') return undefined
@@ -39,7 +39,7 @@ function reasonOf(issue: z.core.$ZodIssue): z.core.$ZodIssue | undefined {
 
 const isOtherType = ({ code, path }: z.core.$ZodIssue): boolean => code === 'invalid_type' && path.length === 0
 
-/** Says first of all that a field is missing, also where its schema has words of its own. */
+/** Says that a field is missing, even if its schema has its own words. */
 function wordsOf(issue: z.core.$ZodIssue): string {
   if (issue.input !== undefined || issue.code === 'custom') return lowerFirst(issue.message)
   return issue.message.startsWith('is required') ? issue.message : 'is required'
@@ -114,7 +114,7 @@ const butNot = (input: unknown): string => {
   return `, not ${withArticle(type)}`
 }
 
-/** Whether a number is given where a whole one is meant. */
+/** Whether a fraction is given for a whole number. */
 const isFraction = ({ expected, input }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): boolean =>
   expected === 'int' && typeof input === 'number'
 
