@@ -143,7 +143,7 @@ describe('an answer in tests', () => {
     ],
     [
       'a text of another type',
-      /no text of type text\/markdown/,
+      /not a text of type text\/markdown/,
       (handle: Handle) => handle(text, async () => reply(200, '# A')),
     ],
     [
