@@ -29,14 +29,14 @@ const resourcePlace = (resource: Resource<any>): Place => ({
   View: () => html`<${ResourceView} key=${resource.path} resource=${resource} />`,
 })
 
-/** Places of the console, in the order of the navigation. The first is where it begins. */
+/** Places of the console, in the order of the navigation. The console starts at the first. */
 const PLACES: Place[] = [
   { path: 'agents', title: 'Agents', View: Agents },
   { path: 'sessions', title: 'Sessions', View: Sessions },
   { path: 'inbox', title: 'Inbox', View: Inbox, Mark: WaitingCount },
   resourcePlace(schedules),
 ]
-/** Places where one is less often. */
+/** Rarely visited places. */
 const SETTINGS: Place[] = [
   ...[skills, mcpServers, llmModels, llmProviders, members, invitations, organizations, apiKeys].map(resourcePlace),
   { path: 'health', title: 'Health', View: Health },
@@ -48,8 +48,8 @@ export function App(): VNode {
   const last = useRef('')
   if (current) last.current = current.id
   if (current === undefined) return html`<${Starting} error=${error} />`
-  // Nothing of another organization, or of another user, is left when one is chosen. Only what somebody was entering
-  // when the login ended waits for them.
+  // Another organization or user starts with an empty page. Only input that was unsaved when the login ended is kept
+  // for its user.
   const isKept = current !== null || (last.current !== '' && hasUnsaved())
   return html`
     ${current === null && html`<${SignIn} />`}
@@ -64,7 +64,7 @@ function Frame(): VNode {
   const place = [...PLACES, ...SETTINGS].find(({ path }) => path === first)
   const start = PLACES[0]?.path ?? ''
   useEffect(() => {
-    // Who has left the last organization can do nothing but make one.
+    // A user without organizations can only create one.
     if (user.value?.organizations.length === 0 && first !== 'organizations')
       go(link('organizations', 'new'), { replace: true })
     else if (first === '') go(link(start), { replace: true })
@@ -85,7 +85,7 @@ function Frame(): VNode {
     ${place ? html`<${Content} key=${place.path} View=${place.View} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}`
 }
 
-/** A view that cannot be drawn leaves the others. */
+/** Contains the failure of a view that cannot be drawn. */
 function Content({ View }: Pick<Place, 'View'>): VNode {
   const [error, again] = useErrorBoundary()
   const { path } = route.value
@@ -98,7 +98,7 @@ function Content({ View }: Pick<Place, 'View'>): VNode {
   <//>`
 }
 
-/** Where there is room, everything can be seen. */
+/** Whether there is room to show the whole navigation. */
 const isWide = matchMedia('(min-width: 45rem)').matches
 
 const Links = ({ places, current }: { places: Place[]; current: string }): VNode =>
@@ -107,7 +107,7 @@ const Links = ({ places, current }: { places: Place[]; current: string }): VNode
       html`<li key=${path}><a href=${link(path)} aria-current=${path === current ? 'page' : undefined}>${title}${Mark && html`<${Mark} />`}</a></li>`,
   )}</ul>`
 
-/** Time between two looks at how much waits. */
+/** Interval between counts of waiting turns. */
 const LOOK_MS = 15_000
 const MOST_WAITING = 20
 
@@ -138,7 +138,7 @@ function Account(): VNode {
       return
     }
     chooseOrganization(select.value)
-    // What is shown belongs to the one before.
+    // The current view belongs to the previous organization.
     const [place = ''] = route.value.path
     go(link(place))
   }

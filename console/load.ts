@@ -1,7 +1,7 @@
 import { ApiError } from 'agent-session-client'
 import { useEffect, useRef, useState } from './ui.ts'
 
-/** Pause before a load is repeated that may succeed later. */
+/** Pause before a temporarily failed load is repeated. */
 const RETRY_MS = 3000
 /** Largest page of a list. */
 const PAGE = 100
@@ -9,15 +9,15 @@ const PAGE = 100
 export type Loaded<T> = {
   value: T | undefined
   error: unknown
-  /** Loads again, and keeps what is there until then. */
+  /** Loads again, and keeps the current value until then. */
   reload(): void
   /** Loads again unless a load is under way. */
   refresh(): void
 }
 
 /**
- * Loads what a view shows, again whenever `keys` change. What comes too late is dropped. A load that fails for a time,
- * such as that of a restart, is repeated.
+ * Loads the data of a view, again whenever `keys` change. Outdated results are dropped. A load that fails temporarily,
+ * as during a restart, is repeated.
  */
 export function useLoad<T>(load: () => Promise<T>, keys: unknown[]): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({})
@@ -48,7 +48,7 @@ export function useLoad<T>(load: () => Promise<T>, keys: unknown[]): Loaded<T> {
   return { value: state.value, error: state.error, reload, refresh: () => isLoading.current || reload() }
 }
 
-/** Calls a function again and again, while the page is seen. */
+/** Calls a function at an interval while the page is visible. */
 export function useEvery(ms: number, run: () => void): void {
   const latest = useRef(run)
   latest.current = run
@@ -75,6 +75,6 @@ export async function readPages<T>(
 
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 
-/** Reports whether the same request may succeed later: the service did not answer, or asks to come back. */
+/** Reports whether the same request may succeed later: the service did not answer, or asks to retry. */
 export const isTemporary = (error: unknown): boolean =>
   error instanceof ApiError ? error.status === 429 || error.status >= 500 : error instanceof TypeError

@@ -3,7 +3,7 @@ import { html, render } from './ui.ts'
 
 const root = document.createElement('div')
 root.id = 'app'
-// What the page says until then.
+// Removes the text shown while loading.
 document.getElementById('boot')?.remove()
 document.body.append(root)
 render(html`<${App} />`, root)

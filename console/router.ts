@@ -5,7 +5,7 @@ import { mayLeave } from './unsaved.ts'
 export type Route = { path: string[]; query: URLSearchParams }
 
 const PLACE = 'console.place'
-/** Keeps the place for when the browser comes back from where it signs in, which does not know it. */
+/** Remembers the place while the browser is at an identity provider, which does not keep it. */
 export const rememberPlace = (): void => sessionStorage.setItem(PLACE, location.hash)
 
 /** Position in the history of the tab, which is kept with each entry. */
@@ -17,14 +17,14 @@ sessionStorage.removeItem(PLACE)
 replace(remembered && location.hash === '' ? remembered : location.href)
 
 const fragment = signal(location.hash)
-/** Where the program goes. Whoever follows a link may be asked first. */
+/** Target of `go`, which never asks before leaving. A user who follows a link may be asked. */
 let chosen: string | undefined
 addEventListener('hashchange', () => {
   const { hash } = location
   const there: number | undefined = history.state?.position
   const isSame = hash.split('?')[0] === fragment.value.split('?')[0]
   if (!isSame && hash !== chosen && !mayLeave()) {
-    // An entry that is new is left by going back.
+    // A new entry has no position yet: go back by one.
     history.go(there === undefined ? -1 : position - there)
     return
   }
@@ -39,7 +39,7 @@ export const route = computed<Route>(() => {
   return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) }
 })
 
-/** Addresses that people break are no errors. */
+/** Decodes a segment, and returns an invalid one unchanged. */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)
@@ -51,7 +51,7 @@ function decode(segment: string): string {
 /** Returns the link to a place: `link('sessions', id)`. */
 export const link = (...path: string[]): string => `#/${path.map(encodeURIComponent).join('/')}`
 
-/** Goes to a place, without asking whether what was entered may be lost. `replace` keeps it out of the history. */
+/** Goes to a place, without asking about unsaved input. `replace` keeps it out of the history. */
 export function go(to: string, { replace: isReplacing = false } = {}): void {
   if (!isReplacing) {
     chosen = to

@@ -15,7 +15,7 @@ export function abortWhenHidden(outer: AbortSignal, ms: number): AbortController
   return controller
 }
 
-/** Waits until the page is seen, or the signal aborts. */
+/** Waits until the page is visible, or the signal aborts. */
 export const untilSeen = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (!document.hidden || signal.aborted) return resolve()

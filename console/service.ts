@@ -6,36 +6,36 @@ type Options = { prefix: string; temporalUi?: { url: string; namespace: string }
 const { prefix, temporalUi }: Options = JSON.parse(
   document.querySelector<HTMLMetaElement>('meta[name=service]')?.content ?? '{}',
 )
-/** Address of the service, wherever a proxy has put it: the folder of this page, and the prefix of the API's paths. */
+/** Address of the service, also behind a proxy: the folder of this page, and the prefix of the API's paths. */
 const baseUrl = new URL(prefix.slice(1) || '.', location.href.replace(/[?#].*/, '')).href
 
 export const auth = signal<AuthConfigResponse | undefined>(undefined)
-/** Who has signed in, null for nobody, undefined as long as that is not known. */
+/** Signed-in user; null if nobody has signed in, undefined until this is known. */
 export const user = signal<CurrentUser | null | undefined>(undefined)
 
 const ORGANIZATION = 'console.organization'
 /** Organization that is shown. The others of the user are in `user`. */
 export const organization = signal(sessionStorage.getItem(ORGANIZATION) ?? localStorage.getItem(ORGANIZATION) ?? '')
 
-/** Reports whether the user may do what only owners and administrators of the organization may. */
+/** Reports whether the user is an owner or administrator of the organization. */
 export const isAdministrator = (): boolean => {
   const { organizations = [] } = user.value ?? {}
   const role = organizations.find(({ public_id }) => public_id === organization.value)?.role
   return role === 'owner' || role === 'admin'
 }
 
-/** Shows another organization, in this tab and in those that are opened later. */
+/** Shows another organization, in this tab and in tabs opened later. */
 export function chooseOrganization(id: string): void {
   for (const storage of [sessionStorage, localStorage]) storage.setItem(ORGANIZATION, id)
   organization.value = id
 }
 
-/** Operations for which no login is needed: their 401 is about what they were given. */
+/** Operations without a login: their 401 is about the credentials in the request. */
 const SIGNS_IN = /\/v1\/auth\/(config|login|logout|refresh|register)\b/
 
 /**
- * Sends a request of the client. One that is answered with 401 is sent again with fresh cookies. The tabs of a browser
- * take turns at that: a refresh token can be used once.
+ * Sends a request of the client. After a 401 it refreshes the cookies and sends the request again. The tabs of a
+ * browser take turns, because a refresh token can be used only once.
  */
 async function send(request: Request): Promise<Response> {
   if (organization.value !== '') request.headers.set('X-Org-Id', organization.value)
@@ -48,7 +48,7 @@ async function send(request: Request): Promise<Response> {
     : navigator.locks.request('refresh', () => refreshAndSend(again))
 }
 
-/** Clocks that differ by less than this are taken for equal: the service tells whole seconds, and answers take time. */
+/** Ignored difference of the clocks: the service's time has whole seconds, and answers take time. */
 const CLOCK_TOLERANCE_MS = 2000
 let clockOffsetMs = 0
 
@@ -64,7 +64,7 @@ async function refreshAndSend(request: Request): Promise<Response> {
   const last = request.clone()
   const response = await fetch(request)
   if (response.status !== 401) return response
-  // A refresh token can be used once: its answer is to arrive even if the page is left.
+  // A refresh token can be used only once, so its answer must arrive even if the page is left.
   const refreshed = await fetch(addressOf('/v1/auth/refresh'), { ...jsonPost({}), keepalive: true })
   if (refreshed.ok) return fetch(last)
   if (refreshed.status !== 401) return refreshed
@@ -85,19 +85,19 @@ export const addressOf = (path: string): string => baseUrl.replace(/\/$/, '') + 
 export const api = createClient({ baseUrl, fetch: send })
 export const sessionOf = api.session
 
-/** Requests what is no JSON, such as a picture. */
+/** Requests binary content, such as an image. */
 export async function fetchBlob(path: string): Promise<Blob> {
   const response = await send(new Request(addressOf(path)))
   if (!response.ok) throw new ApiError(`The service answered ${response.status}`, response)
   return response.blob()
 }
 
-/** Organizations in which a thing is looked for. */
+/** Maximum number of organizations to search for a resource. */
 const MOST_ORGANIZATIONS = 20
 
 /**
- * Reads a thing. If the organization does not have it, as after a link of somebody else's, another one of the user that
- * has it is shown.
+ * Reads a resource. If it belongs to another organization of the user, as after following somebody's link, this
+ * organization is shown.
  */
 export async function readAnywhere<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
@@ -108,7 +108,7 @@ export async function readAnywhere<T>(path: string, read: () => Promise<T>): Pro
     for (const { public_id } of others.slice(0, MOST_ORGANIZATIONS)) {
       const { ok } = await fetch(addressOf(path), { headers: { 'X-Org-Id': public_id } })
       if (!ok) continue
-      // All views begin anew.
+      // All views start over.
       chooseOrganization(public_id)
       break
     }
@@ -116,7 +116,7 @@ export async function readAnywhere<T>(path: string, read: () => Promise<T>): Pro
   }
 }
 
-/** Finds out who has signed in. */
+/** Reads the signed-in user. */
 export async function identify(): Promise<void> {
   auth.value ??= await api.auth.getAuthConfig()
   try {
@@ -125,7 +125,7 @@ export async function identify(): Promise<void> {
     if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
     user.value = known
   } catch (error) {
-    // An organization of which the user is no member any more.
+    // The user is no longer a member of the organization.
     if (organization.value !== '' && error instanceof ApiError && error.status === 404) {
       organization.value = ''
       return identify()
@@ -137,7 +137,7 @@ export async function identify(): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await api.auth.logout().catch((error: unknown) => {
-    // Nobody is signed in any more.
+    // The user is no longer signed in.
     if (!(error instanceof ApiError) || error.status !== 401) throw error
   })
   forgetTexts()
@@ -148,7 +148,7 @@ export async function signOut(): Promise<void> {
 export const workflowAddress = (workflowId: string): string | undefined =>
   temporalUi && `${temporalUi.url}/namespaces/${encodeURIComponent(temporalUi.namespace)}/workflows/${workflowId}`
 
-/** Returns the sentence that tells people what went wrong. */
+/** Returns the sentence of an error. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof ApiError) return error.message
   if (error instanceof TypeError) return 'The service cannot be reached.'

@@ -7,7 +7,7 @@ export { computed, type Signal, signal } from '@preact/signals'
 export type { ComponentChildren, RefObject, VNode }
 export { render, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState }
 
-/** Makes an element. No text in it pretends to be another one: most are written by strangers. */
+/** Creates an element. Makes its texts plain, because most are written by strangers. */
 const element = (type: string, props: object | null, ...children: ComponentChildren[]): VNode =>
   h(type, props, ...children.map((child) => (typeof child === 'string' ? plain(child) : child)))
 

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from './ui.ts'
 
 const QUESTION = 'Leave without saving what you have entered?'
-/** One object for each form in which something was entered. */
+/** One object for each form with unsaved input. */
 const forms = new Set<object>()
 
 addEventListener('beforeunload', (event) => {
@@ -10,14 +10,14 @@ addEventListener('beforeunload', (event) => {
 
 export const hasUnsaved = (): boolean => forms.size > 0
 
-/** Reports whether what is shown may be left, and asks first if something entered would be lost. */
+/** Reports whether the view may be left, and first asks about unsaved input. */
 export function mayLeave(): boolean {
   const isAllowed = forms.size === 0 || confirm(QUESTION)
   if (isAllowed) forms.clear()
   return isAllowed
 }
 
-/** Returns what tells whether a view has something that would be lost. A view that is gone has nothing. */
+/** Returns a function that marks whether a view has unsaved input. A removed view has none. */
 export function useUnsaved(): (isUnsaved: boolean) => void {
   const form = useRef({ isShown: true }).current
   useLayoutEffect(
@@ -35,16 +35,16 @@ export function useUnsaved(): (isUnsaved: boolean) => void {
 
 const PREFIX = 'console.text.'
 
-/** Returns a text that was kept under a name, until the tab is closed, or ''. */
+/** Returns the text kept under a name, or ''. Texts are kept until the tab is closed. */
 export const keptText = (name: string): string => sessionStorage.getItem(PREFIX + name) ?? ''
 
-/** Keeps a text, as far as there is room. */
+/** Keeps a text, if there is room. */
 export function keepText(name: string, text: string): void {
   try {
     if (text === '') sessionStorage.removeItem(PREFIX + name)
     else sessionStorage.setItem(PREFIX + name, text)
   } catch {
-    // The browser keeps some megabytes only.
+    // The browser stores only a few megabytes.
   }
 }
 

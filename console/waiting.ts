@@ -1,6 +1,6 @@
 import { signal } from './ui.ts'
 
-/** Grows whenever something here has changed what waits for a person. */
+/** Grows whenever this page changes the calls that wait for a person. */
 export const changes = signal(0)
 
 export const lookAgain = (): void => {

@@ -3,7 +3,7 @@ import { LongText } from './long-text.ts'
 
 type Props = { name: string; given: Record<string, unknown> | undefined }
 
-/** Arguments of a call: a single text as it is, others as JSON. */
+/** Arguments of a call: a single text unchanged, others as JSON. */
 export function CallArguments({ name, given = {} }: Props): VNode | null {
   const [first, ...others] = Object.entries(given)
   const { title, text } = useMemo(

@@ -8,9 +8,9 @@ export const STATUS: Field = {
   options: ['active', 'disabled'].map((value) => ({ value, label: value })),
 }
 
-/** Entry beside one for a secret of which one is stored: an empty one keeps it. */
+/** Entry for removing a stored secret, whose own entry keeps it if empty. */
 export const REMOVE_KEY: Field = { name: 'remove_key', label: 'Remove the stored key', kind: 'boolean' }
 
-/** Returns changes in the terms of the service, for which a key of '' removes the one that is stored. */
+/** Returns changes as the service expects them: a key of '' removes the stored key. */
 export const keyChanges = ({ remove_key, ...changes }: Values): Values =>
   remove_key ? { api_key: '', ...changes } : changes

@@ -1,4 +1,4 @@
-/** Returns a duration as people say it. */
+/** Returns a duration in words. */
 export function durationOf(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const seconds = Math.round(ms / 100) / 10

@@ -1,7 +1,7 @@
 import { type RefObject, useLayoutEffect, useRef } from '../ui.ts'
 
 /**
- * Returns a ref for an element that may go away while it has the focus, which then goes to another one: `heirOf` it, or
+ * Returns a ref for an element that may be removed while it has the focus. The focus then moves to `heirOf` it, or to
  * the heading of the page.
  */
 export function useFocusHeir(

@@ -5,7 +5,7 @@ import { useUnsaved } from '../unsaved.ts'
 
 type Option = { value: string; label: string }
 
-/** One entry of a form, and what it becomes: a string, a number, a boolean, a list of strings, or any JSON. */
+/** One entry of a form. Its value is a string, a number, a boolean, a list of strings, or any JSON. */
 export type Field = {
   name: string
   label: string
@@ -14,21 +14,21 @@ export type Field = {
   kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
-  /** What is checked before it is sent: attributes of the entry, such as `type`, `min` or `step`. */
+  /** Attributes of the entry that browsers check, such as `type`, `min` or `step`. */
   limits?: Record<string, string | number>
-  /** What browsers may fill in. */
+  /** Kind of value that browsers may fill in. */
   autocomplete?: string
-  /** Of a choice. */
+  /** Options of a choice. */
   options?: Option[]
-  /** Text for choosing none of them. */
+  /** Label of the empty choice. */
   none?: string
   /** Height of a long text, in lines. */
   rows?: number
-  /** Value of an empty entry, where the service takes null for "not given". */
+  /** Value of an empty entry, if the service takes null for "unchanged". */
   empty?: unknown
 }
 
-/** Values by the names of their fields. What is empty is null, if its field says nothing else. */
+/** Values by the names of their fields. An empty entry is null unless its field sets `empty`. */
 export type Values = Record<string, unknown>
 
 type Props = {
@@ -37,18 +37,18 @@ type Props = {
   /** Text of the button. */
   action: string
   onSubmit(values: Values): Promise<unknown>
-  /** Sentence for when that has been done. */
+  /** Sentence shown after success. */
   done?: string
-  /** More that can be done with what is entered. */
+  /** Further actions on the entered values. */
   others?: { action: string; run(values: Values): Promise<unknown> }[]
-  /** Whether what was entered may be lost without a question. */
+  /** Whether entered values may be discarded without a question. */
   isFleeting?: boolean
-  /** Shows the values only. */
+  /** Makes the form read-only. */
   isReadOnly?: boolean
   children?: ComponentChildren
 }
 
-/** Entry that cannot be read. */
+/** Entry whose text cannot be parsed. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, sentence: string) {
@@ -79,7 +79,7 @@ export function Form(props: Props): VNode {
   const [error, setError] = useState<unknown>(undefined)
   const [isDone, setDone] = useState(false)
   const element = useRef<HTMLFormElement>(null)
-  // The entry may be far above the button.
+  // The entry may be far above the button, out of view.
   useEffect(() => element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [error])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -120,12 +120,12 @@ export function Form(props: Props): VNode {
   </form>`
 }
 
-/** What was sent stays nowhere, and is not sent again. */
+/** Clears secrets after they have been sent, so that they are neither kept nor sent again. */
 function forgetSecrets(form: HTMLFormElement): void {
   for (const input of form.querySelectorAll<HTMLInputElement>('input[type=password]')) input.value = ''
 }
 
-/** Finds the field that an error is about: the service names it, or a part of it. */
+/** Finds the field of an error, which names the field or a part of it. */
 function fieldOf(error: unknown, fields: Field[]): string | undefined {
   if (error instanceof FieldError) return error.field
   if (!(error instanceof ApiError)) return undefined
@@ -133,18 +133,18 @@ function fieldOf(error: unknown, fields: Field[]): string | undefined {
   return fields.find(isAbout)?.name
 }
 
-/** Returns the sentence about a field, in which the service names it as programs do. */
+/** Returns the service's sentence about a field, with the field's label instead of its name. */
 function sentenceAt({ name, path = name, label }: Field, error: unknown): string {
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
-  // A part of the value is named as it is.
+  // The path of a part of the value stays in the sentence.
   return sentence.startsWith(`${path}: `) ? `${label} ${sentence.slice(path.length + 2)}` : sentence
 }
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
   const { label, kind, hint, isRequired = false, options = [], none = '', rows = 8, limits = {} } = field
-  // Browsers would fill in the user's own password where they are not told otherwise.
+  // Without a hint, browsers would fill in the user's own password.
   const { autocomplete = kind === 'secret' ? 'new-password' : 'off' } = field
   const name = entryName(field)
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
@@ -202,7 +202,7 @@ function readValues(form: HTMLFormElement, fields: Field[]): Values {
   return Object.fromEntries(fields.map((field) => [field.name, readValue(data, field)]))
 }
 
-/** Name of the entry in the form. Fields may be named by strangers, and a form's own properties must stay what they are. */
+/** Name of the entry in the form. It must not hide the form's own properties, because strangers may name fields. */
 const entryName = ({ name }: Field): string => `field-${name}`
 
 function readValue(data: FormData, field: Field): unknown {
@@ -226,7 +226,7 @@ function readValue(data: FormData, field: Field): unknown {
   }
 }
 
-/** Returns the values that differ from those before: what an update has to send. Nothing, '' and 0 are the same. */
+/** Returns the changed values, for an update. Nothing, '' and 0 count as equal. */
 export const changesOf = (values: Values, before: Values): Values =>
   Object.fromEntries(
     Object.entries(values).filter(
@@ -234,6 +234,6 @@ export const changesOf = (values: Values, before: Values): Values =>
     ),
   )
 
-/** Returns the values without those that are empty: what a creation has to send. */
+/** Returns the values that are not empty, for a creation. */
 export const givenOf = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''))

@@ -3,12 +3,12 @@ import { plain } from './plain.ts'
 
 const SHOWN_CHARACTERS = 4000
 const SHOWN_LINES = 60
-/** A browser lays out only the pieces that are seen. */
+/** Characters of a piece. A browser lays out only the visible pieces. */
 const PIECE_CHARACTERS = 20_000
 
 type Props = { text: string; label: string; className?: string }
 
-/** Text that may be very long, as it is. At first only its beginning is shown. */
+/** Text that may be very long, unformatted. At first only its beginning is shown. */
 export function LongText({ text, label, className = 'text' }: Props): VNode {
   const [isWhole, setWhole] = useState(false)
   const start = useMemo(() => beginningOf(text), [text])
@@ -20,7 +20,7 @@ export function LongText({ text, label, className = 'text' }: Props): VNode {
     }`
 }
 
-/** Text in pieces, for within a `pre`. */
+/** Text in pieces, to be placed in a `pre`. */
 export function Pieces({ text }: { text: string }): VNode {
   const pieces = useMemo(() => cut(plain(text)), [text])
   return html`${pieces.map((piece, index) => html`<span key=${index} class="piece">${piece}</span>`)}`
@@ -35,10 +35,10 @@ function beginningOf(text: string): string {
   return text.slice(0, end)
 }
 
-/** Returns a place where a text can be cut: not within a character of two units. */
+/** Returns a position at which a text can be cut: not within a surrogate pair. */
 const between = (text: string, at: number): number => (/[\ud800-\udbff]/.test(text[at - 1] ?? '') ? at - 1 : at)
 
-/** Cuts a text into pieces, at the ends of lines where there are some. */
+/** Cuts a text into pieces, at line breaks if possible. */
 function cut(text: string): string[] {
   const pieces: string[] = []
   for (let from = 0; from < text.length; ) {

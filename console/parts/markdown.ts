@@ -7,12 +7,12 @@ import { plain } from './plain.ts'
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
-/** HTML in an answer is shown as it was written, and pictures of others are links to them. */
+/** Parser that shows HTML in an answer as text, and images as links. */
 const marked = new Marked({
   gfm: true,
   renderer: {
     html: ({ text }) => escapeHtml(text),
-    // Below those of the page.
+    // Keeps headings below the page's own levels.
     heading({ tokens, depth }) {
       const level = Math.min(depth + 2, 6)
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`
@@ -27,19 +27,19 @@ const ALLOWED: Config & { RETURN_DOM_FRAGMENT: true } = {
       ' ',
     ),
   ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'type', 'checked', 'disabled'],
-  // Values of other attributes would have to be addresses, too.
+  // Otherwise the values of these attributes would have to match the pattern of addresses.
   ADD_URI_SAFE_ATTR: ['start', 'align', 'type', 'checked', 'disabled'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   RETURN_DOM_FRAGMENT: true,
 }
 
-/** Texts beyond these are shown as they are: what takes a regular expression long must not stop the page. */
+/** Limits beyond which a text is shown unformatted, because slow regular expressions must not block the page. */
 const MOST_CHARACTERS = 50_000
 const MOST_BLOCKS = 1000
 const MOST_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
 const MOST_IN_OTHERS = 12_000
 
-/** Text of a model, in Markdown. While it grows, only its last block is drawn again. */
+/** Text of a model, in Markdown. While it grows, only its last block is redrawn. */
 export function Markdown({ text }: { text: string }): VNode {
   const blocks = useMemo(() => blocksOf(text), [text])
   if (blocks === undefined) return html`<${Whole} text=${text} />`
@@ -50,7 +50,7 @@ export function Markdown({ text }: { text: string }): VNode {
 
 type TextBlock = { source: string; isMarkdown: boolean }
 
-/** Undefined for a text that is too long, has too many blocks, or more of them in each other than can be read. */
+/** Returns undefined for a text that is too long, has too many blocks, or nests them too deeply. */
 export function blocksOf(text: string): TextBlock[] | undefined {
   if (text.length > MOST_CHARACTERS) return undefined
   try {
@@ -65,7 +65,7 @@ export function blocksOf(text: string): TextBlock[] | undefined {
   }
 }
 
-/** Text as it was written: what is too long for Markdown is seen while it grows, too. */
+/** Unformatted text, for a text that is too long for Markdown; it is also visible while it grows. */
 const Whole = ({ text }: { text: string }): VNode =>
   html`<pre class="text" dir="auto" tabindex="0" role="group" aria-label="Text"><${Pieces} text=${text} /></pre>`
 
@@ -75,7 +75,7 @@ function Block({ source }: { source: string }): VNode {
   return html`<div ref=${place} dir="auto"></div>`
 }
 
-/** Time for which a button says what came of it. */
+/** Time for which a button shows its outcome. */
 const TOLD_MS = 2000
 
 /** Browsers let pages copy over TLS and on localhost only. */
@@ -112,7 +112,7 @@ function draw(source: string): DocumentFragment | string {
     anchor.target = '_blank'
     anchor.rel = 'noopener noreferrer'
   }
-  // A box that is wider than the page is read with the keyboard.
+  // The keyboard must be able to scroll a box that is wider than the page.
   for (const box of content.querySelectorAll<HTMLElement>('pre, table')) box.tabIndex = 0
   for (const pre of content.querySelectorAll('pre')) addCopyButton(pre)
   for (const input of content.querySelectorAll('input')) input.ariaLabel = input.checked ? 'done' : 'to do'

@@ -3,7 +3,7 @@ import { type ComponentChildren, html, useEffect, useState, type VNode } from '.
 import { useFocusHeir } from './focus.ts'
 import { plain } from './plain.ts'
 
-/** Frame of a view: its heading, which takes the focus when the view opens, and what can be done in it. */
+/** Frame of a view: its actions, and its heading, which takes the focus when the view opens. */
 export function Page(props: { title: string; actions?: ComponentChildren; children?: ComponentChildren }): VNode {
   const { title, actions, children } = props
   useEffect(() => {
@@ -16,26 +16,26 @@ export function Page(props: { title: string; actions?: ComponentChildren; childr
   </main>`
 }
 
-/** Sentence about what went wrong, read out at once. */
+/** Sentence about an error, read out at once. */
 export const Problem = ({ error }: { error: unknown }): VNode | null =>
   error === undefined ? null : html`<p class="problem" role="alert">${sentenceOf(error)}</p>`
 
 export const Quiet = ({ children }: { children?: ComponentChildren }): VNode => html`<p class="quiet">${children}</p>`
 
-/** Tells that what is shown may be behind. */
+/** Says that the shown data may be outdated. */
 export const Reconnecting = ({ isShown }: { isShown: boolean }): VNode =>
   html`<p class="quiet" role="status">${isShown ? 'The connection is lost. Reconnecting…' : ''}</p>`
 
 /**
- * Button that does something at the service: it says what came of it, if `run` returns a sentence, or what went wrong.
- * Meanwhile it keeps the focus, which a disabled button would lose.
+ * Button that calls the service. It shows the sentence that `run` returns, or the error. While it runs it keeps the
+ * focus, which a disabled button would lose.
  */
 export function ActionButton(props: {
   run: () => Promise<unknown>
-  /** Question to answer first. */
+  /** Question to confirm first. */
   question?: string
   className?: string
-  /** Finds what has the focus when the button goes away with it. Default: the heading of the page. */
+  /** Finds the next element for the focus if the button is removed. Default: the heading of the page. */
   heir?: () => HTMLElement | null
   children?: ComponentChildren
 }): VNode {
@@ -76,7 +76,7 @@ function timeIn(time: Date, zone: string | undefined): string {
   try {
     return time.toLocaleString(undefined, { ...style, timeZone: zone })
   } catch {
-    // A zone that the service knows and this browser does not.
+    // The service knows the zone, but this browser does not.
     return time.toLocaleString(undefined, style)
   }
 }

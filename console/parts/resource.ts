@@ -9,46 +9,46 @@ import { type Column, Table } from './table.ts'
 type Action<T> = {
   label: string | ((item: T) => string)
   isOffered?(item: T): boolean
-  /** Whether it is also for users who may not change the thing. */
+  /** Whether it is also for users who may not change the resource. */
   isForAll?: boolean
   run(item: T): Promise<unknown>
 }
 
-/** Things of one kind: a list at `#/<path>`, a form at `#/<path>/new`, and one at `#/<path>/<id>`. */
+/** Resources of one kind: a list at `#/<path>`, and forms at `#/<path>/new` and `#/<path>/<id>`. */
 export type Resource<T> = {
   path: string
   /** Name of the list. */
   title: string
-  /** Name of one thing: `MCP server`. */
+  /** Name of one resource: `MCP server`. */
   one: string
-  /** What the list is for; shown above it. */
+  /** Purpose of the list; shown above it. */
   about?: string | (() => string)
-  /** Whether the user may create such things, or change one. Default: yes. */
+  /** Whether the user may create resources, or change one. Default: yes. */
   mayWrite?(item?: T): boolean
   list(): Promise<T[]>
-  /** Reads one thing. Default: it is looked for in the list. */
+  /** Reads one resource. Default: finds it in the list. */
   get?(id: string): Promise<T>
   idOf(item: T): string
   nameOf(item: T): string
   columns: Column<T>[]
-  /** Fields of the form, for a new thing or this one. */
+  /** Fields of the form, for a new or an existing resource. */
   fields?(item: T | undefined): Field[] | Promise<Field[]>
   valuesOf?(item: T): Values
-  /** What the form of a new thing begins with. */
+  /** Initial values of the form for a new resource. */
   defaults?: Values
   create?(values: Values): Promise<T>
-  /** Gets only what was changed. */
+  /** Receives only the changed values. */
   update?(item: T, changes: Values): Promise<unknown>
   remove?: Action<T> & { question(item: T): string }
-  /** More that can be done with a thing. */
+  /** Further actions on a resource. */
   actions?: Action<T>[]
-  /** More about a thing, below its form. */
+  /** Details of a resource, below its form. */
   Detail?(props: { item: T; reload(): void }): VNode
-  /** Shown once after a thing has been created, such as its secret. */
+  /** Shown once after a creation, such as a secret. */
   Created?(props: { item: T }): VNode
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a view gets a resource of any kind of things
+// biome-ignore lint/suspicious/noExplicitAny: a view gets a resource of any kind
 export function ResourceView({ resource }: { resource: Resource<any> }): VNode {
   const id = route.value.path[1]
   if (id === undefined) return html`<${List} resource=${resource} />`

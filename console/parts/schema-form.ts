@@ -18,8 +18,8 @@ type Schema = {
 }
 
 /**
- * Returns the fields of a form for the properties of a JSON schema. A property that no field can show becomes one for
- * JSON. Null for a schema that is no object with properties.
+ * Returns the fields of a form for the properties of a JSON schema. A property that fits no kind of field gets a field
+ * for JSON. Null for a schema without properties.
  */
 export function fieldsOf(schema: unknown): Field[] | null {
   const { properties, required = [] } = (typeof schema === 'object' && schema !== null ? schema : {}) as Schema
@@ -34,7 +34,7 @@ export function fieldsOf(schema: unknown): Field[] | null {
   }))
 }
 
-/** Returns the values that a JSON schema proposes, by the names of its properties. */
+/** Returns the defaults of a JSON schema, by the names of its properties. */
 export const defaultsOf = (schema: unknown): Values =>
   Object.fromEntries(
     Object.entries((schema as Schema | null)?.properties ?? {}).map(([name, property]) => [name, property?.default]),
@@ -53,8 +53,8 @@ const ENTRIES = new Map<unknown, string>([
 ])
 
 /**
- * Returns what a browser can check. The rest is left to the service: browsers count characters in another way, and some
- * patterns take for ever.
+ * Returns the limits that a browser can check. The service checks the rest: browsers count characters differently, and
+ * some patterns take for ever.
  */
 function limitsOf({ format, minimum, maximum }: Schema): Record<string, string | number> {
   const limits: Record<string, string | number> = {}
@@ -93,7 +93,7 @@ function kindOf(schema: Schema | undefined): Pick<Field, 'kind' | 'options' | 'l
   }
 }
 
-/** Returns the values that a schema names, if all of them are texts. */
+/** Returns the enum of a schema, if all its values are texts. */
 function optionsOf(schema: Schema | undefined): Field['options'] {
   const named = schema?.oneOf ?? schema?.anyOf ?? schema?.enum?.map((value) => ({ const: value, title: undefined }))
   if (!Array.isArray(named) || named.length === 0) return undefined

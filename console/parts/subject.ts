@@ -1,4 +1,4 @@
-/** Arguments that say on what a tool works. */
+/** Arguments that name the subject of a tool call. */
 const TELLING = [
   'path',
   'file',
@@ -15,7 +15,7 @@ const TELLING = [
 ]
 const MOST_CHARACTERS = 80
 
-/** Returns in a few words on what a call works, or ''. */
+/** Returns the subject of a call in a few words, or ''. */
 export function subjectOf(given: Record<string, unknown> | undefined): string {
   const texts = Object.entries(given ?? {}).filter(([, value]) => typeof value === 'string' && value !== '')
   const [, subject = ''] = texts.find(([name]) => TELLING.includes(name)) ?? texts[0] ?? []

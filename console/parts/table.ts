@@ -4,17 +4,17 @@ import { Quiet } from './page.ts'
 export type Column<T> = { title: string; cell(item: T): ComponentChildren }
 
 type Props<T> = {
-  /** Undefined as long as they are loaded. */
+  /** Undefined while they are loading. */
   items: T[] | undefined
   keyOf(item: T): string
-  /** The first names the item. */
+  /** The first column names the item. */
   columns: Column<T>[]
   actions?: (item: T) => ComponentChildren
   /** Sentence that stands for an empty table. */
   none: string
 }
 
-/** Table of things, which becomes a list of cards where there is no room. */
+/** Table, which becomes a list of cards on a narrow page. */
 export function Table<T>({ items, keyOf, columns, actions, none }: Props<T>): VNode | null {
   if (items === undefined) return null
   if (items.length === 0) return html`<${Quiet}>${none}<//>`

@@ -4,7 +4,7 @@ import { LongText } from './long-text.ts'
 
 type Props = { tool: Pick<ToolDefinition, 'name' | 'description' | 'parameters'>; children?: ComponentChildren }
 
-/** Tool as a model is given it, to be opened. */
+/** Tool as models see it, collapsed at first. */
 export const ToolDetails = ({ tool: { name, description, parameters }, children }: Props): VNode => html`<details>
   <summary><code>${name}</code> ${children} <span class="quiet" dir="auto">${description}</span></summary>
   <${LongText} text=${JSON.stringify(parameters, null, 2)} label=${`Parameters of ${name}`} />

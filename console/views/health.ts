@@ -4,7 +4,7 @@ import { api } from '../service.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
 
 const REFUSED = 'Only administrators of the default organization see the health of the service.'
-/** Snapshots that are kept, and the time that the chart shows. */
+/** Number of kept snapshots, and the period of the chart. */
 const MOST = 1000
 const SHOWN_MS = 10 * 60_000
 
@@ -85,7 +85,7 @@ function Chart({ snapshots }: { snapshots: DurableSnapshot[] }): VNode {
   const most = Math.max(1, ...snapshots.flatMap(({ health }) => LINES.map(({ read }) => read(health) ?? 0)))
   const x = (ts: string) => Math.max(0, WIDTH * (1 - (now - Date.parse(ts)) / SHOWN_MS))
   const y = (value: number) => HEIGHT - 2 - (HEIGHT - 4) * (value / most)
-  // A number stays until the next one.
+  // A number stays until the next snapshot.
   const pathOf = (read: (health: DurableHealth) => number | null) =>
     snapshots.map(({ ts, health }, index) => {
       const at = y(read(health) ?? 0)

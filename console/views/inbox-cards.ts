@@ -5,15 +5,15 @@ export type Place = { session: Session; agent: string | undefined }
 /** Turn that waits for a person. */
 export type Waiting = { turn: Turn; place: Place | undefined }
 
-/** Names a call for all time: a model may use an id again in a later round. */
+/** Returns a unique key of a call: a model may reuse an id in a later round. */
 export const keyOf = ({ id, iterations }: Turn, call: RequestedCall): string => `${id} ${iterations} ${call.id}`
 
 export const keysOf = (items: Waiting[]): Set<string> =>
   new Set(items.flatMap(({ turn }) => turn.pending_tool_calls.map((call) => keyOf(turn, call))))
 
 /**
- * Returns what is shown of an inbox that is looked at again. New calls are left out until somebody asks for them, and
- * those that are over stay in their place while a pointer is there: nothing may come under it.
+ * Returns the calls to show after a poll of the inbox. New calls are left out until the user asks for them. While a
+ * pointer is over the list, finished calls keep their place, so that nothing moves under the pointer.
  */
 export function standing(shown: Waiting[], found: Waiting[], isPointedAt: boolean): Waiting[] {
   if (found.length === 0 || shown.length === 0) return found

@@ -11,15 +11,15 @@ import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
 
-/** Time between two looks at what waits. */
+/** Interval between polls of the inbox. */
 const LOOK_MS = 5000
 const PAGE = 50
 
-/** Everything that waits for a person, over all sessions, newest first. What comes later is shown when somebody asks for it. */
+/** Calls of all sessions that wait for a person, newest first. Later calls are shown on request. */
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
   const places = useRef(new Map<string, Place>()).current
-  // One page more: what is shown is not over because others came before it.
+  // Reads one page more, so that newer calls do not push shown ones out of the result.
   const { value: found, error, refresh } = useLoad(() => readWaiting(count + PAGE, places), [count])
   useEvery(LOOK_MS, refresh)
   const list = useRef<HTMLUListElement>(null)
@@ -68,7 +68,7 @@ function Call({ sessionId, call, isOver }: { sessionId: string; call: RequestedC
   </section>`
 }
 
-/** Reads the newest turns that wait, in pages, and their sessions as far as they are not known. */
+/** Reads the newest waiting turns, in pages, and their sessions unless known. */
 async function readWaiting(count: number, places: Map<string, Place>): Promise<Waiting[]> {
   const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns(query), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
@@ -82,7 +82,7 @@ async function readWaiting(count: number, places: Map<string, Place>): Promise<W
   return turns.map((turn) => ({ turn, place: places.get(turn.session_id) }))
 }
 
-/** A session that was deleted meanwhile is none. */
+/** Returns undefined for a session deleted meanwhile. */
 async function findPlace(session_id: string): Promise<Place | undefined> {
   try {
     const session = await api.sessions.get({ session_id })

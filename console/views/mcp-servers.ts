@@ -84,7 +84,7 @@ export const mcpServers: Resource<McpServer> = {
   },
 }
 
-/** Tools as models get them. Those that differ from what an administrator has accepted are marked. */
+/** Tools as models get them. Marks tools that differ from the accepted ones. */
 function Tools({ server }: { server: McpServer }): VNode {
   const { id, changed_tools, tools_error, tools_discovered_at, status } = server
   const { value: tools, error } = useLoad(
@@ -107,7 +107,7 @@ function Tools({ server }: { server: McpServer }): VNode {
   </section>`
 }
 
-/** Reads the tools of a server, which are those of its capability. Both have the same UUID. */
+/** Reads the tools of a server from its capability, which has the same UUID. */
 async function readTools(id: string): Promise<ToolDefinition[]> {
   const [, a, b, c, d, e] = /^mcp_(.{8})(.{4})(.{4})(.{4})(.{12})$/.exec(id) ?? []
   const capability_id = `mcp:${[a, b, c, d, e].join('-')}`

@@ -5,7 +5,7 @@ import { api, chooseOrganization, identify, organization, user } from '../servic
 import { html } from '../ui.ts'
 import { mayLeave } from '../unsaved.ts'
 
-/** Does something that changes the organizations of the user, and reads them again. */
+/** Changes the organizations of the user, and reads them again. */
 async function andIdentify<T>(work: Promise<T>): Promise<T> {
   const result = await work
   await identify()

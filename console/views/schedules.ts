@@ -15,7 +15,7 @@ import { api, isAdministrator, workflowAddress } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
 const MOST = 100
-/** Time between two looks at what a schedule has begun. */
+/** Interval between polls of a schedule's executions. */
 const LOOK_MS = 3000
 const MESSAGE = 'session_message'
 
@@ -151,7 +151,7 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
 
 type MessageInput = { agent_id?: string; session_id?: string; message?: unknown }
 
-/** Reports whether a target is what the form's own fields can say. */
+/** Reports whether the form's own fields can express a target. */
 function isMessage({ type, name, input }: ScheduleTarget): boolean {
   return type === 'workflow' && name === MESSAGE && typeof (input as MessageInput | null)?.message === 'string'
 }
@@ -175,7 +175,7 @@ function targetOf({ agent_id, session_id, message, target }: Values): unknown {
   return { type: 'workflow', name: MESSAGE, input: { ...place, message } }
 }
 
-/** Returns all values but those of the target. */
+/** Returns the values without the target's. */
 const timing = (values: Values): Values =>
   Object.fromEntries(
     Object.entries(values).filter(([name]) => !['agent_id', 'session_id', 'message', 'target'].includes(name)),
@@ -191,7 +191,7 @@ const EXECUTIONS: Column<ScheduleExecutionResponse>[] = [
   { title: 'Error', cell: ({ error }) => error && html`<span class="problem" dir="auto">${error}</span>` },
 ]
 
-/** Links to what an execution has done. Its turn has its id, and so has the session that it makes for an agent. */
+/** Links to the result of an execution, whose turn has its id, as does the session that it creates for an agent. */
 const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> => ({
   title: 'Run',
   cell: ({ id, workflow_id }) => {
@@ -205,7 +205,7 @@ const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> 
   },
 })
 
-/** What a schedule has begun, newest first. */
+/** Executions of a schedule, newest first. */
 function Executions({ schedule }: { schedule: ScheduleResponse }): VNode {
   const path = { schedule_id: schedule.id }
   const { value, error, refresh } = useLoad(

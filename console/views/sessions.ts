@@ -10,7 +10,7 @@ import { SessionView } from './session/session.ts'
 import { titleOf } from './session/title.ts'
 
 const PAGE = 50
-/** Time between two looks at the list. */
+/** Interval between polls of the list. */
 const LOOK_MS = 5000
 
 const STATUS: Record<Session['status'], string> = {

@@ -14,7 +14,7 @@ const PASSWORD = {
 } as const
 const NAME = { name: 'name', label: 'Name', kind: 'text', isRequired: true, autocomplete: 'name' } as const
 
-/** Where the browser comes back from an identity provider. */
+/** Address to which an identity provider returns the browser. */
 const returnTo = encodeURIComponent(location.pathname)
 
 export function SignIn(): VNode {

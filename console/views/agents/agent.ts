@@ -10,7 +10,7 @@ import { mayLeave } from '../../unsaved.ts'
 import { Editor } from './editor.ts'
 import { StartButton } from './start-button.ts'
 
-/** One agent: what it is, to be changed, and what can be done with it. */
+/** One agent: a form for changes, and its actions. */
 export function AgentView({ agentId }: { agentId: string }): VNode {
   const path = { agent_id: agentId }
   const {
@@ -18,12 +18,12 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     error,
     reload,
   } = useLoad(() => readAnywhere(`/v1/agents/${encodeURIComponent(agentId)}`, () => api.agents.get(path)), [agentId])
-  /** Agent as the form shows it: only what the user has changed since is sent. */
+  /** Agent as shown in the form: only the user's changes are sent. */
   const before = useRef<CreateAgentRequest | undefined>(undefined)
   before.current ??= agent
   const save = async (wanted: CreateAgentRequest) => {
     const { default_model_id, ...changes } = changesOf(wanted, { ...before.current })
-    // An update takes null for "not given".
+    // In an update, null leaves a field unchanged.
     if (default_model_id === null) await api.agents.put({ ...path, ...wanted, id: agentId })
     const body = default_model_id ? { ...changes, default_model_id } : changes
     await api.agents.update({ ...path, ...(body as UpdateAgentRequest) })

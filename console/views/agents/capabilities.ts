@@ -1,7 +1,7 @@
 import type { AgentCapabilityConfig, CapabilityInfo, ToolDefinition } from 'agent-session-client'
 import { html, type VNode } from '../../ui.ts'
 
-/** Chosen capabilities, with their configuration as JSON, or ''. In the order in which they were chosen. */
+/** Chosen capabilities, with their configuration as JSON or '', in the order of choice. */
 export type Chosen = Map<string, string>
 
 export const chosenOf = (capabilities: AgentCapabilityConfig[]): Chosen =>
@@ -23,15 +23,15 @@ function read(ref: string, text: string): unknown {
   }
 }
 
-/** Returns the chosen capabilities with those that they require. */
+/** Returns the chosen capabilities and the capabilities that they require. */
 function withRequired(all: CapabilityInfo[], chosen: Chosen): Set<string> {
   const refs = new Set(chosen.keys())
-  // A set is read to its end, with what is added meanwhile.
+  // Iterating over a set includes entries added meanwhile.
   for (const ref of refs) for (const needed of all.find(({ id }) => id === ref)?.dependencies ?? []) refs.add(needed)
   return refs
 }
 
-/** Returns the tools that the chosen capabilities bring, with those that they require. */
+/** Returns the tools of the chosen capabilities and of the capabilities that they require. */
 export function toolsOfChosen(all: CapabilityInfo[], chosen: Chosen): ToolDefinition[] {
   const refs = withRequired(all, chosen)
   return all.filter(({ id }) => refs.has(id)).flatMap(({ tool_definitions }) => tool_definitions)
@@ -45,7 +45,7 @@ const GROUPS: { title: string; has(capability: CapabilityInfo): boolean }[] = [
   { title: 'MCP servers', has: ({ is_mcp }) => is_mcp },
 ]
 
-/** What an agent may use: capabilities of the service, skills and MCP servers. */
+/** Choice of an agent's capabilities: built-in ones, skills and MCP servers. */
 export function Capabilities({ all, chosen, onChange }: Props): VNode {
   const names = new Map(all.map(({ id, name }) => [id, name]))
   const gone = [...chosen.keys()].filter((ref) => !names.has(ref))
@@ -85,7 +85,7 @@ const FEATURES: Record<CapabilityInfo['features'][number], string> = {
 type ChoiceProps = Omit<Props, 'all'> & {
   capability: CapabilityInfo
   names: Map<string, string>
-  /** Whether it comes with another one. */
+  /** Whether another capability requires it. */
   isIncluded: boolean
 }
 

@@ -8,7 +8,7 @@ import { html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { StartButton } from './start-button.ts'
 import { isSimulated, SimulatedNote, Welcome } from './welcome.ts'
 
-/** Pause in typing after which is searched. */
+/** Pause in typing that starts a search. */
 const TYPING_MS = 250
 /** Rows that are drawn at first. */
 const SHOWN = 100
@@ -20,7 +20,7 @@ const COLUMNS: Column<Agent>[] = [
   { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
 ]
 
-/** Agents, all or those that are searched for: those in use, or the archived ones. */
+/** Active or archived agents, all or matching a search. */
 export function AgentList(): VNode {
   const search = route.value.query.get('search') ?? ''
   const isArchive = route.value.query.get('status') === 'archived'
@@ -51,17 +51,17 @@ export function AgentList(): VNode {
 
 const placeOf = (query: Record<string, string>): string => `${link('agents')}?${new URLSearchParams(query)}`
 
-/** Searches while one types. */
+/** Searches while the user types. */
 function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNode {
   const box = useRef<HTMLInputElement>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
   useEffect(() => {
-    // The address was changed by something else.
+    // The address changed without typing.
     if (box.current && document.activeElement !== box.current) box.current.value = text
   }, [text])
   const search = () => {
-    // The list may have been left meanwhile.
+    // The user may have left the list meanwhile.
     if (!box.current) return
     const wanted = box.current.value.trim()
     go(placeOf({ ...(wanted !== '' && { search: wanted }), ...(isArchive && { status: 'archived' }) }), {
@@ -82,7 +82,7 @@ function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNod
   </form>`
 }
 
-/** Makes an agent of a Markdown file with YAML front matter, or of JSON or YAML. */
+/** Imports an agent from Markdown with YAML front matter, JSON or YAML. */
 function Import(): VNode {
   const [error, setError] = useState<unknown>(undefined)
   const read = async (event: Event) => {

@@ -4,7 +4,7 @@ import { Quiet } from '../../parts/page.ts'
 import { ToolDetails } from '../../parts/tool-details.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 
-/** What a model would be given. */
+/** Input that a model would get. */
 export function Preview({ preview }: { preview: AgentPreviewResponse }): VNode {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {

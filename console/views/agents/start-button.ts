@@ -4,7 +4,7 @@ import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import { mayLeave } from '../../unsaved.ts'
 
-/** Begins a session with an agent, and goes there. */
+/** Starts a session with an agent, and opens it. */
 export function StartButton({ agentId }: { agentId: string }): VNode {
   const start = async () => {
     if (!mayLeave()) return

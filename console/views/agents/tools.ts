@@ -3,14 +3,14 @@ import { html, useRef, type VNode } from '../../ui.ts'
 
 type Runner = 'client' | 'approval' | 'service'
 
-/** A tool as it is edited. */
+/** State of a tool in the form. */
 export type Draft = {
   runner: Runner
   name: string
   description: string
   /** JSON schema of its arguments. */
   parameters: string
-  /** What it was before. */
+  /** The tool before the edit. */
   given: ToolDefinition | undefined
 }
 
@@ -60,16 +60,16 @@ function read(name: string, text: string): Record<string, unknown> {
 
 type Props = {
   drafts: Draft[]
-  /** Tools of the capabilities that are chosen. */
+  /** Tools of the chosen capabilities. */
   available: ToolDefinition[]
   onChange(drafts: Draft[]): void
 }
 
-/** Tools that the client runs, and those of capabilities that wait for an approval. */
+/** Tools of the client, and tools of capabilities that need approval. */
 export function Tools({ drafts, available, onChange }: Props): VNode {
   const change = (at: number, changes: Partial<Draft>) =>
     onChange(drafts.map((draft, index) => (index === at ? { ...draft, ...changes } : draft)))
-  /** Changes the list of tools, which the form around them does not see. */
+  /** Changes the list of tools, which the surrounding form does not notice. */
   const changeList = (event: Event, changed: Draft[]) => {
     event.target?.dispatchEvent(new Event('input', { bubbles: true }))
     onChange(changed)
@@ -123,7 +123,7 @@ function ClientTool({ draft, number, onChange, onRemove }: ToolProps & { number:
 
 type ServiceToolProps = ToolProps & { others: ToolDefinition[]; isKnown: boolean; onTool(tool: ToolDefinition): void }
 
-/** Tool of a capability. It is chosen from those that the agent has. */
+/** Tool of a capability, chosen from the agent's tools. */
 function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: ServiceToolProps): VNode {
   const { name, runner } = draft
   const choose = (event: Event) => {

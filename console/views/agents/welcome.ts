@@ -8,7 +8,7 @@ const SCRIPTED = 'llmsim-script'
 const PROMPT =
   'You write what you are asked for into files of the session, and say in one sentence what you have written.'
 
-/** Answers of the simulated model, which does not read what it is asked. */
+/** Script of the simulated model, which ignores its input. */
 const SCRIPT = [
   {
     thinking: 'A file is wanted. I write one.',
@@ -24,11 +24,11 @@ const SCRIPT = [
   { text: 'Done: **/hello.md** is among the files of this session.', tokens_per_second: 30 },
 ]
 
-/** Reports whether a simulated model answers for agents that name none. */
+/** Reports whether the default model is simulated. */
 export const isSimulated = (models: LlmModelWithProvider[]): boolean =>
   models.find(({ is_default }) => is_default)?.provider_type === 'llmsim'
 
-/** For who has no agent yet. */
+/** Shown to users without agents. */
 export function Welcome({ models }: { models: LlmModelWithProvider[] }): VNode {
   const make = async () => {
     const { id } = await api.agents.create(exampleFor(models))
@@ -42,7 +42,7 @@ export function Welcome({ models }: { models: LlmModelWithProvider[] }): VNode {
     </div>`
 }
 
-/** Agent that writes files: with the default model, or without one that can with a script. */
+/** Example agent that writes files. It uses the default model, or a scripted one if the default is simulated. */
 function exampleFor(models: LlmModelWithProvider[]): CreateAgentRequest {
   const agent = {
     name: 'Writer',
@@ -55,7 +55,7 @@ function exampleFor(models: LlmModelWithProvider[]): CreateAgentRequest {
   return { ...agent, system_prompt, default_model_id }
 }
 
-/** Says that no provider has a key yet. */
+/** Note that no provider has a key yet. */
 export const SimulatedNote = (): VNode => html`<p class="quiet">
   A simulated model is the default. Add a <a href=${link('llm-providers')}>provider</a>,
   ${' '}and make one of its <a href=${link('llm-models')}>models</a> the default.

@@ -1,4 +1,4 @@
-/** Returns the lines of a new text, from 0, between those at both ends that are as they were. Empty if none is new. */
+/** Returns the range of changed lines, from 0: all between the unchanged ends of the text. May be empty. */
 export function changedLines(before: string, after: string): { from: number; to: number } {
   const [old, now] = [before.split('\n'), after.split('\n')]
   const common = Math.min(old.length, now.length)

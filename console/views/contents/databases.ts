@@ -44,14 +44,14 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
   const path = { session_id: sessionId, name }
   const schema = useLoad(() => api.databases.getDatabaseSchema(path), [name])
   const [rows, setRows] = useState<DatabaseRows | undefined>(undefined)
-  /** What the form begins with. */
+  /** Initial text of the form. */
   const [given, setGiven] = useState('')
   const latest = useRef(0)
   const query = async (sql: string) => {
     const number = ++latest.current
     setRows(undefined)
     const found = await api.databases.query({ ...path, sql })
-    // The answer to an earlier question may come later.
+    // Answers may arrive out of order.
     if (number === latest.current) setRows(found)
   }
   const showRows = (table: string) => {

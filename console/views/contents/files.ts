@@ -10,9 +10,9 @@ import { api } from '../../service.ts'
 import { html, useEffect, useMemo, useState, type VNode } from '../../ui.ts'
 import { changedLines } from './changed-lines.ts'
 
-/** Time between two looks at what an agent may have changed. */
+/** Interval between polls for an agent's changes. */
 const LOOK_MS = 3000
-/** Characters of a text that are shown at first. */
+/** Number of characters shown at first. */
 const SHOWN_CHARACTERS = 200_000
 const PICTURES: Record<string, string> = {
   png: 'image/png',
@@ -72,7 +72,7 @@ function Matches({ sessionId, pattern }: Props & { pattern: string }): VNode {
     ${value?.truncated && html`<${Quiet}>There are more matches: narrow the search.<//>`}`
 }
 
-/** What is at a path, looked at again and again as long as the page is seen. */
+/** Content of a path, polled while the page is visible. */
 function Entry({ sessionId, path }: Props & { path: string }): VNode {
   const session_id = sessionId
   const { value, error, reload, refresh } = useLoad(
@@ -82,7 +82,7 @@ function Entry({ sessionId, path }: Props & { path: string }): VNode {
   )
   useEvery(LOOK_MS, async () => {
     if (value === undefined || 'data' in value || error !== undefined) return refresh()
-    // A look that fails is followed by the next.
+    // The next poll follows a failed one.
     const stat = await api.files.stat({ session_id, path }).catch((problem: unknown) => problem)
     if (isNotFound(stat)) return refresh()
     const { updated_at, size_bytes } = stat as Partial<FileStat>
@@ -97,7 +97,7 @@ function Entry({ sessionId, path }: Props & { path: string }): VNode {
 
 type Row = { file: FileInfo; depth: number }
 
-/** Directory as a tree, whose directories open in their place. */
+/** Directory as a tree; its directories expand in place. */
 function Directory(props: Props & { path: string; files: FileInfo[]; reload(): void }): VNode {
   const { sessionId, path, files, reload } = props
   const [opened, setOpened] = useState<string[]>([])
@@ -137,7 +137,7 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
     <${Table} items=${rowsOf(files, 0)} keyOf=${({ file }: Row) => file.id} columns=${columns} actions=${actions} none="No files yet." />`
 }
 
-/** Lists directories, by their paths. One that is gone meanwhile is empty. */
+/** Lists directories by path. A directory deleted meanwhile is empty. */
 async function readDirectories(session_id: string, paths: string[]): Promise<Map<string, FileInfo[]>> {
   const read = async (path: string): Promise<[string, FileInfo[]]> => {
     const found = await api.files.get({ session_id, path: path.slice(1) }).catch((error: unknown) => {
@@ -168,7 +168,7 @@ function Upload({ sessionId, path, onDone }: Props & { path: string; onDone(): v
     <${Problem} error=${state.error} />`
 }
 
-/** Stores a file, in the place of the one that is there if the user agrees. */
+/** Stores a file. Asks before it replaces an existing file. */
 async function store(sessionId: string, path: string, content: string): Promise<void> {
   const at = { session_id: sessionId, path: path.split('/').filter(Boolean).join('/') }
   const body = { content, encoding: 'base64' } as const
@@ -199,7 +199,7 @@ const bytesOf = ({ content, encoding }: SessionFile): Uint8Array<ArrayBuffer> =>
     ? Uint8Array.from(atob(content ?? ''), (character) => character.charCodeAt(0))
     : new TextEncoder().encode(content ?? '')
 
-/** Returns the text of a file, or undefined if it is none. What people upload comes as bytes. */
+/** Returns the text of a file, or undefined for binary content. Uploaded files come as base64. */
 function textOf(file: SessionFile): string | undefined {
   if (file.encoding !== 'base64') return file.content ?? ''
   try {
@@ -216,7 +216,7 @@ function Picture({ content, name }: { content: Blob; name: string }): VNode {
   return html`<img class="picture" src=${source} alt=${plain(name)} />`
 }
 
-/** Text of a file. Lines that have changed while it is shown are marked. */
+/** Text of a file. Marks lines that change while it is shown. */
 function Text({ text }: { text: string }): VNode {
   const [shown, setShown] = useState({ text, changed: { from: 0, to: 0 } })
   const [isWhole, setWhole] = useState(false)

@@ -19,23 +19,23 @@ type Props = {
   sessionId: string
   live: Live
   draft: Draft
-  /** Where the reader was when the conversation was left. */
+  /** The reader's position when they left the conversation. */
   place: ReadingPlace
-  /** What the agent is for. */
+  /** Purpose of the agent. */
   about?: string | null
 }
 
-/** Turn that is read, and its distance from the top of the window. Undefined for the end. */
+/** Turn at the reader's position, and its distance from the top of the window. Undefined at the end. */
 export type ReadingPlace = { current: { turnId: string; top: number } | undefined }
 
-/** Time after which a page that was gone back to has settled, if its reader does nothing before. */
+/** Time after which a reopened page has settled, unless the reader acts earlier. */
 const SETTLING_MS = 10_000
-/** What a reader does to move a page, or to use it. */
+/** Events by which a reader moves or uses a page. */
 const READERS_INPUTS = ['wheel', 'touchstart', 'pointerdown', 'keydown'] as const
-/** Distance from the end of the page at which a reader counts as being there. */
+/** Distance from the end of the page within which the reader counts as being at the end. */
 const END_PX = 80
 
-/** What was said in a session, with what is being said, and a box to say more. */
+/** Conversation of a session, live, with a box for the next message. */
 export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
   const { conversation } = live.shown.value
   const { turns } = conversation
@@ -63,9 +63,9 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
     }`
 }
 
-/** Keeps what is read where it is when other turns come above it, or go. */
+/** Keeps the reader's position when turns are added or removed above it. */
 function useAnchor(chat: RefObject<HTMLElement | null>, first: string | undefined): void {
-  // Looked at while the page is as it was.
+  // Measured before the page changes.
   const anchor = useMemo(() => {
     const element = chat.current?.firstElementChild
     return element && { element, top: element.getBoundingClientRect().top }
@@ -76,14 +76,14 @@ function useAnchor(chat: RefObject<HTMLElement | null>, first: string | undefine
 }
 
 /**
- * Keeps the end in view while the page grows, until the reader goes up; returns to it at `goToEnd`. What is laid out late,
- * such as pictures, grows the page too.
+ * Keeps the end in view while the page grows, until the reader scrolls up; `goToEnd` returns there. Late layout, such
+ * as of images, grows the page too.
  */
 function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goToEnd(): void } {
   const isAtEnd = useRef(place.current === undefined)
-  /** Where the page stood, in pixels from its top. */
+  /** Previous scroll position in pixels from the top. */
   const before = useRef(0)
-  /** Where to go back to, as long as turns that come into view still grow. */
+  /** Position to restore while turns that come into view still grow. */
   const back = useRef(place.current)
   const settle = () => {
     back.current = undefined
@@ -99,7 +99,7 @@ function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goT
     const look = () => {
       if (back.current) return
       const { scrollHeight, clientHeight, scrollTop } = document.documentElement
-      // By the time the browser tells of a movement, the page may have grown: only a movement upwards is the reader's.
+      // The page may have grown before the scroll event, so only an upward scroll is the reader's.
       if (scrollHeight - clientHeight - scrollTop < END_PX) isAtEnd.current = true
       else if (scrollTop < before.current) isAtEnd.current = false
       before.current = scrollTop
@@ -130,7 +130,7 @@ function useEnd(chat: RefObject<HTMLElement | null>, place: ReadingPlace): { goT
   return { goToEnd }
 }
 
-/** Finds what is read: the first turn of which something is seen. */
+/** Finds the reader's position: the first visible turn. */
 function placeIn(chat: HTMLElement): ReadingPlace['current'] {
   const turn = [...chat.children].find((child) => child.getBoundingClientRect().bottom > 0)
   return turn && { turnId: turn.id, top: turn.getBoundingClientRect().top }
@@ -146,7 +146,7 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
     await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
     lookAgain()
   }
-  // What has not changed is not drawn again.
+  // Unchanged turns are not redrawn.
   return useMemo(
     () => html`<article class="turn" id=${turn.id}>
       ${turn.input && html`<${Said} message=${turn.input} />`}
@@ -164,13 +164,13 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
   )
 }
 
-/** Reasons of the service begin with a small letter, and some with the word itself. */
+/** The service's reasons begin in lower case, and some with the word "cancelled". */
 const cancelledText = (reason: string | undefined): string =>
   reason?.startsWith('cancelled') ? `C${reason.slice(1)}.` : `Cancelled${reason ? `: ${reason}` : ''}.`
 
 const messageBox = (): HTMLElement | null => document.getElementById('message')
 
-/** Says how a turn stands. */
+/** State of a turn. */
 function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   const { status, error, durationMs, usage, costUsd } = turn
   if (status === 'queued') return 'Queued.'
@@ -222,11 +222,11 @@ const STATUS: Record<Call['status'], string> = {
   cancelled: 'cancelled',
 }
 
-/** What a tool has asked, once it is answered. */
+/** Question of a tool, once it has been answered. */
 const questionOf = ({ status, arguments: given }: Call): Call['arguments'] =>
   status === 'waiting' || typeof given?.message !== 'string' ? undefined : { question: given.message }
 
-/** What came of a question by the answer's action. */
+/** Outcomes of a question by the action of its answer. */
 const ACTIONS: Record<string, string> = { accept: 'answered', decline: 'declined', cancel: 'dismissed' }
 
 function outcomeOf({ name, status, result }: Call): string {
@@ -237,7 +237,7 @@ function outcomeOf({ name, status, result }: Call): string {
 
 function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
-  // What a question asks is said with its form.
+  // A waiting question is shown with its form.
   const given = name === QUESTION ? questionOf(call) : call.arguments
   const shown = useMemo(() => readable(result), [result])
   const isOpen = status === 'running' || status === 'waiting'
@@ -255,7 +255,7 @@ function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   </li>`
 }
 
-/** Returns a result as people read it: a text itself, anything else as JSON. */
+/** Returns a result for people: a text unchanged, anything else as JSON. */
 function readable(content: ContentPart[]): string {
   const text = textOf(content)
   try {
@@ -266,7 +266,7 @@ function readable(content: ContentPart[]): string {
   }
 }
 
-/** Pictures of this service. Those elsewhere are links. */
+/** Images stored in the service; others are links. */
 function Pictures({ content }: { content: ContentPart[] }): VNode {
   return html`${content.map((part, index) => {
     if (part.type === 'image_file')
@@ -281,7 +281,7 @@ function Pictures({ content }: { content: ContentPart[] }): VNode {
   })}`
 }
 
-/** Picture of the service, which is sent only to who may see it. */
+/** Image stored in the service. It is fetched with the user's credentials. */
 function Picture({ id, name }: { id: string; name: string }): VNode {
   const [source, setSource] = useState<string | undefined>(undefined)
   const [isLarge, setLarge] = useState(false)

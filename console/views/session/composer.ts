@@ -6,12 +6,12 @@ import { keepText, keptText } from '../../unsaved.ts'
 
 type OnBusy = 'enqueue' | 'reject' | 'interrupt'
 
-/** Message that is being written. Its text stays until the tab is closed, its pictures while the session is shown. */
+/** Unsent message. Its text is kept until the tab is closed, its images while the session is shown. */
 export type Draft = {
   text: Signal<string>
   images: Signal<ImageUploadResponse[]>
   onBusy: Signal<OnBusy>
-  /** The same for each attempt to send a message, so that it is sent once. */
+  /** Idempotency-Key of all attempts to send the message. */
   key: string | undefined
 }
 
@@ -25,13 +25,13 @@ export const createDraft = (sessionId: string): Draft => ({
 type Props = {
   sessionId: string
   draft: Draft
-  /** Whether a turn is not over. */
+  /** Whether a turn is unfinished. */
   isBusy: boolean
   /** Whether a turn waits for a person. */
   isWaiting: boolean
-  /** Number of turns that wait for their beginning. */
+  /** Number of queued turns. */
   queued: number
-  /** Whether nothing has been said yet: there is nothing to do but to begin. */
+  /** Whether the session has no messages yet. */
   isFirst: boolean
   onSent(): void
   children?: ComponentChildren
@@ -39,7 +39,7 @@ type Props = {
 
 const CANCELS = 'The turn waits for your answer above. Cancel it, and send this as a new message?'
 
-/** Box for the next message. Enter sends it, Shift and Enter begin a line. */
+/** Box for the next message. Enter sends it, Shift and Enter start a new line. */
 export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst, onSent, children }: Props): VNode {
   const [state, setState] = useState<{ isSending: boolean; error?: unknown; told?: string }>({ isSending: false })
   const [text, images, onBusy] = [draft.text.value, draft.images.value, draft.onBusy.value]
@@ -50,7 +50,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
   useEffect(() => {
     if (isFirst) box.current?.focus()
   }, [isFirst])
-  /** Does one thing after the other: a picture that is added while a message is sent belongs to the next one. */
+  /** Runs tasks one after the other: an image added while a message is being sent belongs to the next message. */
   const queue = useRef(Promise.resolve())
   const work = (run: () => Promise<unknown>): Promise<void> => {
     queue.current = queue.current.then(async () => {
@@ -71,7 +71,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       if (content.length === 0) return
       draft.key ??= newKey()
       const headers = { 'Idempotency-Key': draft.key }
-      // Nothing but the turn that waits has to go for this message.
+      // Posting ends the waiting turn; no other turn needs to end.
       const on_busy: OnBusy = isWaiting ? 'enqueue' : onBusy
       const body = { message: { content }, on_busy }
       await api.messages.create({ session_id, ...body }, { headers }).catch((error: unknown) => {
@@ -80,7 +80,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       })
       draft.key = undefined
       draft.onBusy.value = 'enqueue'
-      // What was entered meanwhile is the next message.
+      // Text entered meanwhile belongs to the next message.
       if (draft.text.value === text) draft.text.value = ''
       keepText(sessionId, draft.text.value)
       draft.images.value = draft.images.value.filter((image) => !images.includes(image))
@@ -88,7 +88,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       if (on_busy === 'interrupt' && queued > 0)
         return `Interrupted. ${messages(queued)} ${queued === 1 ? 'was' : 'were'} dropped.`
     })
-  /** Changes the draft, which then is another message. */
+  /** Changes the draft, which becomes another message with a new key. */
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
     draft.key = undefined
     if (state.error !== undefined || state.told) setState({ isSending: false })
@@ -109,7 +109,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
 
   const submit = async (event: Event) => {
     event.preventDefault()
-    // Enter may come again before the button is disabled.
+    // Enter may be pressed again before the button is disabled.
     if (isSending.current) return
     if (isWaiting && (text.trim() !== '' || images.length > 0) && !confirm(CANCELS)) return
     isSending.current = true
@@ -117,7 +117,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     isSending.current = false
   }
   const press = (event: KeyboardEvent) => {
-    // Enter also ends the choice of a character that is composed.
+    // Enter also confirms a character in an input method.
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event)
   }
   const paste = (event: ClipboardEvent) => {

@@ -12,15 +12,15 @@ export type Call = {
   title: string
   status: CallStatus
   arguments: Record<string, unknown> | undefined
-  /** What the client is asked for, while the status is `waiting`. */
+  /** Kind of request to the client, while the status is `waiting`. */
   kind: RequestedCall['kind'] | undefined
   result: ContentPart[]
   error: string | undefined
 }
 
-/** What a turn shows, one below the other. */
+/** Parts of a turn, from top to bottom. */
 export type Part =
-  /** Answer of the model. An attempt that is made again replaces the text of the one before. */
+  /** Answer of the model. A new attempt replaces the text of the previous one. */
   | {
       type: 'answer'
       key: string
@@ -28,18 +28,18 @@ export type Part =
       text: string
       isComplete: boolean
       isInterrupted: boolean
-      /** Whether the model's limit of length cut it off. */
+      /** Whether the model's output limit cut it off. */
       isTooLong: boolean
     }
   | { type: 'calls'; key: string; calls: Call[] }
-  /** The model has failed and is asked again. */
+  /** Failed model call that is retried. */
   | { type: 'retry'; key: string; error: string; count: number }
 
 export type TurnStatus = 'queued' | 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
 
 export type ShownTurn = {
   id: string
-  /** Undefined as long as it is not loaded. */
+  /** Undefined until it is loaded. */
   input: Message | undefined
   status: TurnStatus
   parts: Part[]
@@ -54,16 +54,16 @@ export type ShownTurn = {
 export type Conversation = {
   /** In the order of their messages. */
   turns: ShownTurn[]
-  /** Takes an event. Those that it has taken already change nothing. */
+  /** Takes an event. Repeated events change nothing. */
   take(event: Event): void
 }
 
-/** Types that say nothing that a conversation shows. The last one is large. */
+/** Types that add nothing to a conversation. The last one is large. */
 export const NOT_SHOWN = ['session.started', 'session.activated', 'session.idled', 'llm.generation'] as const
 
 /**
- * Folds the events of a session into what is shown of it. Events come in the order of their sequence, though the first
- * ones may be missing, and older ones may come later: `take` begins anew then.
+ * Folds the events of a session into a conversation. Events arrive in the order of their sequence, and the first ones
+ * may be missing.
  */
 export function createConversation(events: Iterable<Event> = []): Conversation {
   const turns = new Map<string, ShownTurn>()
@@ -86,7 +86,7 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
     turns.set(id, turn)
     return turn
   }
-  /** Turns whose messages are not loaded have begun before all others. */
+  /** Turns without a loaded message began before all others. */
   const place = (turn: ShownTurn): void => {
     const first = order.findIndex(({ input }) => input !== undefined)
     if (turn.input !== undefined || first < 0) order.push(turn)
@@ -109,7 +109,7 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
   return { turns: order, take }
 }
 
-/** Returns the id of an event's turn, which is that of its message with another prefix. */
+/** Returns the id of an event's turn, which equals its message's id except for the prefix. */
 export const turnIdOf = ({ type, context, data }: Event): string | undefined =>
   type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)
 
@@ -194,21 +194,21 @@ function apply(turn: ShownTurn, event: Event): void {
   }
 }
 
-/** Failures that say the same are told once. */
+/** Repeated failures with the same text are shown once. */
 function addRetry(turn: ShownTurn, key: string, error: string): void {
   const last = turn.parts.at(-1)
   if (last?.type === 'retry' && last.error === error) last.count++
   else turn.parts.push({ type: 'retry', key, error, count: 1 })
 }
 
-/** Ends a turn. What was written and never completed belongs to no message, and nothing waits any more. */
+/** Ends a turn. Removes incomplete answers, which belong to no message, and cancels waiting calls. */
 function end(turn: ShownTurn, outcome: Partial<ShownTurn>): void {
   turn.parts = turn.parts.filter((part) => part.type !== 'answer' || part.isComplete)
   for (const call of waitingCalls(turn)) Object.assign(call, { status: 'cancelled', kind: undefined })
   Object.assign(turn, outcome)
 }
 
-/** Returns the answer that is being written. It stands below all that has gone before. */
+/** Returns the incomplete answer. It is the last part of the turn. */
 function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answer' }> {
   const last = turn.parts.findLast(({ type }) => type !== 'retry')
   if (last?.type === 'answer' && !last.isComplete) {
@@ -241,7 +241,7 @@ const planned = ({ id, name, display_name }: Planned): Call => ({
   error: undefined,
 })
 
-/** Finds a call, of which the beginning may not be loaded. In turns of earlier releases an id may come again. */
+/** Finds or adds a call, whose start may not be loaded. In turns of earlier releases an id may repeat. */
 function callOf(turn: ShownTurn, id: string, name: string): Call {
   const found = turn.parts
     .flatMap((part) => (part.type === 'calls' ? part.calls : []))

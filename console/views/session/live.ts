@@ -5,36 +5,36 @@ import { api, sessionOf } from '../../service.ts'
 import { type Signal, signal } from '../../ui.ts'
 import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './conversation.ts'
 
-/** Turns that are loaded at once. */
+/** Number of turns loaded at once. */
 const TURNS = 20
 const EVENTS = 1000
-/** Turns that an open session grows to before its older half is forgotten. It can be loaded again. */
+/** Number of turns above which an open session drops the older half, which can be loaded again. */
 const MOST_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
-/** Pause before a session is loaded again that could not be. */
+/** Pause before a failed load of a session is repeated. */
 const RETRY_MS = 2000
-/** Time for which a hidden page keeps its stream: a browser has few connections for all of its pages. */
+/** Time for which a hidden page keeps its stream: a browser has few connections for all its pages. */
 const HIDDEN_MS = 10_000
 type EventTypes = Event['type'][]
 
-/** A session as it is seen: its newest turns, and everything that happens from then on. */
+/** Live view of a session: its newest turns, and all later events. */
 export type Live = {
-  /** The conversation; a new object with each change that is drawn. */
+  /** The conversation; a new object for each redraw. */
   shown: Signal<{ conversation: Conversation }>
   state: Signal<'loading' | 'live' | 'deleted'>
   error: Signal<unknown>
   hasEarlier: Signal<boolean>
   /** False while the service cannot be reached. */
   isConnected: Signal<boolean>
-  /** Loads the turns before those that are there. */
+  /** Loads earlier turns. */
   loadEarlier(): Promise<void>
-  /** Loads the session if that has not been done, and follows it until the returned function is called. */
+  /** Loads the session unless loaded, and follows it until the returned function is called. */
   start(): () => void
 }
 
 /**
- * Shows a session. What has happened is read from the list of events, without deltas; the stream goes on after the last
- * of them. So nothing is missing in between, and an answer that is being written comes with its next delta.
+ * Opens a session. Past events come from the list of events, without deltas; the stream continues after the last one,
+ * so no event is missed. An unfinished answer appears with its next delta.
  */
 export function openSession(sessionId: string): Live {
   const path = { session_id: sessionId }
@@ -42,10 +42,10 @@ export function openSession(sessionId: string): Live {
   const error = signal<unknown>(undefined)
   const hasEarlier = signal(false)
   const isConnected = signal(true)
-  /** All but deltas, of which the last one of a turn is enough. */
+  /** All events except deltas; `deltas` has the last one of each turn and type. */
   let events: Event[] = []
   let conversation = createConversation()
-  /** Id of the last event that was taken. */
+  /** Id of the last event taken. */
   let last: string | undefined
   const deltas = new Map<string, Event>()
   const shown = signal({ conversation })
@@ -61,7 +61,7 @@ export function openSession(sessionId: string): Live {
     if ((DELTAS as readonly string[]).includes(event.type)) deltas.set(`${event.type} ${turnIdOf(event)}`, event)
     else events.push(event)
     if (event.type === 'input.message' && conversation.turns.length > MOST_TURNS) forgetHalf()
-    // A page that nobody sees draws nothing until it is seen again.
+    // A hidden page draws nothing until it is visible again.
     if (isDrawn) requestAnimationFrame(draw)
     isDrawn = false
   }
@@ -74,7 +74,7 @@ export function openSession(sessionId: string): Live {
     hasEarlier.value = true
   }
 
-  /** Reads the events after one, up to another or the last, without deltas. */
+  /** Reads the events after an id and before a sequence, without deltas. */
   const readEvents = async (after: string | undefined, until = Number.POSITIVE_INFINITY): Promise<Event[]> => {
     const found: Event[] = []
     const exclude: EventTypes = [...DELTAS, ...NOT_SHOWN]
@@ -86,7 +86,7 @@ export function openSession(sessionId: string): Live {
     }
   }
 
-  /** Returns the first event of the oldest of some turns. They are newest first. */
+  /** Returns the first event of the oldest turn on a page of turns, which are newest first. */
   const readFirst = async (offset: number): Promise<Event | undefined> => {
     const { data } = await api.turns.list({ ...path, limit: TURNS, offset })
     hasEarlier.value = data.length === TURNS
@@ -109,7 +109,7 @@ export function openSession(sessionId: string): Live {
     draw()
   }
 
-  /** Loads the session, as often as it takes, and follows it until the signal aborts. A hidden page lets go of its stream. */
+  /** Loads the session, with retries, and follows it until the signal aborts. A hidden page closes its stream. */
   const follow = async (signal: AbortSignal) => {
     while (state.value === 'loading' && !signal.aborted) {
       try {

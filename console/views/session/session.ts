@@ -13,19 +13,19 @@ import { createDraft } from './composer.ts'
 import { openSession } from './live.ts'
 import { titleOf } from './title.ts'
 
-/** What a session has besides what is said, each at `#/sessions/<id>/<name>`. */
+/** Tabs of a session besides the conversation, each at `#/sessions/<id>/<name>`. */
 const TABS = [
   { name: 'files', title: 'Files', View: Files },
   { name: 'databases', title: 'Databases', View: Databases },
   { name: 'storage', title: 'Storage', View: Storage },
 ]
 
-/** One session: its conversation, live, and what it holds. */
+/** One session: its live conversation, and its contents. */
 export function SessionView({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
   const [draft] = useState(() => createDraft(sessionId))
   const place = useRef<ReadingPlace['current']>(undefined)
-  // Its title comes with its first message.
+  // The first message gives the session its title.
   const isEmpty = live.shown.value.conversation.turns.length === 0
   const {
     value: session,

@@ -1,5 +1,5 @@
 import type { Session } from 'agent-session-client'
 
-/** Returns what a session is called: its title, or what was said first. */
+/** Returns the name of a session: its title, or its first message. */
 export const titleOf = ({ title, preview }: Pick<Session, 'title' | 'preview'>): string =>
   title || preview || 'Untitled session'

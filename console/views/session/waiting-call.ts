@@ -11,13 +11,13 @@ import { type Call, QUESTION } from './conversation.ts'
 type Props = { sessionId: string; call: Pick<Call, 'id' | 'name' | 'arguments' | 'kind'> }
 
 /**
- * Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. Once it is over
- * it is as high as before, so that what is below does not move under a pointer.
+ * Call that waits for a person: for approval, for the answer to a tool's question, or for a tool's result. Once it is
+ * over, it keeps its height, so that nothing moves under a pointer.
  */
 export function WaitingCall({ isOver = false, ...props }: Props & { isOver?: boolean }): VNode {
   const [isAnswered, setAnswered] = useState(false)
   const place = useRef<HTMLDivElement>(null)
-  // Looked at while the page is as it was.
+  // Measured before the page changes.
   const height = useMemo(() => place.current?.offsetHeight, [isAnswered || isOver])
   return html`<div ref=${place} style=${{ minHeight: height && `${height}px` }}>
     ${
@@ -28,11 +28,11 @@ export function WaitingCall({ isOver = false, ...props }: Props & { isOver?: boo
   </div>`
 }
 
-/** What goes on after an answer: its call, or what else is in its card. */
+/** Next element for the focus after an answer: the call, or a link in its card. */
 const heirOf = (element: HTMLElement): HTMLElement | null =>
   element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
 
-/** Who has nothing else under way goes on with the question, and not yet with an answer: the next key may be meant for another. */
+/** Focuses the question if the user is idle; not an answer, because the next key may be meant for something else. */
 function useEntry(box: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { activeElement } = document
@@ -41,18 +41,18 @@ function useEntry(box: RefObject<HTMLElement | null>): void {
   }, [])
 }
 
-/** Time for which a call stands still before it can be answered. */
+/** Time for which a call must not move before it can be answered. */
 const STILL_MS = 700
 
 /**
- * Reports whether nothing around an element has moved for a moment: a key or click would be meant for what was there
- * before. An element that has the focus is in use, and stays so.
+ * Reports whether nothing around an element has moved for a moment; until then, a key or click may be meant for what
+ * was there before. An element with the focus is in use, and stays enabled.
  */
 function useStill(ways: RefObject<HTMLElement | null>): boolean {
   const [isStill, setStill] = useState(false)
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    // It begins with the size that the list has at first.
+    // The first call reports the initial size.
     const movement = new ResizeObserver(() => {
       if (!ways.current?.contains(document.activeElement)) setStill(false)
       clearTimeout(timer)
@@ -100,13 +100,13 @@ function Ways({ call, submit }: { call: Props['call']; submit: Submit }): VNode 
   return html`<${Result} name=${call.name} submit=${submit} />`
 }
 
-/** Somebody else has answered first: the call does not wait any more, and maybe others do. */
+/** Reports whether somebody else answered first: the call no longer waits. */
 const isAnsweredAlready = (error: unknown): boolean =>
   error instanceof ApiError && (error.code === 'not_waiting' || error.field?.endsWith('.tool_call_id') === true)
 
 type Submit = (result: { result?: unknown; error?: string }) => Promise<void>
 
-/** Question of a tool, with a form for what it wants to know. */
+/** Question of a tool, with a form for the answer. */
 function Question({ given, submit }: { given: Record<string, unknown>; submit: Submit }): VNode {
   const { message, requested_schema, url, tool } = given
   const fields = fieldsOf(requested_schema)

@@ -2,19 +2,19 @@ import type { Event } from 'agent-session-client'
 
 export type SpanKind = 'turn' | 'queue' | 'reason' | 'model' | 'act' | 'tool' | 'waiting'
 
-/** Time in which something was done, or waited for. */
+/** Period of a turn's work, or of waiting. */
 export type Span = {
-  /** The same whenever the turn is shown: links name it. */
+  /** Stable, because links contain it. */
   key: string
   kind: SpanKind
   title: string
-  /** Number of spans around it. */
+  /** Number of enclosing spans. */
   depth: number
   /** Milliseconds since the epoch. */
   from: number
-  /** Undefined as long as it lasts. */
+  /** Undefined while the span lasts. */
   to: number | undefined
-  /** Why it failed, or what came of it. */
+  /** Error or outcome. */
   problem: string | undefined
   isCancelled: boolean
   tokens: number | undefined
@@ -26,13 +26,13 @@ export type Span = {
 type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'depth'>
 
 /**
- * Folds the events of one turn into spans, in the order in which they begin, each below the one around it. Deltas are not
- * needed. A turn may be incomplete, at either end.
+ * Folds the events of one turn into spans, in the order in which they begin, each below its enclosing span. Deltas are
+ * not needed. Events may be missing at either end.
  */
 export function spansOf(events: Iterable<Event>): Span[] {
   const spans = new Map<string, Span>()
   const attempts = new Map<string, number>()
-  /** Rounds of the calls, by the spans of these: questions of a tool have its span around them. */
+  /** Rounds of the calls by their spans, which enclose the tools' questions. */
   const rounds = new Map<string, string>()
   const open = (event: Event, opening: Opening): Span => {
     const known = spans.get(opening.key)
@@ -59,7 +59,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
   const turnOf = (event: Event): Span => open(event, { key: 'turn', kind: 'turn', title: 'Turn', depth: 0 })
   const stepOf = (event: Event, kind: 'reason' | 'act', title: string): Span =>
     open(event, { key: `${event.context.span_id}`, kind, title, depth: 1 })
-  /** Attempt of a step to get an answer. */
+  /** Returns the span of a model call: the current attempt of a step, or a new one. */
   const attemptOf = (event: Event, step: string, isNew = false): Span => {
     const count = (attempts.get(step) ?? 0) + (isNew || !attempts.has(step) ? 1 : 0)
     attempts.set(step, count)
@@ -70,7 +70,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
       depth: 2,
     })
   }
-  /** Calls are named by the model, which may use a name again in a later round. */
+  /** Returns a unique key of a call: the model may reuse an id in a later round. */
   const callKey = (round: string | null | undefined, id: string, isWaiting = false): string =>
     `${round}-${id}${isWaiting ? '-waiting' : ''}`
 
@@ -92,7 +92,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
       }
       case 'output.message.started': {
         const step = stepOf(event, 'reason', 'Reasoning')
-        // The attempt before is void, if it has not said so itself.
+        // The previous attempt ends here, unless it has already ended.
         close(event, spans.get(`${step.key}.${attempts.get(step.key)}`))
         put(attemptOf(event, step.key, true))
         return
@@ -189,7 +189,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
 const tokensOf = (usage: { input_tokens: number; output_tokens: number } | null | undefined): number | undefined =>
   usage ? usage.input_tokens + usage.output_tokens : undefined
 
-/** Attempts and calls stand below their step, which their keys begin with. Those of a step that is missing come last. */
+/** Places attempts and calls below their step, whose key begins theirs. Spans without a step come last. */
 function inOrder(spans: Span[]): Span[] {
   const inner = Map.groupBy(
     spans.filter(({ depth }) => depth === 2),

@@ -8,17 +8,17 @@ import { api, serviceNow, sessionOf, workflowAddress } from '../../service.ts'
 import { html, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { type Span, type SpanKind, spansOf } from './spans.ts'
 
-/** Time between two looks at a clock while the turn runs. */
+/** Interval between updates of the time while the turn runs. */
 const TICK_MS = 250
-/** Time between two looks at the tokens of a turn that runs. */
+/** Interval between reads of a running turn's tokens. */
 const LOOK_MS = 2000
-/** Events of one moment are drawn together. */
+/** Interval within which events are drawn together. */
 const DRAW_MS = 200
 const DELTAS: Event['type'][] = ['output.message.delta', 'reason.thinking.delta']
 
 type Props = { sessionId: string; turnId: string }
 
-/** A turn as a picture, at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
+/** Timeline of a turn at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
 export function TurnView({ sessionId, turnId }: Props): VNode {
   const { spans, error, isOver, isConnected } = useSpans(sessionId, turnId)
   const {
@@ -62,7 +62,7 @@ const at = (sessionId: string, turnId: string, key: string): string =>
 type Followed = { spans: Span[]; error: unknown; isOver: boolean; isConnected: boolean }
 const NOTHING: Followed = { spans: [], error: undefined, isOver: false, isConnected: true }
 
-/** Reads the events of a turn, and those that come, to its end. */
+/** Reads and follows the events of a turn up to its end. */
 function useSpans(sessionId: string, turnId: string): Followed {
   const [state, setState] = useState<Followed>(NOTHING)
   useEffect(() => {
@@ -97,13 +97,13 @@ function useSpans(sessionId: string, turnId: string): Followed {
   return state
 }
 
-/** Each call of a model has the whole conversation. It is read again when somebody wants to see it. */
+/** Drops the messages of a model call, which are the whole conversation. They are read again on request. */
 function withoutMessages(event: Event): Event {
   if (event.type !== 'llm.generation') return event
   return { ...event, data: { ...event.data, messages: [] } }
 }
 
-/** Returns the time, again and again as long as it matters. */
+/** Returns the current time, updated while it matters. */
 function useNow(isRunning: boolean): number {
   const [now, setNow] = useState(serviceNow())
   useEffect(() => {
@@ -141,7 +141,7 @@ function Axis({ ms }: { ms: number }): VNode {
 
 const KINDS: Partial<Record<SpanKind, string>> = { model: 'Model', tool: 'Tool', waiting: 'Waiting for a person' }
 
-/** Says what the colours are, for those who see them. */
+/** Legend of the colours. */
 function Legend(): VNode {
   return html`<ul class="legend quiet" aria-hidden="true">${Object.entries(KINDS).map(
     ([kind, title]) =>
@@ -170,16 +170,16 @@ function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
   </a></li>`
 }
 
-/** What has happened in a span. */
+/** Events of a span. */
 function Details({ span, now, count }: { span: Span; now: number; count: number }): VNode {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    // Where only the heading would be seen, its events are what is looked for.
+    // On a small page only the heading would be visible, but the user wants the events.
     const isLow = (heading.current?.getBoundingClientRect().top ?? 0) > innerHeight / 2
     heading.current?.scrollIntoView({ block: isLow ? 'start' : 'nearest' })
   }, [])
   const { title, problem, from, to, events } = span
-  // Events are shown as they are, and large ones only once.
+  // Events are shown unchanged, large ones only once.
   const list = useMemo(
     () =>
       events.map((event) => {
@@ -197,7 +197,7 @@ function Details({ span, now, count }: { span: Span; now: number; count: number 
   </section>`
 }
 
-/** Event as JSON. That of a model's call is shown without its messages until these are asked for. */
+/** Event as JSON. A model call is shown without its messages until the user asks for them. */
 function EventText({ event, label }: { event: Event; label: string }): VNode {
   const [whole, setWhole] = useState<Event | undefined>(undefined)
   const read = async () => setWhole(await readGeneration(event))
