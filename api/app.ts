@@ -51,7 +51,7 @@ export type AppOptions = {
   trustedProxies: number
   readiness: Readiness
   streams: SseStreams
-  /** The page for people; undefined when it is off. */
+  /** The console; undefined when it is off. */
   console: { temporalUi: ConsoleOptions['temporalUi'] } | undefined
   /** Checks every answer against the contract; for tests. */
   checkAnswers?: boolean
@@ -135,7 +135,10 @@ const refuseOwnRequests =
     throw new RequestError(403, 'Tools cannot call the service itself')
   }
 
-/** Refuses with 400 what Node lets through although it names no resource: no Host, or a broken address as the target. */
+/**
+ * Refuses with 400 requests that Node lets through although they name no resource: without Host, or with a broken
+ * target.
+ */
 const checkTarget: Middleware = (ctx, next) => {
   if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined) {
     throw new RequestError(400, 'The Host header is missing')
@@ -227,7 +230,7 @@ function literalPaths({ stack }: Router): Map<string, Set<string>> {
   return paths
 }
 
-/** Refuses a method that only a path with a parameter in this place has: nothing can have the literal's name as its id. */
+/** Refuses a method that only a path with a parameter in this place has: no id can equal the literal. */
 const refuseShadowed =
   (literals: Map<string, Set<string>>): Middleware =>
   (ctx, next) => {

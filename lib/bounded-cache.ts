@@ -1,7 +1,7 @@
 /** Cache of a process, bounded in bytes. */
 export type BoundedCache<Value> = {
   get(key: string): Value | undefined
-  /** Keeps a value for `ttlMs`, unless others that are used later need its room. */
+  /** Keeps a value for `ttlMs`, unless more recently used ones need its room. */
   set(key: string, value: Value, size: { sizeBytes: number; ttlMs: number }): void
   delete(key: string): void
 }
@@ -9,8 +9,7 @@ export type BoundedCache<Value> = {
 type Entry<Value> = { value: Value; endsAt: number; sizeBytes: number }
 
 /**
- * Creates a cache that forgets the entries which were not used for the longest time: beyond `maxBytes`, and with each
- * new entry those whose time is over.
+ * Creates a cache that forgets the least recently used entries beyond `maxBytes`, and expired ones with each new entry.
  */
 export function createBoundedCache<Value>(maxBytes: number): BoundedCache<Value> {
   const entries = new Map<string, Entry<Value>>()

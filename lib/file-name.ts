@@ -1,7 +1,7 @@
 /** Maximum length of a name in bytes, as in most file systems. */
 const MAX_BYTES = 255
 
-/** Quotes and line breaks as browsers write them into a form (HTML, multipart form data). */
+/** Quotes and line breaks as browsers encode them in multipart forms (HTML, multipart form data). */
 const ESCAPED = /%22|%0D|%0A/g
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"]/gu
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextRound } from 'node:timers/promises'
 
-/** Bytes that are searched before other work has its turn; some 5 ms. */
+/** Bytes searched before other work gets its turn; some 5 ms. */
 const SEARCHED_AT_ONCE = 1024 * 1024
 
 /**
@@ -23,7 +23,7 @@ export async function findBytes(bytes: Uint8Array, sought: Uint8Array): Promise<
   return found
 }
 
-/** Returns for each beginning how long its longest own beginning is that is also its end. */
+/** Returns for each prefix the length of its longest proper prefix that is also its suffix. */
 function bordersOf(sought: Uint8Array): Int32Array {
   const borders = new Int32Array(sought.length)
   for (let at = 1, matched = 0; at < sought.length; at++) {

@@ -1,8 +1,8 @@
 import type { ImageType } from './image-type.ts'
 
 /**
- * Tells whether an image has more frames than that. Only reads the lengths of its parts: decoders take a time that
- * grows with the square of the number of frames, before they say how many there are.
+ * Tells whether an image has more frames than that. Reads only the lengths of its parts: decoders take quadratic time
+ * in the number of frames before they report it.
  */
 export function hasMoreFramesThan(most: number, bytes: Buffer, type: ImageType): boolean {
   let count = 0
@@ -40,7 +40,7 @@ function* gifFrames(bytes: Buffer): Generator<number> {
   }
 }
 
-/** Size of the colour table that the flags announce: a bit whether there is one, and three for its size. */
+/** Size of the colour table, from the flags: one bit for its presence, three for its size. */
 const colourTableBytes = (flags = 0): number => ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
 
 /** Sub-blocks begin with their length, and end with an empty one. */

@@ -33,7 +33,7 @@ function readSize(view: DataView, type: ReturnType<typeof imageTypeOf>): ImageSi
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** Walks the segments up to the frame's. Each has a marker and its length, and may be preceded by fill bytes. */
+/** Walks the segments up to the frame. Each has a marker and its length, and may follow fill bytes. */
 function readJpeg(view: DataView): ImageSize | undefined {
   let offset = 2
   while (view.getUint8(offset) === 0xff) {

@@ -1,5 +1,5 @@
 /**
- * Yields arriving bytes in chunks of `sizeBytes`, the last one shorter. All are in one buffer, so a chunk is valid until
+ * Yields arriving bytes in chunks of `sizeBytes`, the last one shorter. All use one buffer, so a chunk is valid until
  * the next one is requested.
  */
 export async function* inChunks(source: AsyncIterable<Uint8Array>, sizeBytes: number): AsyncGenerator<Buffer> {

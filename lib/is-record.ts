@@ -1,3 +1,3 @@
-/** Whether a value is an object with fields, and no array. */
+/** Whether a value is an object with fields, not an array. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,6 @@
 /**
- * Finds what is refused where all places are taken: the newest entry of the owner who has most. Undefined when `owner`,
- * who wants one more, would then be that owner. The entries of an owner are in the order in which they came.
+ * Finds the entry to refuse when all places are taken: the newest of the largest owner. Undefined when `owner`, who
+ * wants one more, would be the largest. An owner's entries are in the order of their arrival.
  */
 export function newestOfLargest<Entry>(byOwner: ReadonlyMap<string, Set<Entry>>, owner: string): Entry | undefined {
   const own = byOwner.get(owner)?.size ?? 0

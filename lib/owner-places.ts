@@ -3,11 +3,11 @@ import { newestOfLargest } from './newest-of-largest.ts'
 /** Holder of a place. `cut` ends its work where another owner needs the place. */
 type Holder = { owner: string; cut(): void }
 
-/** Places of a process that are held as long as clients like: at the limit, one of the largest owner is freed. */
+/** Places of a process that clients hold without a time limit. At the limit, a place of the largest owner is freed. */
 export type OwnerPlaces = {
   /**
-   * Takes a place. Returns a function that gives it back, or which limit is reached. Where all are taken, the newest
-   * holder of the largest owner is cut off, or this one refused if it is that.
+   * Takes a place. Returns a function that gives it back, or the limit that is reached. When all are taken, the newest
+   * holder of the largest owner is cut off; if this owner is the largest, it is refused.
    */
   take(holder: Holder): (() => void) | 'all' | 'own'
 }

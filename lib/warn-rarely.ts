@@ -4,7 +4,7 @@ const MAX_REASON_LENGTH = 300
 
 type WarningLog = { warn(fields: object, message: string): void }
 
-/** The latest line with each message, per log, and the number of times that it was left out since. */
+/** Time of the latest line with each message, per log, and the number of lines left out since. */
 const latest = new WeakMap<WarningLog, Map<string, { at: number; repeated: number }>>()
 
 /**

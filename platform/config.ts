@@ -32,7 +32,7 @@ const Environment = Variables.superRefine((config, issues) => {
 
 export type Config = z.infer<typeof Environment>
 
-/** What the console has to know, or undefined when it is off. */
+/** Settings that the console needs, or undefined when it is off. */
 export const consoleOptions = ({ CONSOLE, TEMPORAL_UI_URL, TEMPORAL_NAMESPACE }: Config) =>
   CONSOLE === 'off'
     ? undefined

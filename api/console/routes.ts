@@ -8,7 +8,7 @@ import { buildSite, type ConsoleOptions, type Site } from './site.ts'
 const ENCODERS = { br: promisify(brotliCompress), gzip: promisify(gzip) }
 type Encoding = keyof typeof ENCODERS
 
-/** Serves the console at `/console`, to which `/` leads. It is read when it is first asked for. */
+/** Serves the console at `/console`, to which `/` redirects. Its files are read at the first request. */
 export function addConsole(router: Router, options: ConsoleOptions): void {
   let site: Promise<Site> | undefined
   const open = () => {

@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { extname, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What the page has to know of the service, besides what it asks of it. */
+/** Facts about the service that the page cannot request from it. */
 export type ConsoleOptions = {
   /** Prefix of the API's paths, or ''. */
   prefix: string
@@ -14,7 +14,7 @@ export type ConsoleOptions = {
 
 export type Asset = { type: string; content: Buffer }
 
-/** The console as it is served. Each asset is at `console/<hash>/<its path>`, relative to the page. */
+/** Served files of the console. Each asset is at `console/<hash>/<its path>`, relative to the page. */
 export type Site = { hash: string; html: string; policy: string; assets: Map<string, Asset> }
 
 const SOURCES = new URL('../../console/', import.meta.url)
@@ -62,7 +62,7 @@ function hashOf(assets: Map<string, Asset>): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Tells of a console that does not begin, because a module of it did not come or cannot be run. */
+/** Shows a message when the console does not start because a module is missing or cannot run. */
 const BOOT = `const boot = document.getElementById('boot')
 addEventListener('error', ({ target }) => {
   if (target === window || target.type === 'module') boot.hidden = false

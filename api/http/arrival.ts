@@ -4,11 +4,11 @@ import type { Context, Middleware } from 'koa'
 import { RequestError } from './errors.ts'
 
 export type ArrivalLimits = {
-  /** Time in which a request's body has to arrive, in ms. */
+  /** Time limit for a request's body to arrive, in ms. */
   requestMs: number
-  /** Time in which an upload has to arrive, in ms. */
+  /** Time limit for an upload to arrive, in ms. */
   uploadMs: number
-  /** Length of a window, in ms: at least `windowBytes` of an upload have to arrive in each. */
+  /** Length of a window, in ms. At least `windowBytes` of an upload must arrive in each. */
   windowMs: number
   windowBytes: number
   /** Time for which an answered client may go on sending before its connection is closed, in ms. */

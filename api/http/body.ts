@@ -16,9 +16,9 @@ const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as HttpMethodEnum[]
 export const MAX_PARTS = 50_000
 /** Number of bytes from which a body waits until it may be parsed. Smaller ones take a millisecond or two. */
 const LARGE_BYTES = 16 * 1024
-/** Number of bytes that are read of a body in one round of the event loop. */
+/** Number of a body's bytes that are read in one round of the event loop. */
 const ROUND_BYTES = 256 * 1024
-/** What a piece of a body costs in addition to its bytes, in bytes that take as long. */
+/** Fixed cost of a piece of a body, as a number of bytes that take as long. */
 const PIECE_COST = 1024
 /** Number of pieces that may have any length. A body may come in more only if they are not tiny. */
 const FREE_PIECES = 10_000
@@ -28,7 +28,7 @@ const ENCODINGS = ['identity', 'gzip', 'deflate']
 /** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
 const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__/i
 
-/** Limits of a body: its own size, the memory that all bodies share, and the turn that its owner takes to be parsed. */
+/** Limits of a body: its own size, the memory that all bodies share, and its owner's turn to be parsed. */
 export type BodyBounds = { limitBytes: number; hold: BodyHold; turn: ParseTurn }
 
 /**
@@ -91,7 +91,7 @@ export const hasBody = (ctx: Context): boolean =>
   ctx.request.length !== 0 && (ctx.request.length !== undefined || 'transfer-encoding' in ctx.headers)
 
 /**
- * Reads the body as text; undefined for a chunked body without any bytes. `inspect` gets the bytes, unpacked, and stops
+ * Reads the body as text; undefined for a chunked body without any bytes. `inspect` gets the unpacked bytes, and stops
  * the reading when it throws.
  */
 async function readUtf8(

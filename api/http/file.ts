@@ -34,7 +34,7 @@ export async function sendFile(
 ): Promise<undefined> {
   ctx.status = 200
   ctx.set({ ...headers, ETag: `"${file.etag}"`, 'Accept-Ranges': 'bytes' })
-  // RFC 9110, 13.2.2: a client that has the bytes already is told so, whatever range it asks for.
+  // RFC 9110, 13.2.2: a client that already has the bytes gets 304, whatever range it requests.
   if (hasAlready(ctx, file)) {
     ctx.status = 304
     return
@@ -89,7 +89,7 @@ export function typeOfName(ctx: Context, name: string, isText: boolean): string 
   const dot = name.lastIndexOf('.')
   ctx.type = dot < 0 ? '' : name.slice(dot)
   const type = ctx.response.get('Content-Type')
-  // Koa gives undefined where its types say ''.
+  // Koa returns undefined although its types say ''.
   if (!type) return isText ? PLAIN_TEXT : 'application/octet-stream'
   if (/(java|ecma)script|wasm/.test(type)) return isText ? PLAIN_TEXT : 'application/octet-stream'
   return isText ? type : type.replace(/;.*/, '')

@@ -73,7 +73,7 @@ export const reply = <const S extends number, B>(status: S, body: B, headers?: R
 export const NOT_STORED = { 'Cache-Control': 'no-store' }
 
 export type Handler<E extends Endpoint> = (request: Request<E>) => Promise<Answer<E> | undefined>
-/** Throws for a request that is not to be handled, before its body is read. */
+/** Throws for a request that must not be handled, before its body is read. */
 export type Gate = (ctx: Context) => Promise<void>
 export type Handle = <E extends Endpoint>(endpoint: E, handler: Handler<E>, gate?: Gate) => void
 
@@ -92,7 +92,7 @@ export type HandleOptions = {
   checkAnswers: boolean
   log: Logger
   authenticate: Authenticate
-  /** Returns with whom an organization shares the memory of bodies. */
+  /** Returns the owner of an organization. An owner's organizations share the memory of bodies. */
   ownerOf(organizationId: string): Promise<string>
   runOnce: RunOnce
   /** Maximum number of bytes of bodies in memory at once. Default: 272 MiB. */

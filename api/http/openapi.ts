@@ -37,7 +37,7 @@ const REASONS: Record<string, string> = {
   503: 'Not available',
 }
 
-/** Guides that api/pages/docs.ts serves beside the document, the first one to read first. */
+/** Guides that api/pages/docs.ts serves beside the document, in the order to read them. */
 export const GUIDES = [
   { name: 'building-a-chat', title: 'Building a chat' },
   { name: 'events', title: 'Events' },
@@ -69,7 +69,7 @@ export function openapiDocument(endpoints: Endpoint[], options: DocumentOptions)
         `Guides: ${GUIDES.map(({ name, title }) => `[${title}](docs/${name}.md)`).join(', ')}.`,
     },
     externalDocs: { description: GUIDES[0].title, url: `docs/${GUIDES[0].name}.md` },
-    // Of whatever host and scheme the document comes from.
+    // Relative to the host and scheme that serve the document.
     servers: [{ url: '/' }],
     tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
@@ -247,14 +247,14 @@ function keepToMeta(schema: z.core.$ZodType, described: Record<string, unknown>)
   for (const key of Object.keys(described)) if (!(key in meta)) delete described[key]
 }
 
-/** Leaves out the pattern of a time, which its format says, and the bounds of integers that JavaScript has. */
+/** Leaves out a time's pattern, which its format implies, and the bounds of JavaScript's integers. */
 function leaveOutNoise(schema: z.core.JSONSchema.BaseSchema): void {
   if (schema.format === 'date-time') delete schema.pattern
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
 }
 
-/** Leaves out the fields that are only there to be refused. */
+/** Leaves out fields that exist only to be refused. */
 function leaveOutUnsupported(zodSchema: z.core.$ZodType, { properties = {} }: z.core.JSONSchema.BaseSchema): void {
   if (!(zodSchema instanceof z.ZodObject)) return
   for (const [name, field] of Object.entries(zodSchema.shape)) if (isUnsupported(field)) delete properties[name]

@@ -12,7 +12,7 @@ import { createReader, type ReceivedUpload, type UploadReading } from './multipa
 export const isRaw = (ctx: Context): boolean =>
   ctx.request.type === '' ? hasBody(ctx) : ctx.request.type !== 'application/json'
 
-/** Returns a body that is taken as it is, as a file that is still arriving. Throws RequestError 413 or 415. */
+/** Returns a raw body as a file that is still arriving. Throws RequestError 413 or 415. */
 export function readRaw(
   ctx: Context,
   { maxBytes, inMemory }: RawUpload,

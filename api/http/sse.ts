@@ -35,7 +35,7 @@ type FindEnded = (credentials: Credential[]) => Promise<Set<string>>
 export type SseDeps = {
   log: Logger
   findEnded: FindEnded
-  /** Returns with whom an organization shares its streams. */
+  /** Returns the owner of an organization. An owner's organizations share the places of streams. */
   ownerOf(organizationId: string): Promise<string>
 }
 
@@ -70,7 +70,7 @@ export type StreamRequest = {
   open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<SseEvent[], string>>
 }
 
-/** Event of the log, or another one of that form. `line` is its data, in one line. */
+/** Event of the log, or another event of the same form. `line` is its data, in one line. */
 export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
 
 /** Reason for a client that needs another token before it reconnects. */
@@ -80,7 +80,7 @@ const RETRY_MS = 100
 /** Number of characters from which joined frames are written. */
 const CHUNK_CHARS = 64 * 1024
 const CYCLE_JITTER = 0.2
-/** Longest time that a timer can have. A longer one would be over at once. */
+/** Longest delay of a timer. A longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const CREDENTIAL_CHECK_MS = 10_000
 

@@ -3,7 +3,7 @@ import { RequestError } from './errors.ts'
 /** Maximum depth of JSON. Deeper values have no use here and would exhaust the stack of recursive code. */
 export const MAX_DEPTH = 64
 
-/** Object or array on the way, with the way to it: `key` in its parent, and so on upwards. */
+/** Object or array to check, with its path: `key` in its parent, and so on upwards. */
 type Place = { value: object; key: string; parent: Place | undefined; depth: number }
 
 /**

@@ -48,7 +48,7 @@ async function join() {
   show(answer.status === 200 ? 'You are now a member of ' + answer.name + '.' : answer.error)
 }
 
-/** Leads to the console, which then shows this organization. */
+/** Opens the console, which then shows this organization. */
 function welcome({ id }) {
   sessionStorage.removeItem('invitation')
   find('#join').hidden = true

@@ -1,6 +1,6 @@
 import type Router from '@koa/router'
 
-/** Page of this server, with one script of its own, and a style if it needs one. `policy` is its Content-Security-Policy. */
+/** Page of this server, with one script and an optional style. `policy` is its Content-Security-Policy. */
 export type Page = { html: string; script: string; style?: string; policy: string }
 
 /** Serves a page at `/<name>`, and what it links to: `<name>/start.js` and `<name>/style.css`. */

@@ -41,7 +41,7 @@ export type Asking = {
   rounds: number
   /** Number of the call's attempts up to the last that asked. */
   claims: number
-  /** True while the client has not answered all. */
+  /** True while the client has not answered all questions. */
   isOpen: boolean
   answers: Answers[]
   /** Result for the call when the client has no answer. */
@@ -64,7 +64,7 @@ export function readAsking(rounds: Round[], callId: string): Asking {
 
 const UNANSWERED = 'The question of the tool to its user was not answered.'
 
-/** Reads an answer, which submitToolResults has checked, without what does not belong to it. */
+/** Reads an answer, which submitToolResults has checked, without unknown fields. */
 const toAnswer = (result: Round['results'][string] | undefined): QuestionAnswer =>
   QuestionAnswer.parse(JSON.parse(result?.result?.[0]?.text ?? ''))
 
@@ -75,7 +75,7 @@ const toAnswers = ({ asked, results }: Round): Answers => ({
 
 type AskingCall = { id: string; name: string; asking: Asking }
 
-/** Returns the event that asks the client what a run has asked, or the call's result when it has asked too often. */
+/** Returns the event that passes a run's questions to the client, or the call's result when it has asked too often. */
 export function askClient(
   iteration: number,
   execId: string,

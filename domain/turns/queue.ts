@@ -10,7 +10,7 @@ export async function nextTurn(db: Prisma.TransactionClient, sessionId: string):
   return next?.id ?? null
 }
 
-/** Starts the next turn in the queue, if any, after `ended`. `early` is for the one who has ended it. */
+/** Starts the next turn in the queue, if any, after `ended`. `early` is for the caller that has ended it. */
 export function startNext(deps: Deps, ended: StartedTurn, nextTurnId: string | null, when?: 'early'): void {
   const { organizationId, sessionId, agentId } = ended
   if (nextTurnId !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: nextTurnId }, when)

@@ -68,7 +68,7 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
   return presentTurn(row, await readPending(deps, row))
 }
 
-/** Counts the turns of all organizations whose model has failed and is asked again. */
+/** Counts the turns of all organizations that wait to ask a failed model again. */
 export async function countRetryingTurns(deps: Deps): Promise<number> {
   const [row] = await deps.db.$queryRaw<{ count: number }[]>`
     SELECT count(*)::int AS count

@@ -6,7 +6,7 @@ type Range = [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number]
 /** Host of a private network that may be called: by a name, or by addresses, at one port or at all. */
 export type AllowedHost = { name?: string; range?: Range; port?: number }
 
-/** Address that a host's name has, or that stands for it in a URL. */
+/** Address that a host's name resolves to, or that replaces the name in a URL. */
 export type Target = { host: string; address: string; port: number }
 
 const BRACKETED = /^\[([^[\]]+)\](?::(\d{1,5}))?$/

@@ -21,11 +21,11 @@ export type AnswerBody = {
   fail(error: unknown, when: 'after_received' | 'at_once'): void
 }
 
-/** Number of bytes from which nothing is waited for. */
+/** Number of bytes from which they are passed on without waiting. */
 const ENOUGH_BYTES = 16 * 1024
-/** Number of bytes from which the connection is not read. */
+/** Number of unread bytes from which the connection is paused. */
 const MAX_HELD_BYTES = 64 * 1024
-/** Part of an answer's time so far that its bytes may wait, so that the first ones hardly wait. */
+/** Share of an answer's time so far that its bytes may wait, so that the first ones hardly wait. */
 const JOINED_PART = 1 / 8
 
 /**

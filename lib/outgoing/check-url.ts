@@ -5,7 +5,7 @@ import { resolveBySystem } from './guarded-agent.ts'
 import { checkAddress, parseUrl, portOf } from './outgoing-url.ts'
 
 const RESOLVE_TIMEOUT_MS = 2000
-/** Names of this machine, whatever the resolver says. */
+/** Names of this machine, regardless of the resolver. */
 const LOCAL_NAME = /^((.+\.)?localhost(\.localdomain)?|ip6-(localhost|loopback))\.?$/
 const LOCAL_ADDRESSES = ['127.0.0.1', '::1']
 

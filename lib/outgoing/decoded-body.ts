@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress, constants as zlib } from 'node:zlib'
 import { type AnswerBody, type BodyOptions, createAnswerBody, type Flow } from './answer-body.ts'
 
-/** What has arrived is unpacked at once, and an end that is missing is ignored, as browsers do. */
+/** Options that unpack arriving bytes at once and ignore a missing end, as browsers do. */
 const FLUSHED = { flush: zlib.Z_SYNC_FLUSH, finishFlush: zlib.Z_SYNC_FLUSH }
 const BROTLI_FLUSHED = { flush: zlib.BROTLI_OPERATION_FLUSH, finishFlush: zlib.BROTLI_OPERATION_FLUSH }
 const DECODERS = new Map<string, () => NodeJS.ReadWriteStream>([
@@ -15,7 +15,9 @@ const DECODERS = new Map<string, () => NodeJS.ReadWriteStream>([
 ])
 const MAX_ENCODINGS = 5
 
-/** Returns what unpacks a body, in its order. Empty for a plain body, and for an encoding that was not asked for. */
+/**
+ * Returns the decoders of a body, in their order. Empty for a plain body, and for an encoding that was not requested.
+ */
 export function decodersOf(headers: Headers): NodeJS.ReadWriteStream[] {
   const names = (headers.get('content-encoding') ?? '').toLowerCase().split(',')
   if (names.length > MAX_ENCODINGS) return []

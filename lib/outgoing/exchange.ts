@@ -19,7 +19,7 @@ type RawHead = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStar
 
 /**
  * Sends a request and receives its answer, without following redirects. Throws `OutgoingError`, or the signal's reason.
- * `check` may refuse an answer by its head. undici's own `fetch` costs as much again as all else of a short exchange.
+ * `check` may refuse an answer by its head. undici's own `fetch` would double the cost of a short exchange.
  */
 export function exchange(
   agent: Agent,

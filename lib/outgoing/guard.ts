@@ -17,7 +17,7 @@ export type GuardOptions = {
   ownPorts?: Set<number>
   /** Identity of this service, which every request carries, so that the service refuses its own wherever they arrive. */
   serviceId?: string
-  /** Replaces the system's resolver in tests of what a name server may answer. */
+  /** Replaces the system's resolver, for tests of hostile name servers. */
   resolve?: Resolve
 }
 
@@ -62,7 +62,7 @@ const METADATA = [
   '168.63.129.16/32',
 ].map((block) => ipaddr.parseCIDR(block))
 
-/** Names of metadata services, whatever a name server says. */
+/** Names of metadata services, regardless of their addresses. */
 const METADATA_NAME = /^(metadata|metadata\.google\.internal|metadata\.goog|instance-data(\.ec2\.internal)?)\.?$/
 
 export const isMetadataName = (host: string): boolean => METADATA_NAME.test(host)

@@ -6,7 +6,7 @@ import { OutgoingError } from './outgoing-error.ts'
 import { checkAddress, parseUrl } from './outgoing-url.ts'
 
 export type GuardedFetchOptions = GuardOptions & {
-  /** Time limit from the call until the head of the answer is there, connecting included. */
+  /** Time limit from the call until the head of the answer has arrived, including connecting. */
   headersTimeoutMs: number
   /** Time that a body may bring nothing while it is read. */
   idleTimeoutMs: number

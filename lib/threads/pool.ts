@@ -38,7 +38,7 @@ export type ThreadPoolOptions = {
 const IDLE_MS = 30_000
 /** Multiple of its CPU time limit that a job may take in wall-clock time, as on a busy machine. */
 const MOST_WAITING = 10
-/** Time after which the end of a thread that does not answer is not waited for. It may be out of memory. */
+/** Time to wait for the end of a thread that does not answer. It may be out of memory. */
 const UNANSWERED_MS = 3000
 const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })
 

@@ -72,7 +72,7 @@ async function* pagesOf({ numbers, bytes }: Batch): AsyncGenerator<PageBatch> {
   if (numbers !== null && bytes !== null) yield { numbers, bytes }
 }
 
-/** Time after which pages that nobody has begun to take are given up. */
+/** Time after which pages are given up if nobody has begun to read them. */
 const UNTAKEN_MS = 5000
 
 /** Reads in one snapshot, so that concurrent writers neither mix two states nor keep the reader from finishing. */

@@ -27,7 +27,7 @@ const READ_FIRST = `WITH f AS (
   FROM f LEFT JOIN LATERAL ${CHUNKS} ON true
   WHERE f.up_to <= $4::bigint OR f.up_to = f.size_bytes
   ORDER BY f.path, c.start`
-/** Bytes that are read at once of a content. A smaller one is whole, also if it is replaced at that moment. */
+/** Bytes of a content that are read at once. A smaller content is read whole, even while it is replaced. */
 const PART_BYTES = 1024 * 1024
 const READ_PART = `SELECT c.start, c.bytes FROM sessions s JOIN session_file_chunks c ON c.session_id = s.id
   WHERE s.id = $2::uuid AND s.organization_id = $1::uuid AND c.content_id = $3::uuid

@@ -18,5 +18,7 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   SCHEDULE_HEADERS,
 ]
 
-/** SQL of a secret's version and key id: `substring("<column>" FROM 1 FOR 9)`, which an index has to contain literally. */
+/**
+ * SQL of a secret's version and key id: `substring("<column>" FROM 1 FOR 9)`, which an index must contain literally.
+ */
 export const headerSql = ({ column }: EncryptedColumn): string => `substring("${column}" FROM 1 FOR ${HEADER_BYTES})`

@@ -8,9 +8,9 @@ import { keyIdOf } from './secrets.ts'
 
 type Settings = Pick<Config, 'SECRETS_ENCRYPTION_KEY' | 'SECRETS_ENCRYPTION_KEY_PREVIOUS'>
 
-/** Name of the installation's own key, which is made where SECRETS_ENCRYPTION_KEY is not given. */
+/** Name of the installation's own key, which is made if SECRETS_ENCRYPTION_KEY is not set. */
 const OWN_KEY = 'secrets'
-/** Limit on the key ids that are read of a column. */
+/** Limit on the key ids read from a column. */
 const MOST_KEY_IDS = 100
 
 /**

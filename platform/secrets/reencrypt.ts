@@ -6,7 +6,7 @@ import { createSecrets, headerOf, keyIdOf } from './secrets.ts'
 
 const BATCH = 100
 
-/** Numbers of secrets. Those in `changed` got another value, or were deleted, before theirs could be replaced. */
+/** Numbers of secrets. `changed` counts secrets that were overwritten or deleted before they could be re-encrypted. */
 export type Reencrypted = {
   reencrypted: number
   current: number

@@ -6,7 +6,7 @@ const CIPHER = 'aes-256-gcm'
 const VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** Bytes of the version and the key's id, with which every secret begins. */
+/** Length of the version and key id at the start of every secret. */
 export const HEADER_BYTES = 1 + KEY_ID_BYTES
 const LEAST_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 
@@ -28,7 +28,7 @@ export function createSecrets({ current, previous }: KeyRing): Secrets {
   }
 }
 
-/** Reads the key id of a secret, or of its beginning. Undefined when the bytes are no secret of this format. */
+/** Reads the key id of a secret, or of its beginning. Undefined for bytes of another format. */
 export const keyIdOf = (bytes: Uint8Array): string | undefined =>
   bytes.length < HEADER_BYTES || bytes[0] !== VERSION
     ? undefined

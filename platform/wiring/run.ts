@@ -26,7 +26,7 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   process.exit(0)
 }
 
-/** Builds the platform, which waits for Postgres. Undefined when the process is told to stop meanwhile. */
+/** Builds the platform, which waits for Postgres. Undefined when the process is stopped meanwhile. */
 async function buildUnlessStopped(
   config: Config,
   log: Logger,

@@ -39,7 +39,7 @@ export async function requestCalls(deps: Deps, turn: TurnPlace, iteration: numbe
   return settleCalls(deps, turn, iteration)
 }
 
-/** Checks whether all of the client's answers are in. Idempotent. */
+/** Checks whether all of the client's answers have arrived. Idempotent. */
 export const settleCalls = (deps: Deps, turn: TurnPlace, iteration: number): Promise<SettleOutcome> =>
   settle(deps, turn, iteration, 'wait')
 

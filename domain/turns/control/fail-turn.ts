@@ -22,7 +22,7 @@ const SENTENCES: Record<TurnErrorCode, string> = {
   internal_error: 'The turn failed because of an error in the service.',
 }
 
-/** Codes of failures whose sentence the model call has recorded. */
+/** Codes of failures for which the model call has recorded a sentence. */
 const OF_MODELS: ReadonlySet<TurnErrorCode> = new Set<TurnErrorCode>([
   'llm_error',
   'answer_too_long',
@@ -30,7 +30,8 @@ const OF_MODELS: ReadonlySet<TurnErrorCode> = new Set<TurnErrorCode>([
 ])
 
 /**
- * Ends a turn as failed. `iteration` is its latest model call. Of a failed one, the error that it recorded is the one shown to the user. Idempotent: events that are already recorded are skipped.
+ * Ends a turn as failed. `iteration` is its latest model call; if that failed, its recorded error is shown to the user.
+ * Idempotent: recorded events are skipped.
  */
 export async function failTurn(
   deps: Deps,
@@ -73,7 +74,7 @@ async function lastExecution(
   return row?.execId ?? newUuid()
 }
 
-/** Reads how the turn ended when it was not failed here: an earlier attempt failed it, or it ended in another way. */
+/** Reads the end of a turn that was not failed here: an earlier attempt failed it, or it ended in another way. */
 async function readOutcome(deps: Deps, { turnId }: TurnPlace): Promise<FailOutcome> {
   const [row] = await deps.db.$queryRaw<{ status: string }[]>`
     SELECT status::text FROM turns WHERE id = ${turnId}::uuid`

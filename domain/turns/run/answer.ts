@@ -157,7 +157,7 @@ function recordable(call: ModelToolCall, taken: Set<string>): ModelToolCall {
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
   const { context, attempt, deps } = call
   const ended = AbortSignal.any([attempt.signal, broken])
-  // Before the model is asked: its silence begins when it has been.
+  // Loaded before the limits begin: the model's silence counts from its request.
   const revealed = await revealMessages(deps, context.sessionId, call.given.messages, context.secrets)
   const messages = await loadImages(deps, imageReader(call), revealed.messages, ended)
   const limits = createLimits(deps.limits)

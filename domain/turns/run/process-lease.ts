@@ -4,16 +4,16 @@ import { RENEW_LEASE } from './lease-sql.ts'
 
 /** Time for which a process counts as living after it was last seen. */
 export const LEASE_MS = 3000
-/** Time in which a process that stops ends what it runs, or gives it back to Temporal. */
+/** Time in which a stopping process ends its work, or gives it back to Temporal. */
 const STOPS_MS = 10_000
-/** Time for which one process takes from a dead one what that ran. */
+/** Time for which one process takes over a dead one's work. */
 const TAKEN_MS = 10_000
 /**
  * Time for which a process has to have held its own lease again before it takes from others: when nobody could renew, all
  * look dead for a moment.
  */
 const SETTLED_MS = 2 * LEASE_MS
-/** Time for which the open polls of a machine that has vanished may still be given activities. */
+/** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
 
 type Place = Pick<Deps, 'db' | 'attempts'>
@@ -47,7 +47,7 @@ export async function releaseLease({ db, attempts }: Place): Promise<void> {
     WHERE number = ${attempts.process}::bigint`
 }
 
-/** Takes the processes that have died, so that no other one is at them for a while. Returns their numbers. */
+/** Takes the dead processes, so that no other process takes them for a while. Returns their numbers. */
 export async function takeDead({ db, attempts }: Place): Promise<number[]> {
   const dead = await db.$queryRaw<{ number: number }[]>`
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
@@ -67,7 +67,7 @@ export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<
   return row?.lives === false
 }
 
-/** Forgets a process that has been dead for so long that nothing can come to it any more. */
+/** Forgets a process that has been dead for too long to receive anything. */
 export async function forgetDead({ db }: Pick<Deps, 'db'>, number: number): Promise<void> {
   await db.$executeRaw`
     DELETE FROM processes WHERE number = ${number}::bigint

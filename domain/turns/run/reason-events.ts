@@ -13,7 +13,7 @@ import type { ModelCall } from './model-call.ts'
 /** An answer without the secrets of its calls. */
 type MaskedAnswer = Omit<Answer, 'toolCalls'> & { toolCalls: MaskedCall[] }
 
-/** An answer with what it cost in USD, null when the price is unknown. */
+/** An answer with its cost in USD, null when the price is unknown. */
 export type PricedAnswer = MaskedAnswer & { costUsd: string | null }
 
 const modelMetadata = ({ model }: ModelCall) => ({

@@ -36,7 +36,7 @@ import { loadTurn, type TurnContext } from './turn-context.ts'
 import { endOf, turnEndedEvents, turnReport, turnStartedEvents } from './turn-events.ts'
 
 const MAX_MODEL_CALLS = 5
-/** Context of a model without a profile: what any current one has. */
+/** Context size of a model without a profile: every current model has it. */
 const CONTEXT_TOKENS = 128_000
 
 /**
@@ -71,7 +71,9 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }
 
-/** Returns to whom the attempt leaves the step: a process, or an activity anywhere. Undefined when it takes the step. */
+/**
+ * Returns the party that the attempt leaves the step to: a process, or any activity. Undefined when it takes the step.
+ */
 function holderOf(
   { attempts: { process } }: Deps,
   { attempts: { fence, holderLives } }: TurnContext,
@@ -139,7 +141,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   }
 }
 
-/** Waits until the step may end, and returns the events that are left to be recorded then: text is not kept waiting. */
+/** Waits until the step may end, and returns the events to record then. Text is recorded at once. */
 async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEvent[]> {
   if (call.attempt.early?.isKnown !== false) return rest
   if (rest.length > 0) await append(call, own(call, rest))
@@ -147,7 +149,9 @@ async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEven
   return []
 }
 
-/** Fills in the defaults of an MCP server's tool before the call is recorded: who approves it sees what is sent. */
+/**
+ * Fills in the defaults of an MCP server's tool before the call is recorded, so that its approver sees all arguments.
+ */
 function fillIn({ context }: ModelCall, toolCall: ModelToolCall): ModelToolCall {
   const tool = context.toolset.get(toolCall.name)?.tool
   if (tool?.schemaOwner !== 'stranger' || toolCall.argumentsError !== undefined) return toolCall

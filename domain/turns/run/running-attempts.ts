@@ -36,7 +36,7 @@ export type Reasoned =
   /** The turn is over; nothing more may be written. */
   | { outcome: 'ended' }
   | { outcome: 'failed'; code: TurnErrorCode }
-  /** The model failed for the n-th time in a row and is to be asked again. */
+  /** The model failed for the n-th time in a row and will be asked again. */
   | { outcome: 'retry'; failures: number; afterMs: number }
   /** The step is another attempt's. `process` is set if a living process has begun it. */
   | { outcome: 'elsewhere'; process?: number }
@@ -82,11 +82,11 @@ export type RunningAttempts = {
   useWorker(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
   noteStart(hasSucceeded: boolean): void
-  /** Begins nothing more, and aborts what no activity waits for. */
+  /** Begins nothing more, and aborts the attempts that no activity waits for. */
   close(): void
-  /** Turns of attempts for which an activity was to come and has not, each told of once in a while. */
+  /** Turns of attempts whose expected activity has not come. Each is reported once in a while. */
   unattended(): string[]
-  /** Whether an activity is still to come for an attempt of the turn. */
+  /** Whether an attempt of the turn still expects its activity. */
   isUnattended(turnId: string): boolean
   /** True between `close` and the next worker. */
   isClosed(): boolean
@@ -131,7 +131,7 @@ type Running = {
   leader?: Attempt
   /** Runs while nobody waits. */
   unattended?: NodeJS.Timeout
-  /** When an activity that was to come, and has not yet, counts as lost. */
+  /** Time at which the expected activity counts as lost. */
   lostAt?: number | undefined
 }
 
@@ -151,9 +151,9 @@ const HAND_OVER_MS = 2500
 /** The same for an owner with many attempts, whose slow models would otherwise take the slots of workflow tasks. */
 const BUSY_HAND_OVER_MS = 100
 const BUSY = 100
-/** Time in which the activity comes for an attempt, beyond which it may be lost. */
+/** Time in which an attempt's activity comes. Later, it may be lost. */
 const COMES_MS = 4000
-/** Time after which it is looked for again. */
+/** Time after which a lost activity is looked for again. */
 const COMES_AGAIN_MS = 10_000
 /** Time for which waiting steps go first, unless `letWait` is called again. */
 const WAIT_MS = 3000
@@ -161,7 +161,7 @@ const WAIT_MS = 3000
 const UNATTENDED_MS = 120_000
 /** The same for an outcome that is in the record, too. It saves a query, and holds the place of another attempt. */
 const RECORDED_MS = 2000
-/** Numbers that add up exactly and that no other process has. */
+/** Range of process numbers: exact as JavaScript numbers, and large enough to be unique. */
 const PROCESS_NUMBERS = 2 ** 48
 
 export function createRunningAttempts({
@@ -199,7 +199,7 @@ export function createRunningAttempts({
 
   const mayBeginEarly = () => polls && canStart && !isClosed
   let waiting: { owners: ReadonlySet<string>; untilMs: number } = { owners: new Set(), untilMs: 0 }
-  /** Takes a place for what is new, unless older steps of the owner wait for one. */
+  /** Takes a place for a new step, unless older steps of the owner wait for one. */
   const take = (owner: string) => {
     const goesLater = waiting.owners.has(owner) && performance.now() < waiting.untilMs
     return goesLater ? undefined : shares.take(owner)
@@ -233,7 +233,7 @@ export function createRunningAttempts({
     return running
   }
 
-  /** Waits with `wait` for what comes of an attempt. */
+  /** Waits with `wait` for an attempt's outcome. */
   const attend = async <T>(key: string, running: Running, wait: () => Promise<T>): Promise<T> => {
     clearTimeout(running.unattended)
     running.waiting++
@@ -245,7 +245,10 @@ export function createRunningAttempts({
     }
   }
 
-  /** Raises the fence of an attempt, one time after the other. While the record cannot be reached, it keeps its own. */
+  /**
+   * Raises an attempt's fence, one raise after the other. The attempt keeps its fence while the record cannot be
+   * reached.
+   */
   const raiseTo = (turn: TurnPlace, iteration: number, running: Running, to: number): Promise<boolean> => {
     const raising = (running.raising ?? Promise.resolve(true)).then(async (isOwn) => {
       const { fence: from } = running

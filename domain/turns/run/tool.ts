@@ -34,15 +34,15 @@ import { type Configuration, configurationSql, configure } from './turn-context.
 const MAX_RESULT_BYTES = 2 * 1024 * 1024
 /** Length limit of an error's text, which may repeat what the model has sent. */
 const MAX_ERROR_LENGTH = 4096
-/** Time for which a tool that ignores its aborted signal is still waited for. */
+/** Time to wait for a tool that ignores its aborted signal. */
 const UNHEEDED_MS = 1000
 /** Time for which recording a result is retried. Fits into the 30 s that the workflow adds to a tool's own time. */
 const RECORD_MS = 20_000
 const RECORD_AGAIN_MS = 500
 
 /**
- * Runs one call of a reason step and records its result, or what its tool asks the user. Whatever the tool does, the
- * turn continues.
+ * Runs one call of a reason step and records its result, or its tool's questions to the user. Whatever the tool does,
+ * the turn continues.
  */
 export async function runTool(
   deps: Deps,
@@ -251,13 +251,13 @@ type LoadedCall = {
   name: string
   displayName: string | null
   arguments: Record<string, unknown>
-  /** Where the secrets stand that the arguments leave out. */
+  /** The call's secrets, which the arguments leave out. */
   secret: CallSecret | undefined
   isCompleted: boolean
   asking: Asking
   /** Policy under which the call was planned. Null when the plan is not recorded. */
   planned: PlannedAs | null
-  /** Policy that the tool has by now. */
+  /** The tool's current policy. */
   policy: ToolPolicy | undefined
   tool: Tool | undefined
   config: unknown

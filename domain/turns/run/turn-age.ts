@@ -1,14 +1,14 @@
 import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
 
-/** Whether a turn has run for longer than it may, without the time in which it waited for its client. */
+/** Whether a turn has run beyond its limit, not counting the time in which it waited for its client. */
 export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolean> {
   const { maxTurnMs } = deps.limits
   const ageMs = context.startedAt === null ? 0 : Date.now() - context.startedAt.getTime()
   return ageMs > maxTurnMs && ageMs - (await readWaitedMs(deps, context.turnId)) > maxTurnMs
 }
 
-/** Reads for how long a turn has waited: from each request to its client to the end of those calls, or until now. */
+/** Reads how long a turn has waited: from each request to its client until the requested calls ended, or until now. */
 async function readWaitedMs({ db }: Deps, turnId: string): Promise<number> {
   const [row] = await db.$queryRaw<{ ms: number }[]>`
     SELECT coalesce(sum(extract(epoch FROM answered.at - asked.ts)) * 1000, 0)::float8 AS ms

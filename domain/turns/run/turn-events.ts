@@ -23,7 +23,7 @@ export function turnStartedEvents(context: TurnContext): NewEvent[] {
   ]
 }
 
-/** What an answered turn took, with the reason for which its answer ended if it did not end by itself. */
+/** Usage and time of an answered turn, with the reason for its answer's end unless it ended by itself. */
 type TurnEnd = {
   iterations: number
   usage: ReturnType<typeof addUsage>

@@ -5,19 +5,19 @@ import { toId } from '../../kit/ids.ts'
 import type { Deps } from '../deps.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
-/** Steps that one look begins at most, of each owner and in all. */
+/** Maximum number of steps that one look begins, of each owner and in all. */
 const MOST_OF_OWNER = 100
 const MOST = 500
-/** Time within which a step that a process has taken is claimed. Then another one may take it. */
+/** Time in which a process claims a step that it has taken. Later, another process may take the step. */
 const TAKEN_MS = 5000
-/** Steps that wait, with their turns and organizations, and who owns those: as domain/kit/owners.ts says. */
+/** Waiting steps, with their turns, organizations and owners, as in domain/kit/owners.ts. */
 const STEPS_OF_OWNERS = Prisma.sql`
   waiting_steps w JOIN turns t ON t.id = w.turn_id JOIN organizations o ON o.id = t.organization_id`
 const OWNER = Prisma.sql`coalesce(o.owner_id, o.id)`
 
 /**
- * Notes that a step waits for a place, which its owner does not get here now. `unfinished`: the step is under way
- * somewhere, or the turn is over, which an activity finds out.
+ * Notes that a step waits for a place, because its owner gets none here now. `unfinished`: the step is under way
+ * somewhere, or the turn is over; an activity finds out which.
  */
 export async function waitForPlace(
   { db }: Deps,
@@ -56,7 +56,7 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
   deps.attempts.letWait(full)
 }
 
-/** Notifies the workflows of steps that were claimed, or whose turns have ended, without having been told. */
+/** Notifies workflows that do not know that their step was claimed or their turn has ended. */
 async function tellSettled(deps: Deps): Promise<void> {
   await deps.db.$executeRaw`
     DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
@@ -89,7 +89,10 @@ async function beginStep(deps: Deps, step: WaitingStep): Promise<boolean> {
 
 type Told = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
 
-/** Tells the workflow of a step that it has been claimed. What fails here is done again, as the step is still noted. */
+/**
+ * Notifies a step's workflow that the step has been claimed. A failure is made good later, because the step is still
+ * noted.
+ */
 async function notifyWhenClaimed(
   deps: Deps,
   { turnId, iteration, owner }: Told,

@@ -9,8 +9,8 @@ const AT_ONCE = 16
 type RunHere = { id: string; kind: 'turn' | 'execution' }
 
 /**
- * Tells Temporal of the activities that have died with their process. A missing heartbeat would tell it, too, but some
- * only after minutes: heartbeats are rare where a process may run thousands of activities.
+ * Reports to Temporal the activities that have died with their process. Missing heartbeats would report them too, but
+ * some only after minutes: heartbeats are rare where a process may run thousands of activities.
  */
 export async function releaseDeadProcesses(deps: Deps): Promise<void> {
   for (const number of await takeDead(deps)) {
@@ -39,8 +39,8 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 }
 
 /**
- * Tells Temporal of activities that were to come for attempts of this process and that have not come: an answer of
- * Temporal that was lost on its way.
+ * Reports to Temporal the expected activities that have not come to attempts of this process: an answer of Temporal was
+ * lost on its way.
  */
 export const releaseLostActivities = (deps: Deps): Promise<void> =>
   atOnce(deps.attempts.unattended(), AT_ONCE, async (turnId) => {
