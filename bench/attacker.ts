@@ -57,7 +57,7 @@ async function beginTurns(
 
 const EACH_10_S = '*/10 * * * * *'
 const YEARLY = '0 0 1 1 *'
-/** Has an execution that was not answered send its request again. */
+/** Makes an unanswered execution send its request again. */
 const AGAIN = { max_attempts: 100, initial_interval_ms: 100, max_interval_ms: 1000 }
 
 /** Creates schedules whose requests the stub never answers: one execution of each, or one each 10 s. */

@@ -20,10 +20,10 @@ import { type Ledger, openLedger } from './waiting-turns.ts'
 const ORGANIZATIONS = 10
 const WARM_UP = 100
 const MOST_HEALTH_MS = 300
-/** Time for what an attack has left to end. */
+/** Time in which the turns left by an attack end. */
 const REST_MS = 20_000
 
-/** How often and how fast another organization does each thing, all beside one another. */
+/** Number and interval of another organization's requests of each kind, all at the same time. */
 const PROBES: Record<Kind, [count: number, everyMs: number]> = {
   'first token': [30, 1000],
   'turn with a tool': [15, 2000],

@@ -6,7 +6,7 @@ import { openLongSession } from './long-session.ts'
 import { goal, print } from './report.ts'
 
 const MESSAGES = 10_000
-/** Times that earlier messages are asked for: 20 turns each. */
+/** Number of requests for earlier messages, 20 turns each. */
 const PAGES = 25
 const LINES = 100_000
 const MOST_OPEN_MS = 1000

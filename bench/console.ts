@@ -98,7 +98,7 @@ const countFrames = (page: Page): Promise<{ perSecond: number; longestMs: number
 
 type Proxy = { begin(events: Event[]): void; close(): void }
 
-/** Passes everything to the service but streams, which get the events of `begin` at their pace. */
+/** Passes everything to the service except streams, which get the events of `begin` at their pace. */
 async function startProxy(url: string, port: number): Promise<Proxy> {
   const streams = new Set<ServerResponse>()
   const timers: NodeJS.Timeout[] = []
@@ -145,7 +145,7 @@ async function createSession(url: string): Promise<string> {
   return (await post(url, '/v1/sessions', {})).id
 }
 
-/** Returns the events of a real turn, in which a delta stands for as many as the streams are to have. */
+/** Returns the events of a real turn. Its one delta is repeated to the number that the streams need. */
 async function recordEvents(url: string): Promise<Event[]> {
   const id = await createSession(url)
   await post(url, `/v1/sessions/${id}/messages?wait=30`, { message: { content: [{ type: 'text', text: 'Hello' }] } })

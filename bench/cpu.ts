@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Length of a clock tick of /proc in ms. Linux has told every program 100 ticks a second since 2.6. */
+/** Length of a clock tick of /proc in ms. Linux has reported 100 ticks a second to every program since 2.6. */
 const TICK_MS = 10
 
 /** Process ids of each role. Their child processes count too. */

@@ -27,7 +27,7 @@ const SETTLE_MS = 15_000
 const MOST_RATIO = 2
 const STREAMS = 10_000
 
-/** How often and how fast a user does each thing. */
+/** Number and interval of a user's requests of each kind. */
 const PROBES: Record<Kind, [count: number, everyMs: number]> = {
   'first token': [40, 250],
   'turn with a tool': [16, 500],
@@ -37,9 +37,9 @@ const PROBES: Record<Kind, [count: number, everyMs: number]> = {
 type AllProbed = Record<Kind, Probed>
 
 /**
- * Has one user with ten organizations begin 4,000 slow turns, 300 hung executions and 100 bash commands, and with
- * `--streams` open 10,000 streams. Measures what another organization does beside that, and alone as the floor.
- * `--scale=0.1` takes a tenth of it all.
+ * Makes one user with ten organizations begin 4,000 slow turns, 300 hung executions and 100 bash commands, and with
+ * `--streams` open 10,000 streams. Measures another organization's requests meanwhile, and alone as the floor.
+ * `--scale=0.1` takes a tenth of all numbers.
  */
 export async function benchFairness(services: RunningServices, port: number, args: string[]): Promise<boolean> {
   const { values } = parseArgs({

@@ -40,7 +40,7 @@ export async function benchGrowth({ services }: Ground): Promise<boolean> {
   const provider = await startChild('./provider.ts', { args: [`${providerPort}`] })
   await provider.ask(PACE)
   const pool = new pg.Pool({ connectionString: services.databaseUrl, max: 2 })
-  /** Each part has a process of its own, so that none finds what another has left in it. */
+  /** Each part has a process of its own, so that none is affected by another's leftovers. */
   const inProcess = async (work: (bench: Bench) => Promise<boolean>) => {
     const [port = 0] = await freePorts(1)
     const service = await startService(services, port, providerPort)

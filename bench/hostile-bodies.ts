@@ -8,7 +8,7 @@ export type Route = {
   path: string
   type: string
   limitBytes: number
-  /** Puts a hostile value where the route expects something. */
+  /** Puts a hostile value into a field of the route. */
   wrap: (value: string) => string
   isAnonymous?: boolean
 }

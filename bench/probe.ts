@@ -3,10 +3,10 @@ import { percentile } from './statistics.ts'
 import { addAgent, addSession, ECHO_MODEL_ID, type Tenant } from './tenant.ts'
 import { openSession, runTurn } from './turn-client.ts'
 
-/** Time after which a turn is not waited for. */
+/** Time to wait for a turn. */
 export const LIMIT_MS = 40_000
 
-/** Times in ms. What did not come within the limit, or failed, is infinite. */
+/** Times in ms. A failure, or a time beyond the limit, is infinite. */
 export type Probed = { times: number[]; reasons: string[] }
 
 /** Begins `count` times, one each `everyMs`, however long the ones before take. */
@@ -30,12 +30,12 @@ export const shownMs = (ms: number): string => (Number.isFinite(ms) ? ms.toFixed
 
 export const KINDS = ['first token', 'turn with a tool', 'turn with bash', 'opening a stream'] as const
 export type Kind = (typeof KINDS)[number]
-/** What a user of the service does, each in a new session; resolves with its time in ms. */
+/** Actions of a user, each in a new session. Each resolves with its time in ms. */
 export type User = Record<Kind, () => Promise<number>>
 
 const toolSteps = (name: string, args: object) => [{ tool_calls: [{ name, arguments: args }] }, { text: 'Done.' }]
 
-/** Makes a user with an agent for each kind; `agentId` answers without tools, by default with what it is told. */
+/** Makes a user with an agent for each kind. `agentId` answers without tools; by default it repeats the message. */
 export async function createUser(tenant: Tenant, agentId?: string): Promise<User> {
   const echo = agentId ?? (await addAgent(tenant, { model: ECHO_MODEL_ID }))
   const math = await addAgent(tenant, { steps: toolSteps('multiply', { a: 6, b: 7 }), capabilities: ['test_math'] })
@@ -63,7 +63,7 @@ async function runNewTurn(tenant: Tenant, agentId: string) {
   try {
     return { id, ...(await runTurn(tenant.baseUrl, session, LIMIT_MS)) }
   } catch (error) {
-    // It is not to count among the turns that are measured later.
+    // Excludes it from the turns that are measured later.
     await tenant.ask('POST', `/v1/sessions/${id}/cancel`)
     throw error
   } finally {

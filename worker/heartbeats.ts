@@ -25,8 +25,8 @@ const THREAD_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 
 const NOT_FOUND = 5
 
 /**
- * Sends the heartbeats of a worker's activities. The main thread sends them, and is told by the answers of
- * cancellations. While its event loop is blocked, a thread sends them instead.
+ * Sends the heartbeats of a worker's activities. The main thread sends them, and learns of cancellations from the
+ * answers. While its event loop is blocked, a thread sends them instead.
  */
 export function startHeartbeats(
   connection: NativeConnection,
@@ -43,7 +43,7 @@ export function startHeartbeats(
     during: async (work) => {
       const { info, cancellationSignal, heartbeat } = Context.current()
       const token = info.base64TaskToken
-      // The thread would send them too often for what has minutes.
+      // The thread would send them too often for an activity with minutes between heartbeats.
       const isUrgent = (info.heartbeatTimeoutMs ?? 0) < RARE_MS
       const timer = setInterval(() => heartbeat(), isUrgent ? HEARTBEAT_MS : RARE_HEARTBEAT_MS)
       if (isUrgent) tell({ begun: token })

@@ -34,7 +34,7 @@ export async function holdLease(deps: Deps, connection: NativeConnection, signal
   await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
 }
 
-/** Asks Temporal for a sign of life again and again. A call may outlast its own limit while there is no connection. */
+/** Pings Temporal again and again. A call may outlast its own limit while there is no connection. */
 function watchTemporal(connection: NativeConnection, signal: AbortSignal): { awayMs(): number } {
   let answeredAt = performance.now()
   const ask = () =>

@@ -3,7 +3,7 @@ import { warnRarely } from '../lib/warn-rarely.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
-/** Warning about the worker that only goes on with steps, and is to have no workflows. */
+/** Warning about the worker for steps in progress, which intentionally has no workflows. */
 const MEANT = 'No workflows registered, not polling for workflow tasks'
 
 /** Code in front of some warnings of the library, and the task that it is about: the rest is the same for all. */

@@ -5,7 +5,9 @@ export const STALLED_MS = 750
 /** Silence after which the event loop counts as hung for good, so that its activities may move to another process. */
 export const HUNG_MS = 60_000
 
-/** Returns a function that says of each look at the counter of beats whether the event loop is blocked, but not hung. */
+/**
+ * Returns a function that says, for each reading of the beat counter, whether the event loop is blocked but not hung.
+ */
 export function createStallWatch(firstCount: number, firstMs: number): (count: number, nowMs: number) => boolean {
   let seen = { count: firstCount, atMs: firstMs }
   return (count, nowMs) => {

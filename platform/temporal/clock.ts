@@ -33,7 +33,7 @@ const MAX_LOOKS = 5
 /** Pause before another look, when Temporal has not applied a change yet, or has applied one of another process. */
 const LOOK_AGAIN_MS = 50
 const MAX_TIMES = 10
-/** Difference between the clocks of this machine and the record's that next times allow for. */
+/** Tolerated difference between this machine's clock and the record's. */
 const SKEW_MS = 5000
 /** Shortest span of time in which next times are looked for. Each further one is longer by SPAN_FACTOR. */
 const SHORTEST_SPAN_MS = 15 * 60_000
@@ -108,7 +108,7 @@ async function keepSchedule(
   throw new Error('Temporal did not apply the change of a schedule')
 }
 
-/** Builds what Temporal gets to know of a schedule: ids and times. */
+/** Builds Temporal's view of a schedule: ids and times. */
 async function scheduleOf(
   client: Client,
   { namespace, taskQueue }: Place,
@@ -179,7 +179,7 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
   }
 }
 
-/** Whether a schedule is as wanted, or was at a later revision. What else it has only changes with its revision. */
+/** Whether a schedule matches the settings, or a later revision. Its other fields change only with its revision. */
 const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings, timetable: Timetable, place: Place) =>
   known.revision >= revision &&
   known.isPaused === (pausedBecause !== null) &&

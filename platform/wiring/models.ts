@@ -7,7 +7,7 @@ import type { Config } from '../config.ts'
 
 /** Largest answer of a provider: some events for each token of the longest text that a turn accepts. */
 const MAX_BYTES = 256 * 1024 * 1024
-/** Time beyond the limit of a turn's own, so that a silent model is reported by the turn. */
+/** Time beyond the turn's own limit, so that the turn reports a silent model. */
 const MARGIN_MS = 10_000
 /** Longest time that tokens wait for others. Text is recorded and shown every 100 ms at most. */
 const JOIN_MS = 30

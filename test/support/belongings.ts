@@ -57,7 +57,7 @@ type Headers = Record<string, string>
  */
 export type Owner = { ids: Ids; headers: Headers; token: Headers; keyHeaders: Headers }
 
-/** Returns well-formed ids that nothing has. */
+/** Returns well-formed ids that do not exist. */
 export const unknownIds = (): Ids => ({
   organization: toId('org', newUuid()),
   user: newUuid(),
@@ -156,7 +156,7 @@ async function addSkill(ask: Ask, mark: string): Promise<string> {
   return (await ask('POST', '/v1/skills/upload', formOf(archive))).id
 }
 
-/** Adds a server that is not there, and waits until that is known, so that nothing of it changes any more. */
+/** Adds an unreachable server, and waits until the service knows that, so that its row no longer changes. */
 async function addServer(ask: Ask, mark: string): Promise<string> {
   const { id } = await ask('POST', '/v1/mcp-servers', { name: mark, url: `https://mcp.example/${mark}`, api_key: mark })
   const isKnown = async () => (await ask('GET', `/v1/mcp-servers/${id}`)).tools_error !== null
@@ -164,7 +164,7 @@ async function addServer(ask: Ask, mark: string): Promise<string> {
   return id
 }
 
-/** Adds a schedule that runs only now, and waits until nothing of it changes any more. */
+/** Adds a schedule that runs only now, and waits until its row no longer changes. */
 async function addSchedule(ask: Ask, mark: string): Promise<Pick<Ids, 'schedule' | 'execution'>> {
   const target = { type: 'activity', name: 'noop', input: { mark } }
   const body = { name: mark, description: mark, cron_expression: '0 0 1 1 *', enabled: false, target }

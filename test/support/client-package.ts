@@ -15,9 +15,9 @@ export type ClientProject = {
   folder: string
   /** Exports of the package. It is generated here, so this repository's compiler does not know them. */
   exports: Json
-  /** Compiles a program against the package. Returns what the compiler complains about. */
+  /** Compiles a program against the package. Returns the compiler's complaints. */
   compile(program: string): Promise<string>
-  /** Runs a program against the package, with these lines of input. Returns what it prints. */
+  /** Runs a program against the package, with these lines of input. Returns its output. */
   run(program: string, options?: { lines?: string[]; args?: string[]; env?: Record<string, string> }): Promise<string>
   remove(): Promise<void>
 }

@@ -13,7 +13,7 @@ export type ConsolePage = {
   page: Page
   /** Throws if the page complained: an error in its script, or something that its Content-Security-Policy forbids. */
   expectNoComplaints(): void
-  /** Throws if axe finds violations of WCAG 2.2 AA in what is shown. */
+  /** Throws if axe finds violations of WCAG 2.2 AA on the page. */
   expectAccessible(): Promise<void>
   close(): Promise<void>
 }
@@ -23,7 +23,7 @@ export type ConsoleOptions = {
   size?: keyof typeof SIZES
   /** Place in the console, such as `#/agents`. */
   at?: string
-  /** Id of the organization that is shown, where the user has several. */
+  /** Id of the organization to show, for a user with several. */
   organization?: string
 }
 

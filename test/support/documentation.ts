@@ -43,7 +43,7 @@ function isQuoteOpen(text: string): boolean {
   return open !== ''
 }
 
-/** Returns a pattern for a shown line, in which `…`, ids, keys, times and durations may be others. */
+/** Returns a pattern for a shown line, in which `…`, ids, keys, times and durations may differ. */
 const patternOf = (line: string): RegExp =>
   new RegExp(
     line
@@ -62,8 +62,8 @@ const run = (script: string, cwd: string): Promise<string> =>
   })
 
 /**
- * Carries out the commands of sections in one shell, in a folder. `others` are texts that are other here than for a
- * reader. Returns what was printed in each section and, as a stream in the background may go on, in the next one.
+ * Runs the commands of sections in one shell, in a folder. `others` replaces texts that differ here. Returns the output
+ * of each section together with the next one's, because a stream in the background may go on.
  */
 export async function carryOut(
   sections: Section[],

@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/schedules/clock/clock.ts'
 
 const MAX_TIMES = 10
 
-/** Clock that is right each `everyMs` of the epoch, and what it was told. Temporal has no part in it. */
+/** Clock with a run each `everyMs` since the epoch, and the calls it received. Does not use Temporal. */
 export function createFakeClock(everyMs: number): Clock & { kept: string[]; removed: string[]; asked: number } {
   const timesAfter = (after: Date, count: number) =>
     Array.from({ length: count }, (_, index) => new Date((Math.floor(after.getTime() / everyMs) + 1 + index) * everyMs))

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { addressOf, headersOf, type Target } from './http.ts'
 
-/** What goes wrong with one request. */
+/** Faults of one request. */
 export type Fault =
   /** It is answered by the proxy, and does not reach the service. */
   | { status: number; retryAfter?: number }
@@ -15,7 +15,7 @@ export type Exchange = { method: string; path: string; headers: IncomingMessage[
 
 export type FaultyProxy = {
   target: Target
-  /** All requests that came, in their order. */
+  /** All requests received, in order. */
   exchanges: Exchange[]
   /** Number of answers that are being sent. */
   readonly open: number

@@ -33,7 +33,8 @@ export type HostileServer = {
 const SESSION = 'session-1'
 
 /**
- * Starts an MCP server of the sessions of before 2026-07-28 that does what a test tells it, in the protocol or against it.
+ * Starts an MCP server with sessions, as before 2026-07-28, that answers as a test says, within the protocol or against
+ * it.
  */
 export async function startHostileServer(): Promise<HostileServer> {
   const received: Received[] = []

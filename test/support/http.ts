@@ -135,7 +135,7 @@ export async function waitUntilIdle(target: Target, sessionId: string): Promise<
   }, `${sessionId} to go idle`)
 }
 
-/** Returns a well-formed id that nothing has. */
+/** Returns a well-formed id that does not exist. */
 export const unknownId = (prefix: string): string => `${prefix}_0193aaaabbbb7ccc8ddd${'0123456789ab'}`
 
 const fieldOf = ({ body }: Answer) => (typeof body.field === 'string' ? { field: body.field } : {})

@@ -32,8 +32,8 @@ const picturesOf = ({ times = 1, kib }: Record<string, unknown>) =>
   )
 
 /**
- * Asks in as many rounds as `times` says, each time as many questions as the round's number, and returns the answers.
- * `text` makes what a server should not send: no question, or a key or state that cannot be stored.
+ * Asks in `times` rounds, in each as many questions as the round's number, and returns the answers. `text` selects a
+ * wrong request: no question, or a key or state that cannot be stored.
  */
 function ask({ times = 1, text }: Record<string, unknown>, answers: Answers[]): Answers[] {
   const round = answers.length + 1

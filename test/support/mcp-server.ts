@@ -49,7 +49,7 @@ export const serverRow = (tools: ListedTool[], more: Partial<McpServer> = {}): M
   ...more,
 })
 
-/** Returns what a server is found to have. */
+/** Returns the result of reading a server's tools. */
 export const discovered = (tools: ListedTool[], more: Partial<Discovered> = {}): Discovered => ({
   tools,
   leftOut: [],
@@ -61,12 +61,12 @@ export const discovered = (tools: ListedTool[], more: Partial<Discovered> = {}):
 export type FakeMcp = McpClient & {
   /** How servers answer the question for their tools; a test sets it. */
   answer: (endpoint: McpEndpoint, signal: AbortSignal) => Promise<Discovered>
-  /** What was asked of servers, oldest first. */
+  /** Requests to servers, oldest first. */
   discoveries: McpEndpoint[]
   calls: { endpoint: McpEndpoint; call: McpCall }[]
 }
 
-/** Client of servers that are nowhere: none has a tool, and each call answers with its arguments. */
+/** Client of imaginary servers: none has a tool, and each call answers with its arguments. */
 export function createFakeMcp(): FakeMcp {
   const fake: FakeMcp = {
     answer: async () => discovered([]),

@@ -9,7 +9,7 @@ export type NameServer = {
   stop(): void
 }
 
-/** Stands for the system's resolver in this process, as a name server that changes its answers. */
+/** Replaces the system's resolver in this process by a name server that changes its answers. */
 export function startNameServer(): NameServer {
   const names = new Map<string, string[]>()
   const { lookup } = dns

@@ -21,7 +21,7 @@ export type PrivateService<S> = {
 
 const silent = () => {}
 
-/** A Postgres that loses nothing when it is killed. */
+/** Postgres that loses nothing when it is killed. */
 export const privatePostgres = (): PrivateService<Service> =>
   privateService('postgres', (dataDir, [port = 0]) => startPostgres({ dataDir, port, log: silent, durability: 'full' }))
 

@@ -4,7 +4,7 @@ import type { Prisma, Schedule } from '../../prisma/generated/client.ts'
 
 type Given = Partial<Prisma.ScheduleCreateManyInput> & { organizationId: string }
 
-/** Inserts schedules that do nothing directly into the record, and returns their ids. No clock is told of them. */
+/** Inserts schedules that do nothing directly into the record, without a clock, and returns their ids. */
 export async function insertSchedules(
   { db }: Pick<Deps, 'db'>,
   count: number,
@@ -28,7 +28,7 @@ export async function insertSchedule(deps: Pick<Deps, 'db'>, given: Partial<Give
 
 type GivenExecution = Partial<Prisma.ScheduleExecutionCreateManyInput>
 
-/** Inserts an execution that nothing runs directly into the record, and returns its id. */
+/** Inserts an execution directly into the record, without running it, and returns its id. */
 export async function insertExecution(
   { db }: Pick<Deps, 'db'>,
   scheduleId: string,

@@ -1,7 +1,7 @@
 /** What a sentence is about, at its beginning: the path of a field, a line, or the whole. */
 const PLACE = /^(?:[\w-]+(?:\.[^\s:]+)*|line \w+|The [a-z ]+): /
 
-/** Words of the library that checks requests, words that say nothing, and turns of phrase that are no English. */
+/** The validation library's own words, empty words, and phrases that are not English. */
 const BANNED =
   /\b(expected|received|undefined|NaN|invalid input|too (big|small)|zod|regex|another (value|form))\b|(?<!there )\bis (no (?!longer)|none\b)|\bone that\b|\bwhoever\b|\bas (many|much|far) as\b|\b(that|those) of\b|\b(has|have|had) to\b|\bsomebody\b|\bnot any more\b/i
 
@@ -9,7 +9,7 @@ const BANNED =
 const MAX_SENTENCE = 1000
 
 /**
- * Says what is wrong with the form of an error's sentence; undefined when nothing is. It names a field first, with a
+ * Returns what is wrong with the form of an error's sentence, or undefined. A sentence names a field first, with a
  * small letter after the colon, or begins with a capital letter, and has no full stop.
  */
 export function problemOf(sentence: string): string | undefined {

@@ -1,7 +1,7 @@
 const { createHash } = require('node:crypto')
 const { default: Sequencer } = require('@jest/test-sequencer')
 
-/** Share of the run over which long files are started: none starts after it, so that none is run alone in the end. */
+/** Share of the run in which long files are started. None starts later, so that none runs alone at the end. */
 const LONG_END = 0.8
 /** Files that take longest, besides the fault tests; `npm test` prints the slowest. */
 const LONG = [
