@@ -70,7 +70,7 @@ export function formatSlowest(times: FileTime[], root: string): string {
     `${inSeconds(totalMs)}  ${inSeconds(fixedMs)}  ${name}`
   const sum = (field: 'totalMs' | 'fixedMs') => times.reduce((total, time) => total + time[field], 0)
   return [
-    'seconds, of which outside its tests; the slowest files:',
+    'seconds in all and outside the tests, of the slowest files:',
     ...times.slice(0, SLOWEST).map((time) => line(time.file.replace(root, ''), time)),
     line(`all ${times.length} files`, { totalMs: sum('totalMs'), fixedMs: sum('fixedMs') }),
   ].join('\n')

@@ -9,9 +9,9 @@ const ENTRY_POINT = 'test/support/shared/main.ts'
 const READY_TIMEOUT_MS = 120_000
 
 export interface TestServices {
-  /** Answers `GET /<flavour>` with the addresses of the service of that flavour, which the first such request starts. */
+  /** Answers `GET /<flavour>` with the addresses of that flavour's service. The first such request starts it. */
   url: string
-  /** Stops the services. Resolves with a sentence for each one that did not end as expected. */
+  /** Stops the services. Resolves with a sentence for each unexpected end. */
   stop(): Promise<string[]>
 }
 

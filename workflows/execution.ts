@@ -7,8 +7,8 @@ import { createNews } from './news.ts'
 const LOOK_AGAIN_MS = 24 * 60 * 60_000
 
 /**
- * Runs one execution of a schedule. Its activity runs the target and records the end; one that has posted a message ends
- * with the turn, however long that waits for its client. An execution that fails fails its workflow.
+ * Runs one execution of a schedule. Its activity runs the target and records the end. An execution that has posted a
+ * message ends with the turn, however long the turn waits for its client. A failed execution fails its workflow.
  */
 export async function execution(input: ExecutionInput): Promise<'completed'> {
   const outcome = await runToEnd(input)

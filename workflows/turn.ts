@@ -33,14 +33,14 @@ const FAILED_TURN_FAILS = 'failed-turn-fails'
 /** Patch id. Without this patch a workflow that finds its turn ended does not wait for the request to cancel it. */
 const ENDED_TURN_WAITS = 'ended-turn-waits'
 /**
- * Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record: those
- * of one owner are sent one after the other.
+ * Time for which the request to cancel a workflow may still be on its way after the turn was cancelled in the record: an
+ * owner's requests are sent one after the other.
  */
 const CANCEL_REQUEST_MS = 10 * 60_000
 
-/** Number of times that a step is sought in the process where it has begun, while that lives. One takes 2 s and more. */
+/** Number of times that a step is sought in the living process where it has begun. Each takes 2 s or more. */
 const MOST_SEEKINGS = 30
-/** Time after which a step that waits for a place is begun without having been told of one. */
+/** Time after which a step that waits for a place begins without a notice of one. */
 const PLACE_MS = 10 * 60_000
 
 /**
