@@ -13,8 +13,17 @@ import { freePorts, type RunningServices, startServices, stopLeftovers } from '.
 import { isAlive } from '../dev/services/pid-file.ts'
 import { createTemplateDatabase } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
-import { type Counts, formatCounts, formatSlowest, readCounts, readFileTimes, readReport } from '../dev/test-results.ts'
-import { createTestServices } from '../dev/test-services.ts'
+import { formatUsage, readChildren, readEnded, readFileUsages } from '../test/run/cpu.ts'
+import {
+  type Counts,
+  formatCounts,
+  formatSlowest,
+  readAssertions,
+  readCounts,
+  readFileTimes,
+  readReport,
+} from '../test/run/results.ts'
+import { createTestServices } from '../test/run/shared-services.ts'
 
 const TEMPLATE_DATABASE = 'agent_sessions_template'
 /**
@@ -26,6 +35,7 @@ const LEAK_GRACE_MS = 15_000
 const dataFolder = path.join(ROOT, '.data')
 const dataDir = path.join(dataFolder, `test-${process.pid}`)
 const resultFile = path.join(dataDir, 'jest.json')
+const cpuFile = path.join(dataDir, 'cpu.jsonl')
 
 async function removeLeftovers(): Promise<void> {
   const names = await readdir(dataFolder).catch(() => [])
@@ -77,7 +87,7 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [...JEST, ...report, ...args], {
       cwd: ROOT,
-      env: { ...process.env, ...env, NODE_ENV: 'test' },
+      env: { ...process.env, ...env, NODE_ENV: 'test', TEST_CPU_FILE: cpuFile },
       stdio: 'inherit',
     })
     const isWatching = args.some((argument) => argument.startsWith('--watch'))
@@ -132,7 +142,10 @@ async function runWithServices(args: string[], env: Record<string, string>): Pro
       WORKFLOW_BUNDLE: workflowBundle,
     }
     const testServices = await createTestServices(own)
+    const before = readEnded()
     const exitCode = await runJest(args, { ...own, TEST_SERVICES_URL: testServices.url })
+    const jest = { name: 'jest, with the processes that tests start', seconds: readEnded() - before }
+    print(formatUsage([jest, ...readChildren()], readFileUsages(cpuFile), ROOT))
     const problems = await testServices.stop()
     for (const problem of problems) printError(problem)
     const counts = await readResults(exitCode)
@@ -145,6 +158,7 @@ async function runWithServices(args: string[], env: Record<string, string>): Pro
 async function readResults(exitCode: number): Promise<Counts> {
   const report = await readReport(resultFile)
   print(formatSlowest(readFileTimes(report), ROOT))
+  print(`${readAssertions(report)} assertions`)
   return readCounts(report, exitCode)
 }
 

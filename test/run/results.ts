@@ -47,6 +47,12 @@ export function readCounts(report: Report, exitCode: number): Counts {
   }
 }
 
+/** Returns the number of assertions that the tests have made. */
+export const readAssertions = (report: Report): number =>
+  readList(report, 'testResults')
+    .flatMap((result) => readList(result, 'assertionResults'))
+    .reduce((sum: number, test) => sum + readNumber(test, 'numPassingAsserts'), 0)
+
 /** Reads the times of the test files, slowest first. */
 export function readFileTimes(report: Report): FileTime[] {
   const times = readList(report, 'testResults').map((result) => {

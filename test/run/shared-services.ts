@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
-import { ROOT } from './development.ts'
-import { guardAgainstLeak } from './services/process.ts'
+import { ROOT } from '../../dev/development.ts'
+import { guardAgainstLeak } from '../../dev/services/process.ts'
 
 const ENTRY_POINT = 'test/support/shared/main.ts'
 const READY_TIMEOUT_MS = 120_000
