@@ -1,23 +1,15 @@
 const { createHash } = require('node:crypto')
 const { default: Sequencer } = require('@jest/test-sequencer')
 
-/** Share of the run in which long files are started. None starts later, so that none runs alone at the end. */
-const LONG_END = 0.8
-/** Files that take longest, besides the fault tests; `npm test` prints the slowest. */
-const LONG = [
-  'record/retention',
-  'service/client-tools',
-  'service/durable',
-  'service/no-credentials',
-  'service/sse-lifecycle',
-  'service/turn-answers',
-  'service/without-worker',
-  'unit/capabilities/virtual-bash',
-]
+/** Share of the files that count as long. */
+const LONG_SHARE = 0.25
+/** Share of the run over which long files are started: none starts after it, so that none is run alone in the end. */
+const LONG_END = 0.75
 
 /**
- * Orders test files by Jest's seed, so that none comes to depend on another. `--seed` repeats an order. Long files
- * are spread evenly among the others, which use the CPU while they wait, and do not come last.
+ * Orders test files by Jest's seed, so that none comes to depend on another. `--seed` repeats an order. Long files are
+ * spread evenly among the others, which use the CPU while they wait, and do not come last. Jest knows them by the
+ * times of the last run on this machine, or else by their size.
  */
 class ShuffleSequencer extends Sequencer {
   constructor(options) {
@@ -26,12 +18,10 @@ class ShuffleSequencer extends Sequencer {
   }
 
   sort(tests) {
-    const isLong = ({ path }) => path.includes('/faults/') || LONG.some((name) => path.endsWith(`/${name}.test.ts`))
-    const long = this.spread(tests.filter(isLong), LONG_END)
-    const others = this.spread(
-      tests.filter((test) => !isLong(test)),
-      1,
-    )
+    const longestFirst = super.sort([...tests])
+    const count = Math.ceil(tests.length * LONG_SHARE)
+    const long = this.spread(longestFirst.slice(0, count), LONG_END)
+    const others = this.spread(longestFirst.slice(count), 1)
     return [...long, ...others].sort((left, right) => left.place - right.place).map(({ test }) => test)
   }
 
