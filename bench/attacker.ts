@@ -58,7 +58,7 @@ async function beginTurns(
 const EACH_10_S = '*/10 * * * * *'
 const YEARLY = '0 0 1 1 *'
 /** Makes an unanswered execution send its request again. */
-const AGAIN = { max_attempts: 100, initial_interval_ms: 100, max_interval_ms: 1000 }
+const RETRIES = { max_attempts: 100, initial_interval_ms: 100, max_interval_ms: 1000 }
 
 /** Creates schedules whose requests the stub never answers: one execution of each, or one each 10 s. */
 export async function beginExecutions(
@@ -77,7 +77,7 @@ export async function beginExecutions(
       name: `hung ${number}`,
       cron_expression: often === 'once' ? YEARLY : EACH_10_S,
       target: { type: 'activity', name: 'http_request', input },
-      ...(often === 'once' ? { retry_policy: AGAIN } : {}),
+      ...(often === 'once' ? { retry_policy: RETRIES } : {}),
     })
     const path = `/v1/durable/schedules/${id}`
     if (often === 'once') await ask('POST', `${path}/trigger`)

@@ -19,7 +19,7 @@ import { type Ledger, openLedger } from './waiting-turns.ts'
 
 const ORGANIZATIONS = 10
 const WARM_UP = 100
-const MOST_HEALTH_MS = 300
+const MAX_HEALTH_MS = 300
 /** Time in which the turns left by an attack end. */
 const REST_MS = 20_000
 
@@ -136,7 +136,7 @@ function report({ name, health, probed }: Row): boolean {
   for (const reason of new Set(KINDS.flatMap((kind) => probed[kind].reasons)))
     print(`  ${name}: ${reason.slice(0, 200)}`)
   return [
-    goal(p99 <= MOST_HEALTH_MS, `${name}: p99 of /health at most ${MOST_HEALTH_MS} ms: ${p99.toFixed(0)}`),
+    goal(p99 <= MAX_HEALTH_MS, `${name}: p99 of /health at most ${MAX_HEALTH_MS} ms: ${p99.toFixed(0)}`),
     goal(all === 0, `${name}: another organization missed nothing: ${all}`),
   ].every(Boolean)
 }

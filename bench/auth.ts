@@ -6,7 +6,7 @@ import { percentile } from './statistics.ts'
 
 const REQUESTS = 1000
 const WARM_UP = 200
-const MOST_RATIO = 2
+const MAX_RATIO = 2
 
 type Caller = { name: string; url: string; headers: Record<string, string> }
 
@@ -36,7 +36,7 @@ export async function benchAuth(services: RunningServices, [open, full]: [number
 
 function report(name: string, ms: number, floor: number): boolean {
   print(`${name.padEnd(20)}${ms.toFixed(2)}`)
-  return goal(ms / floor <= MOST_RATIO, `${name} within ${MOST_RATIO} times: ${(ms / floor).toFixed(2)}`)
+  return goal(ms / floor <= MAX_RATIO, `${name} within ${MAX_RATIO} times: ${(ms / floor).toFixed(2)}`)
 }
 
 async function createCallers(open: string, full: string): Promise<Caller[]> {

@@ -8,10 +8,10 @@ import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'
 
 const ROUNDS = 10
-const MOST_FIRST_VIEW_MS = 1000
+const MAX_FIRST_VIEW_MS = 1000
 const EVENTS_PER_SECOND = 100
 const SECONDS = 5
-const LEAST_FRAMES = 0.95
+const MIN_FRAMES = 0.95
 const WORDS = 'The quick **brown** fox jumps over the `lazy` dog.\n\n'.split(' ')
 
 type Event = { id: string; type: string; sequence: number; session_id: string; data: object }
@@ -50,10 +50,10 @@ export async function benchConsole(services: RunningServices, [port, proxyPort]:
     )
     return [
       await benchLongSessions(services, url, browser),
-      goal(view <= MOST_FIRST_VIEW_MS, `first view within ${MOST_FIRST_VIEW_MS} ms: ${view.toFixed(0)} ms`),
+      goal(view <= MAX_FIRST_VIEW_MS, `first view within ${MAX_FIRST_VIEW_MS} ms: ${view.toFixed(0)} ms`),
       goal(
-        busy.perSecond >= LEAST_FRAMES * rest.perSecond,
-        `frames at ${EVENTS_PER_SECOND} events/s, of those at rest: at least ${LEAST_FRAMES}: ${(busy.perSecond / rest.perSecond).toFixed(2)}`,
+        busy.perSecond >= MIN_FRAMES * rest.perSecond,
+        `frames at ${EVENTS_PER_SECOND} events/s, of those at rest: at least ${MIN_FRAMES}: ${(busy.perSecond / rest.perSecond).toFixed(2)}`,
       ),
     ].every(Boolean)
   } finally {

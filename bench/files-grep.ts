@@ -12,8 +12,8 @@ const FILE_BYTES = 10_000
 const TEXTS = 100
 const RUNS = 3
 const AT_ONCE = 8
-const MOST_SECONDS = 3
-const MOST_PAUSE_MS = 50
+const MAX_SECONDS = 3
+const MAX_PAUSE_MS = 50
 const RESOLUTION_MS = 5
 const PATTERNS = ['needle', '(?i)NEEDLE \\d+$', '(\\w+\\s+){5}needle', '[A-Z]\\w+\\(.*\\)', '(a+)+$']
 
@@ -66,8 +66,8 @@ async function measureTimes(app: Child, database: pg.Client, session: string, ur
     print(
       `${pattern}: ${seconds.toFixed(2)} s (${matches} matches), plain SQL ${floor.toFixed(2)} s; pause ${pause.toFixed(1)} ms, of an idle process ${ownPause.toFixed(1)} ms`,
     )
-    met.push(goal(seconds <= MOST_SECONDS, `${FILES} files within ${MOST_SECONDS} s: ${seconds.toFixed(2)}`))
-    met.push(goal(pause <= MOST_PAUSE_MS, `no pause over ${MOST_PAUSE_MS} ms: ${pause.toFixed(1)}`))
+    met.push(goal(seconds <= MAX_SECONDS, `${FILES} files within ${MAX_SECONDS} s: ${seconds.toFixed(2)}`))
+    met.push(goal(pause <= MAX_PAUSE_MS, `no pause over ${MAX_PAUSE_MS} ms: ${pause.toFixed(1)}`))
   }
   own.disable()
   return met.every(Boolean)

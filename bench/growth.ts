@@ -17,17 +17,17 @@ const TURNS_PER_SESSION = 10
 
 const MESSAGES = [10, 1000, 5000]
 const TURNS_OF_ROUND = 10
-const MOST_AT_1000 = 1.5
+const MAX_AT_1000 = 1.5
 
 const PARTS = 5
 const TURNS_OF_PART = 100
 /** A hundred turns take some 65 pages, in tables and indexes that grow by whole ones. */
-const MOST_STORAGE = 1.2
+const MAX_STORAGE = 1.2
 
 const BLOCKS = 10
 /** 10,000 turns in ten blocks, with five rounds. */
 const TURNS_OF_BLOCK = 200 * ROUNDS
-const MOST_MEMORY = 1.1
+const MAX_MEMORY = 1.1
 
 type Bench = { baseUrl: string; service: Child; pool: pg.Pool }
 
@@ -108,8 +108,8 @@ async function benchHistory({ baseUrl, pool }: Bench): Promise<boolean> {
     )
   }
   return goal(
-    ratioOf(1) <= MOST_AT_1000,
-    `first token at ${MESSAGES[1]} messages, of that at ${MESSAGES[0]}: at most ${MOST_AT_1000}: ${ratioOf(1).toFixed(2)}`,
+    ratioOf(1) <= MAX_AT_1000,
+    `first token at ${MESSAGES[1]} messages, of that at ${MESSAGES[0]}: at most ${MAX_AT_1000}: ${ratioOf(1).toFixed(2)}`,
   )
 }
 
@@ -140,7 +140,7 @@ async function benchStorage({ baseUrl, pool }: Bench, kind: 'one session' | 'man
   one?.close()
   print(`storage a turn, ${kind}, KB: ${perTurn.map((bytes) => (bytes / 1000).toFixed(1)).join(', ')}`)
   const ratio = (perTurn.at(-1) ?? Number.NaN) / (perTurn[0] ?? Number.NaN)
-  return goal(ratio <= MOST_STORAGE, `the last hundred, of the first: at most ${MOST_STORAGE}: ${ratio.toFixed(2)}`)
+  return goal(ratio <= MAX_STORAGE, `the last hundred, of the first: at most ${MAX_STORAGE}: ${ratio.toFixed(2)}`)
 }
 
 /** Returns the bytes of all tables with their indexes, after freeing the places of old versions of rows. */
@@ -167,12 +167,12 @@ async function benchMemory(bench: Bench): Promise<boolean> {
   const ratioOf = (of: keyof Memory) => (2 * (last?.[of] ?? Number.NaN)) / ((second?.[of] ?? 0) + (third?.[of] ?? 0))
   return [
     goal(
-      ratioOf('live') <= MOST_MEMORY,
-      `reachable memory after ${BLOCKS * TURNS_OF_BLOCK} turns, of the second and third block: at most ${MOST_MEMORY}: ${ratioOf('live').toFixed(2)}`,
+      ratioOf('live') <= MAX_MEMORY,
+      `reachable memory after ${BLOCKS * TURNS_OF_BLOCK} turns, of the second and third block: at most ${MAX_MEMORY}: ${ratioOf('live').toFixed(2)}`,
     ),
     goal(
-      ratioOf('resident') <= MOST_MEMORY,
-      `resident memory, of the same: at most ${MOST_MEMORY}: ${ratioOf('resident').toFixed(2)}`,
+      ratioOf('resident') <= MAX_MEMORY,
+      `resident memory, of the same: at most ${MAX_MEMORY}: ${ratioOf('resident').toFixed(2)}`,
     ),
   ].every(Boolean)
 }

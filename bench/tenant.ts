@@ -5,7 +5,7 @@ export const ECHO_MODEL_ID = 'model_01933b5a000070008000000000000103'
 export const SCRIPT_MODEL_ID = 'model_01933b5a000070008000000000000107'
 
 const LANES = 16
-const MOST_MS = 150_000
+const MAX_MS = 150_000
 
 /** An organization, and how to call the service for it. `id` is a uuid, or undefined for the one of mode none. */
 export type Tenant = { baseUrl: string; headers: Record<string, string>; ask: Ask; id?: string }
@@ -17,7 +17,7 @@ export const createAsk =
       method,
       headers: { 'content-type': 'application/json', ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(MOST_MS),
+      signal: AbortSignal.timeout(MAX_MS),
     })
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
     return answer.status === 204 ? {} : ((await answer.json()) as Record<string, unknown>)
@@ -79,7 +79,7 @@ export const say = ({ ask }: Tenant, sessionId: string): Promise<unknown> =>
 export async function forEach<Item, Result>(
   items: Item[],
   work: (item: Item) => Promise<Result>,
-  mostMs = MOST_MS,
+  mostMs = MAX_MS,
 ): Promise<{ done: Result[]; failed: Map<string, number> }> {
   const until = performance.now() + mostMs
   const left = items.values()

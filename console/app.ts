@@ -109,18 +109,18 @@ const Links = ({ places, current }: { places: Place[]; current: string }): VNode
 
 /** Interval between counts of waiting turns. */
 const LOOK_MS = 15_000
-const MOST_WAITING = 20
+const MAX_WAITING = 20
 
 /** Number of turns that wait for a person. */
 function WaitingCount(): VNode | null {
-  const query = { limit: MOST_WAITING }
+  const query = { limit: MAX_WAITING }
   const { value = 0, refresh } = useLoad(
     async () => (await api.turns.listWaitingTurns(query)).data.length,
     [changes.value],
   )
   useEvery(LOOK_MS, refresh)
   if (value === 0) return null
-  return html` <mark>${value === MOST_WAITING ? `${value}+` : value}<span class="unseen"> waiting</span></mark>`
+  return html` <mark>${value === MAX_WAITING ? `${value}+` : value}<span class="unseen"> waiting</span></mark>`
 }
 
 /** Goes to the content without leaving the view, which the address names. */

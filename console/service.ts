@@ -93,7 +93,7 @@ export async function fetchBlob(path: string): Promise<Blob> {
 }
 
 /** Maximum number of organizations to search for a resource. */
-const MOST_ORGANIZATIONS = 20
+const MAX_ORGANIZATIONS = 20
 
 /**
  * Reads a resource. If it belongs to another organization of the user, as after following somebody's link, this
@@ -105,7 +105,7 @@ export async function readAnywhere<T>(path: string, read: () => Promise<T>): Pro
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     const others = user.value?.organizations.filter(({ public_id }) => public_id !== organization.value) ?? []
-    for (const { public_id } of others.slice(0, MOST_ORGANIZATIONS)) {
+    for (const { public_id } of others.slice(0, MAX_ORGANIZATIONS)) {
       const { ok } = await fetch(addressOf(path), { headers: { 'X-Org-Id': public_id } })
       if (!ok) continue
       // All views start over.

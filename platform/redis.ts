@@ -6,13 +6,13 @@ const CONNECT_TIMEOUT_MS = 3000
 const COMMAND_TIMEOUT_MS = 2000
 /** Socket timeout, longer than the longest blocking XREAD. */
 const SILENCE_MS = 5000
-const MOST_RECONNECT_DELAY_MS = 1000
+const MAX_RECONNECT_DELAY_MS = 1000
 
 const options = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   // A frozen server, or one behind a network that drops all packets, counts as away.
   socketTimeout: SILENCE_MS,
-  retryStrategy: (attempt: number) => Math.min(50 * attempt, MOST_RECONNECT_DELAY_MS),
+  retryStrategy: (attempt: number) => Math.min(50 * attempt, MAX_RECONNECT_DELAY_MS),
   // Commands must not queue up while Redis is away: Postgres holds the record without them.
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,

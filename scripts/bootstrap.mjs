@@ -156,13 +156,13 @@ function tryLock() {
 
 /** Takes the lock that keeps two runs of one clone from installing at the same time. */
 async function lock() {
-  let told = false
+  let printed = false
   while (!tryLock()) {
     const owner = Number.parseInt(readText(LOCK) ?? '', 10)
     if (Number.isInteger(owner) && !isAlive(owner)) fs.rmSync(LOCK, { force: true })
-    else if (!told) {
+    else if (!printed) {
       print(`Waiting for process ${owner}, which is installing (its lock: ${LOCK}).`)
-      told = true
+      printed = true
     }
     await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS))
   }

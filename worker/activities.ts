@@ -69,7 +69,7 @@ export type ScheduleActivities = {
 }
 
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
-const PLACE_AGAIN_MS = 2000
+const PLACE_RETRY_MS = 2000
 
 type Activities = TurnActivities & ScheduleActivities & RetentionActivities
 
@@ -98,7 +98,7 @@ export const createActivities = (
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
         if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
         const leave = deps.attempts.occupy(await deps.owners.ownerOf(place(turn).organizationId))
-        if (leave === undefined) throw waitsForPlace(PLACE_AGAIN_MS + Math.random() * PLACE_AGAIN_MS)
+        if (leave === undefined) throw waitsForPlace(PLACE_RETRY_MS + Math.random() * PLACE_RETRY_MS)
         return reason(deps, place(turn), iteration, attempt).finally(leave)
       }
       const reasoned = await heartbeats.during(take)
@@ -123,7 +123,7 @@ export const createActivities = (
     run(deps, async () => {
       const place = { organizationId: fromId(organizationId), scheduleId }
       const launched = await launchDue(deps, place, { scheduledAt: new Date(scheduledAt) })
-      if (launched !== 'untold') return launched
+      if (launched !== 'clock_stale') return launched
       throw ApplicationFailure.retryable('Temporal has to be told of a change of the schedule first', 'clock_due')
     }),
   execute: (execution) =>
@@ -153,8 +153,8 @@ const cancelWorkflow = async (deps: Deps, turn: TurnInput): Promise<void> => {
   try {
     await deps.workflows.cancelTurn(turnId, await deps.owners.ownerOf(organizationId))
   } catch (error) {
-    const told = { turn: turn.turnId, err: (error as Error).message }
-    warnRarely(deps.log, told, 'workflow of an ended turn not cancelled')
+    const logFields = { turn: turn.turnId, err: (error as Error).message }
+    warnRarely(deps.log, logFields, 'workflow of an ended turn not cancelled')
   }
 }
 
@@ -191,12 +191,12 @@ async function run<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
     const { info, cancellationSignal } = Context.current()
     if (cancellationSignal.aborted) throw cancellationSignal.reason
     const { activityType, attempt, workflowExecution } = info
-    const told = { err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }
+    const logFields = { err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }
     const nonRetryable = error instanceof DomainError
     if (!nonRetryable && deps.unavailability(error) !== undefined) {
-      warnRarely(deps.log, told, 'activity failed; Temporal tries it again')
+      warnRarely(deps.log, logFields, 'activity failed; Temporal tries it again')
     } else {
-      deps.log.error(told, 'activity failed')
+      deps.log.error(logFields, 'activity failed')
     }
     throw ApplicationFailure.create({
       message: `${activityType} failed; see the worker's log`,

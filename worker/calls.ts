@@ -7,8 +7,8 @@ const EXECUTION_PLACES = 250
 export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES
 
 /** Interval at which the calls of one owner that were turned away come again, one after the other. */
-const AGAIN_EVERY_MS = 20
-const AGAIN_MS = 1000
+const RETRY_SPACING_MS = 20
+const FIRST_RETRY_MS = 1000
 
 /**
  * Places for the calls of one kind. A call whose owner has no place is given back to Temporal, and comes again after the
@@ -29,7 +29,7 @@ export function createCalls(places: number) {
   function later(owner: string): ApplicationFailure {
     const now = Date.now()
     for (const [other, at] of lastAt) if (at < now) lastAt.delete(other)
-    const at = Math.max(now + AGAIN_MS, (lastAt.get(owner) ?? 0) + AGAIN_EVERY_MS)
+    const at = Math.max(now + FIRST_RETRY_MS, (lastAt.get(owner) ?? 0) + RETRY_SPACING_MS)
     lastAt.set(owner, at)
     return waitsForPlace(at - now)
   }

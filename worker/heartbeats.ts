@@ -38,7 +38,7 @@ export function startHeartbeats(
   const beats = new SharedArrayBuffer(4)
   const thread = hasThread ? startThread({ ...place, beats }, log) : undefined
   const loop = watchLoop(new Int32Array(beats))
-  const tell = (message: HeartbeatMessage) => thread?.postMessage(message)
+  const post = (message: HeartbeatMessage) => thread?.postMessage(message)
   return {
     during: async (work) => {
       const { info, cancellationSignal, heartbeat } = Context.current()
@@ -46,13 +46,13 @@ export function startHeartbeats(
       // The thread would send them too often for an activity with minutes between heartbeats.
       const isUrgent = (info.heartbeatTimeoutMs ?? 0) < RARE_MS
       const timer = setInterval(() => heartbeat(), isUrgent ? HEARTBEAT_MS : RARE_HEARTBEAT_MS)
-      if (isUrgent) tell({ begun: token })
+      if (isUrgent) post({ begun: token })
       try {
         if (loop.wasBlocked()) await expectWanted(connection, { namespace, identity, taskToken: info.taskToken })
         return await work({ fence: info.currentAttemptScheduledTimestampMs, signal: cancellationSignal })
       } finally {
         clearInterval(timer)
-        if (isUrgent) tell({ ended: token })
+        if (isUrgent) post({ ended: token })
       }
     },
     close: async () => {

@@ -8,7 +8,7 @@ const RENEW_MS = 500
 const PROBE_MS = 1000
 const PROBE_TIMEOUT_MS = 2000
 /** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
-const MOST_AWAY_MS = 10_000
+const MAX_AWAY_MS = 10_000
 
 /**
  * Holds the lease of this process until the signal aborts, unless the process is cut off from Temporal: then it cannot
@@ -19,7 +19,7 @@ export async function holdLease(deps: Deps, connection: NativeConnection, signal
   let runsOut: NodeJS.Timeout | undefined
   while (!signal.aborted) {
     try {
-      if (temporal.awayMs() < MOST_AWAY_MS) {
+      if (temporal.awayMs() < MAX_AWAY_MS) {
         await renewLease(deps)
         clearTimeout(runsOut)
         runsOut = setTimeout(() => deps.attempts.useWorker(false), LEASE_MS).unref()

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
-import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../domain/schedules/executions/sweep.ts'
+import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/sweep/lost-activities.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
@@ -235,7 +235,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
       cursor = await failOrphans(deps, cursor)
     }),
     repeat(deps, SWEEP_MS, signal, 'starting executions', () => startLostExecutions(deps, sweptExecutions)),
-    repeat(deps, SWEEP_MS, signal, 'ending executions', () => tellEndsOfTurns(deps)),
+    repeat(deps, SWEEP_MS, signal, 'ending executions', () => notifyEndedTurns(deps)),
     repeat(deps, RECONCILE_MS, signal, 'comparing executions with Temporal', async () => {
       executionCursor = await failLostExecutions(deps, executionCursor)
     }),

@@ -4,7 +4,7 @@ import type { ExecutionInput } from './messages.ts'
 import { createNews } from './news.ts'
 
 /** Time after which a workflow that waits for a turn reads the record without having been notified. */
-const LOOK_AGAIN_MS = 24 * 60 * 60_000
+const RECHECK_MS = 24 * 60 * 60_000
 
 /**
  * Runs one execution of a schedule. Its activity runs the target and records the end. An execution that has posted a
@@ -35,7 +35,7 @@ async function attempt(input: ExecutionInput): Promise<'completed' | 'failed'> {
     const ran = await execute(input)
     if (ran.outcome === 'waits') {
       setCurrentDetails('waits for the end of its turn')
-      await turnEnds.next(LOOK_AGAIN_MS)
+      await turnEnds.next(RECHECK_MS)
     } else if (ran.outcome === 'retry') {
       const at = new Date(Date.now() + ran.afterMs).toISOString()
       setCurrentDetails(`attempt ${ran.failures} failed; the target is run again at ${at}`)

@@ -39,7 +39,7 @@ const ENDED_TURN_WAITS = 'ended-turn-waits'
 const CANCEL_REQUEST_MS = 10 * 60_000
 
 /** Number of times that a step is sought in the living process where it has begun. Each takes 2 s or more. */
-const MOST_SEEKINGS = 30
+const MAX_MOVES = 30
 /** Time after which a step that waits for a place begins without a notice of one. */
 const PLACE_MS = 10 * 60_000
 
@@ -90,7 +90,7 @@ async function takeSteps(
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
     const reasoned = await askModel(input, iteration, summary, answers)
-    if (reasoned.outcome === 'answered') return tell(reasoned.report)
+    if (reasoned.outcome === 'answered') return showReport(reasoned.report)
     if (reasoned.outcome === 'ended' || !(await act(input, iteration, reasoned, answers))) return 'ended'
     model = reasoned.model
     const { continueAsNewSuggested, historyLength } = workflowInfo()
@@ -101,7 +101,7 @@ async function takeSteps(
 }
 
 /** Shows what a turn did, as its workflow's result too. Workers of an earlier release do not report it. */
-function tell(report: TurnReport | undefined): TurnReport | 'completed' {
+function showReport(report: TurnReport | undefined): TurnReport | 'completed' {
   if (report === undefined) return 'completed'
   const { outcome, model, iterations, inputTokens, outputTokens, durationMs, timeline } = report
   const took = `iterations ${iterations} · tokens ${inputTokens} in, ${outputTokens} out · ${durationMs} ms`
@@ -137,7 +137,7 @@ async function takeStep(input: TurnInput, iteration: number, summary: string, ne
   else taken = await reason.executeWithOptions({ summary }, [...step])
   for (let seekings = 1; taken.outcome === 'unfinished'; seekings++) {
     const there = await goOnThere(taken, [...step], summary)
-    taken = there ?? (await reason.executeWithOptions({ summary }, [...step, seekings < MOST_SEEKINGS]))
+    taken = there ?? (await reason.executeWithOptions({ summary }, [...step, seekings < MAX_MOVES]))
   }
   return taken
 }
@@ -162,13 +162,13 @@ type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
 
 /** Begins a step, when there is a place for it. */
 async function beginStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<BegunStep> {
-  for (let isTold = false; ; ) {
+  for (let isNotified = false; ; ) {
     const begun = await tryToBegin(input, iteration, summary)
     if (begun.outcome !== 'waits') return begun
     // It was begun where there was a place, and ended before it had claimed the step. Its activity finds out why.
-    if (isTold) return { outcome: 'unfinished' }
+    if (isNotified) return { outcome: 'unfinished' }
     setCurrentDetails(`${summary} · waits for a place: many turns of the same owner run`)
-    isTold = await news.next(PLACE_MS)
+    isNotified = await news.next(PLACE_MS)
     setCurrentDetails(summary)
   }
 }

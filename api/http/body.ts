@@ -22,7 +22,7 @@ const ROUND_BYTES = 256 * 1024
 const PIECE_COST = 1024
 /** Number of pieces that may have any length. A body may come in more only if they are not tiny. */
 const FREE_PIECES = 10_000
-const LEAST_PIECE_BYTES = 64
+const MIN_PIECE_BYTES = 64
 /** Encodings that are unpacked. Brotli is not: its unpacker takes megabytes for a few bytes, before any limit applies. */
 const ENCODINGS = ['identity', 'gzip', 'deflate']
 /** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
@@ -175,10 +175,10 @@ async function readUtf8(
 
 /** Throws RequestError for a body that comes in very many pieces of a few bytes: each costs as much as a large one. */
 export function refuseTinyPieces(pieces: number, bytes: number): void {
-  if (pieces <= FREE_PIECES || bytes >= pieces * LEAST_PIECE_BYTES) return
+  if (pieces <= FREE_PIECES || bytes >= pieces * MIN_PIECE_BYTES) return
   throw new RequestError(
     400,
-    `The request body comes in chunks of less than ${LEAST_PIECE_BYTES} bytes; send larger ones`,
+    `The request body comes in chunks of less than ${MIN_PIECE_BYTES} bytes; send larger ones`,
   )
 }
 

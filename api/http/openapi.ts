@@ -232,7 +232,7 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas)
       leaveOutNoise(jsonSchema)
       leaveOutUnsupported(zodSchema, jsonSchema)
       allowMoreFields(jsonSchema)
-      tellMembersApart(zodSchema, jsonSchema)
+      addDiscriminator(zodSchema, jsonSchema)
       formatNumbers(jsonSchema)
     },
   })
@@ -266,7 +266,7 @@ function allowMoreFields(schema: { additionalProperties?: unknown }): void {
 }
 
 /** Maps the values of a union's discriminator to its members, so that generated clients narrow it. */
-function tellMembersApart({ _zod }: z.core.$ZodTypes, schema: Record<string, unknown>): void {
+function addDiscriminator({ _zod }: z.core.$ZodTypes, schema: Record<string, unknown>): void {
   if (_zod.def.type !== 'union' || !('discriminator' in _zod.def)) return
   const { discriminator: propertyName, options } = _zod.def as z.core.$ZodDiscriminatedUnionDef
   const mapping = options.flatMap((member) =>

@@ -115,11 +115,11 @@ function createTurn(knownId: string | undefined) {
   let last: Message | undefined
   let step = 0
   let shown = { thinking: '', text: '' }
-  let tellId = (_id: string) => {}
+  let resolveId = (_id: string) => {}
   const id = new Promise<string>((resolve) => {
-    tellId = resolve
+    resolveId = resolve
   })
-  if (knownId !== undefined) tellId(knownId)
+  if (knownId !== undefined) resolveId(knownId)
   const advance = (type: 'thinking' | 'text', to: string): AnswerPart[] => {
     const from = shown[type]
     if (to === from) return []
@@ -146,7 +146,7 @@ function createTurn(knownId: string | undefined) {
     take(event: Event): boolean {
       if (event.type === 'input.message') {
         inputId ??= event.data.message.id
-        tellId(inputId.replace('message_', 'turn_'))
+        resolveId(inputId.replace('message_', 'turn_'))
         return event.data.message.id === inputId
       }
       return event.context?.input_message_id === inputId

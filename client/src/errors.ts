@@ -13,18 +13,18 @@ export class ApiError extends Error {
   /** Id under which the service logged the request. */
   readonly requestId: string | undefined
 
-  constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>, told: Told = {}) {
+  constructor(sentence: string, { status, headers }: Pick<Response, 'status' | 'headers'>, fields: ErrorBody = {}) {
     super(sentence)
     this.status = status
     // A later release of the service may have more codes.
-    this.code = textOf(told.code) as ErrorCode | undefined
-    this.field = textOf(told.field)
+    this.code = textOf(fields.code) as ErrorCode | undefined
+    this.field = textOf(fields.field)
     this.retryAfterMs = readRetryAfter(headers)
     this.requestId = headers.get('X-Request-Id') ?? undefined
   }
 }
 
-type Told = { error?: unknown; code?: unknown; field?: unknown }
+type ErrorBody = { error?: unknown; code?: unknown; field?: unknown }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
@@ -42,8 +42,8 @@ export class TurnFailed extends Error {
 
 /** Returns the error of a response whose body has been read, parsed or not. */
 export function toApiError(response: Response, body: unknown): ApiError {
-  const told: Told = typeof body === 'object' && body !== null ? body : {}
-  return new ApiError(textOf(told.error) ?? `The service answered ${response.status}`, response, told)
+  const fields: ErrorBody = typeof body === 'object' && body !== null ? body : {}
+  return new ApiError(textOf(fields.error) ?? `The service answered ${response.status}`, response, fields)
 }
 
 /** Reads the body of a failed response. */

@@ -37,7 +37,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
   let failures = 0
   let isReceiving = false
   let isConnected = true
-  const tell = (isNow: boolean) => {
+  const setConnected = (isNow: boolean) => {
     if (isNow !== isConnected) onConnected?.(isNow)
     isConnected = isNow
   }
@@ -50,7 +50,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
       for await (const frame of framesOf(
         connection,
         () => open(after, connection.signal),
-        () => tell(true),
+        () => setConnected(true),
       )) {
         if (frame.event === 'disconnecting') {
           if (readFarewell(frame, connection) === 'session_deleted') return
@@ -74,7 +74,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
       if (isReceiving && isSessionGone(error)) return
       if (!isTemporary(error)) throw error
       failure = error
-      tell(false)
+      setConnected(false)
     } finally {
       connection.close()
     }

@@ -1,9 +1,9 @@
 import { ApiError } from './errors.ts'
 
 const FIRST_DELAY_MS = 250
-const LONGEST_DELAY_MS = 15_000
+const MAX_DELAY_MS = 15_000
 /** Longest delay that the service may ask for. */
-const LONGEST_ASKED_MS = 5 * 60_000
+const MAX_ASKED_MS = 5 * 60_000
 /** Time limit of an attempt: a connection that died while the computer slept stays silent. */
 const ATTEMPT_MS = 45_000
 /** Longest delay of a timer. A longer one would fire at once. */
@@ -24,9 +24,9 @@ export const isTemporary = (error: unknown): boolean =>
 
 /** Returns the delay after consecutive failures in ms: at least what the service asks for, up to 5 minutes. */
 export function delayAfter(failures: number, error?: unknown): number {
-  const longest = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
+  const longest = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS)
   const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
-  return Math.max(longest * (0.5 + Math.random() / 2), Math.min(asked, LONGEST_ASKED_MS))
+  return Math.max(longest * (0.5 + Math.random() / 2), Math.min(asked, MAX_ASKED_MS))
 }
 
 /** Waits for a time, or until the signal aborts. */

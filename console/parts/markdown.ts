@@ -34,10 +34,10 @@ const ALLOWED: Config & { RETURN_DOM_FRAGMENT: true } = {
 }
 
 /** Limits beyond which a text is shown unformatted, because slow regular expressions must not block the page. */
-const MOST_CHARACTERS = 50_000
-const MOST_BLOCKS = 1000
-const MOST_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
-const MOST_IN_OTHERS = 12_000
+const MAX_CHARACTERS = 50_000
+const MAX_BLOCKS = 1000
+const MAX_IN_BLOCK: Record<string, number> = { paragraph: 4000, text: 4000, heading: 4000, code: 50_000 }
+const MAX_IN_OTHERS = 12_000
 
 /** Text of a model, in Markdown. While it grows, only its last block is redrawn. */
 export function Markdown({ text }: { text: string }): VNode {
@@ -52,13 +52,13 @@ type TextBlock = { source: string; isMarkdown: boolean }
 
 /** Returns undefined for a text that is too long, has too many blocks, or nests them too deeply. */
 export function blocksOf(text: string): TextBlock[] | undefined {
-  if (text.length > MOST_CHARACTERS) return undefined
+  if (text.length > MAX_CHARACTERS) return undefined
   try {
     const tokens = new Lexer(marked.defaults).blockTokens(plain(text)).filter(({ type }) => type !== 'space')
-    if (tokens.length > MOST_BLOCKS) return undefined
+    if (tokens.length > MAX_BLOCKS) return undefined
     return tokens.map(({ type, raw }) => ({
       source: raw,
-      isMarkdown: raw.length <= (MOST_IN_BLOCK[type] ?? MOST_IN_OTHERS),
+      isMarkdown: raw.length <= (MAX_IN_BLOCK[type] ?? MAX_IN_OTHERS),
     }))
   } catch {
     return undefined
@@ -76,7 +76,7 @@ function Block({ source }: { source: string }): VNode {
 }
 
 /** Time for which a button shows its outcome. */
-const TOLD_MS = 2000
+const FEEDBACK_MS = 2000
 
 /** Browsers let pages copy over TLS and on localhost only. */
 function addCopyButton(pre: HTMLElement): void {
@@ -92,7 +92,7 @@ function addCopyButton(pre: HTMLElement): void {
     button.textContent = isCopied ? 'Copied' : 'Not copied'
     setTimeout(() => {
       button.textContent = 'Copy'
-    }, TOLD_MS)
+    }, FEEDBACK_MS)
   })
   const box = document.createElement('div')
   box.className = 'code-block'

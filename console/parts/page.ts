@@ -49,8 +49,8 @@ export function ActionButton(props: {
     if (question !== undefined && !confirm(plain(question))) return
     setBusy(true)
     setError(undefined)
-    const told = await run().catch(setError)
-    setOutcome(typeof told === 'string' ? told : '')
+    const result = await run().catch(setError)
+    setOutcome(typeof result === 'string' ? result : '')
     setBusy(false)
   }
   return html`<span class="action" ref=${place}>

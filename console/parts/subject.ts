@@ -1,5 +1,5 @@
 /** Arguments that name the subject of a tool call. */
-const TELLING = [
+const SUBJECT_NAMES = [
   'path',
   'file',
   'command',
@@ -13,12 +13,12 @@ const TELLING = [
   'message',
   'id',
 ]
-const MOST_CHARACTERS = 80
+const MAX_CHARACTERS = 80
 
 /** Returns the subject of a call in a few words, or ''. */
 export function subjectOf(given: Record<string, unknown> | undefined): string {
   const texts = Object.entries(given ?? {}).filter(([, value]) => typeof value === 'string' && value !== '')
-  const [, subject = ''] = texts.find(([name]) => TELLING.includes(name)) ?? texts[0] ?? []
+  const [, subject = ''] = texts.find(([name]) => SUBJECT_NAMES.includes(name)) ?? texts[0] ?? []
   const [line = ''] = String(subject).slice(0, 1000).trim().split('\n')
-  return line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…` : line
+  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS - 1).toWellFormed()}…` : line
 }

@@ -5,7 +5,7 @@ import { html, useEffect, useState, type VNode } from '../ui.ts'
 
 const REFUSED = 'Only administrators of the default organization see the health of the service.'
 /** Number of kept snapshots, and the period of the chart. */
-const MOST = 1000
+const MAX_SNAPSHOTS = 1000
 const SHOWN_MS = 10 * 60_000
 
 const STATUS: Record<DurableHealth['status'], string> = {
@@ -64,7 +64,7 @@ function useSnapshots(): { snapshots: DurableSnapshot[]; error: unknown } {
     const onConnected = (isConnected: boolean) => fail(isConnected ? undefined : new TypeError('not connected'))
     const follow = async () => {
       for await (const snapshot of api.durable.streamDurableHealth({}, { signal, onConnected })) {
-        setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MOST) }))
+        setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MAX_SNAPSHOTS) }))
       }
     }
     follow().catch((error) => fail(error instanceof ApiError && error.status === 403 ? new Error(REFUSED) : error))

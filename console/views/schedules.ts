@@ -14,7 +14,7 @@ import { link } from '../router.ts'
 import { api, isAdministrator, workflowAddress } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
-const MOST = 100
+const MAX_EXECUTIONS = 100
 /** Interval between polls of a schedule's executions. */
 const LOOK_MS = 3000
 const MESSAGE = 'session_message'
@@ -209,7 +209,7 @@ const runOf = ({ target }: ScheduleResponse): Column<ScheduleExecutionResponse> 
 function Executions({ schedule }: { schedule: ScheduleResponse }): VNode {
   const path = { schedule_id: schedule.id }
   const { value, error, refresh } = useLoad(
-    async () => (await api.durable.listExecutions({ ...path, limit: MOST })).data,
+    async () => (await api.durable.listExecutions({ ...path, limit: MAX_EXECUTIONS })).data,
     [schedule.id],
   )
   useEvery(LOOK_MS, refresh)

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
 /** Largest offset. It fits into Postgres's 64-bit row counts and into a number. */
-const MOST = 999_999_999_999_999
+const MAX_NUMBER = 999_999_999_999_999
 
 /** Number of any length, clamped to the largest offset. */
 export const wholeNumber = z
   .string()
   .regex(/^\d+$/, { error: 'must be a whole number, zero or more' })
-  .transform((digits) => Math.min(Number(digits), MOST))
+  .transform((digits) => Math.min(Number(digits), MAX_NUMBER))
 
 /** Returns the schema of a page's size of at least 1. A size above the limit is clamped, never refused. */
 export const clamped = (most: number) =>

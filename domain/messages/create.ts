@@ -11,7 +11,7 @@ import { createOnce } from '../kit/create-once.ts'
 import { conflict, DomainError, noSession } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { asUuid, toId } from '../kit/ids.ts'
-import { type Cancelled, cancelUnfinished, tellCancelled } from '../turns/control/cancel.ts'
+import { type Cancelled, cancelUnfinished, notifyCancelled } from '../turns/control/cancel.ts'
 import type { Deps } from '../turns/deps.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
@@ -115,7 +115,7 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
   if (done === undefined) throw noSession()
   const { cancelled, events, agentId, next } = done
   const { organizationId, sessionId } = message
-  tellCancelled(deps, organizationId, cancelled)
+  notifyCancelled(deps, organizationId, cancelled)
   if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
   return toAccepted(message, events)
 }

@@ -83,7 +83,12 @@ const changesOf = (
   target: CheckedTarget | undefined,
   now: Date,
 ): Changes => ({
-  ...(isClockChange(row, input) && { ...told(row, now), launchedUntil: now, nextTimes: [], nextTimesSince: null }),
+  ...(isClockChange(row, input) && {
+    ...clockChange(row, now),
+    launchedUntil: now,
+    nextTimes: [],
+    nextTimesSince: null,
+  }),
   ...(isSwitched(row, input) && { enabled: !row.enabled, disabledReason: row.enabled ? PAUSED : null }),
   name: input.name ?? undefined,
   description: input.description ?? undefined,
@@ -95,12 +100,12 @@ const changesOf = (
   ...(input.retry_policy != null && { retryPolicy: policyColumn(input.retry_policy) }),
   // Another expression may come again and again.
   ...(isMoved(row, input) && { isOneOff: false }),
-  ...(target !== undefined && { ...told(row, now), ...targetChanges(deps, row, target) }),
+  ...(target !== undefined && { ...clockChange(row, now), ...targetChanges(deps, row, target) }),
   updatedAt: now,
 })
 
 /** Temporal has to be told, also of another target, whose session it shows. */
-const told = (row: ScheduleRow, now: Date): Changes => ({ revision: row.revision + 1, clockDueAt: now })
+const clockChange = (row: ScheduleRow, now: Date): Changes => ({ revision: row.revision + 1, clockDueAt: now })
 
 /** Who changes the target of a schedule that an agent has made takes it over: the agent no longer lists it. */
 const targetChanges = (deps: Deps, row: ScheduleRow, target: CheckedTarget): Changes => ({

@@ -4,7 +4,7 @@ import { toId } from '../kit/ids.ts'
 import type { Deps } from './deps.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
-const AGAIN_MS = 1000
+const RETRY_PAUSE_MS = 1000
 
 /**
  * Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. With `early`,
@@ -28,12 +28,12 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
       return early?.acknowledge()
     } catch (error) {
       deps.attempts.noteStart(false)
-      const told = { turn: toId('turn', turn.turnId), err: (error as Error).message }
-      warnRarely(deps.log, told, 'turn not started; the sweeper will start it')
+      const logFields = { turn: toId('turn', turn.turnId), err: (error as Error).message }
+      warnRarely(deps.log, logFields, 'turn not started; the sweeper will start it')
     }
     if (early === undefined || early.over.aborted) return
     // The end of the attempt waits for the start.
-    await sleep(AGAIN_MS, early.over)
+    await sleep(RETRY_PAUSE_MS, early.over)
     if (early.over.aborted) return
   }
 }

@@ -145,7 +145,7 @@ function wholeScripts(pool: pg.Pool, reason: Reason): PrismaPg {
         reason.error = error
         throw error
       })
-    tellLetters(adapter, charColumns)
+    restoreCharTypes(adapter, charColumns)
     return adapter
   }
   // The adapter's own method creates a database but, when given a connection string, connects to the original one.
@@ -161,7 +161,7 @@ const NOTE_MIGRATION = `DO $$ BEGIN
 END $$`
 
 const LOCK_TIMEOUT_MS = 5000
-const MOST_ATTEMPTS = 20
+const MAX_ATTEMPTS = 20
 const RETRY_MS = 1000
 const DEADLOCK_DETECTED = '40P01'
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -177,7 +177,7 @@ export async function runScript(pool: pg.Pool, script: string, lockTimeoutMs = L
       return
     } catch (error) {
       const { code } = error as { code?: string }
-      if (attempt === MOST_ATTEMPTS || (code !== DEADLOCK_DETECTED && code !== LOCK_NOT_AVAILABLE)) throw error
+      if (attempt === MAX_ATTEMPTS || (code !== DEADLOCK_DETECTED && code !== LOCK_NOT_AVAILABLE)) throw error
       await sleep(RETRY_MS)
     }
   }
@@ -204,7 +204,7 @@ function disguiseLetters(pool: pg.Pool): () => string[] {
   return () => charColumns
 }
 
-function tellLetters(adapter: SqlDriverAdapter, charColumns: () => string[]): void {
+function restoreCharTypes(adapter: SqlDriverAdapter, charColumns: () => string[]): void {
   const queryRaw = adapter.queryRaw.bind(adapter)
   adapter.queryRaw = async (parameters) => {
     const result = await queryRaw(parameters)

@@ -11,7 +11,7 @@ type Settings = Pick<Config, 'SECRETS_ENCRYPTION_KEY' | 'SECRETS_ENCRYPTION_KEY_
 /** Name of the installation's own key, which is made if SECRETS_ENCRYPTION_KEY is not set. */
 const OWN_KEY = 'secrets'
 /** Limit on the key ids read from a column. */
-const MOST_KEY_IDS = 100
+const MAX_KEY_IDS = 100
 
 /**
  * Returns the keys of this process. Throws ConfigError, before anything is written, when the record has secrets under
@@ -62,7 +62,7 @@ export function usedHeadersSql(column: EncryptedColumn): string {
     ${first('IS NOT NULL')}
     UNION ALL
     SELECT ${first('> headers.header')} FROM headers WHERE headers.header IS NOT NULL
-  ) SELECT header FROM headers WHERE header IS NOT NULL LIMIT ${MOST_KEY_IDS}`
+  ) SELECT header FROM headers WHERE header IS NOT NULL LIMIT ${MAX_KEY_IDS}`
 }
 
 async function refuseUnknown(db: PrismaClient, used: UsedKey[], { current, previous }: FoundKeys): Promise<void> {

@@ -8,7 +8,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 /** Length of the version and key id at the start of every secret. */
 export const HEADER_BYTES = 1 + KEY_ID_BYTES
-const LEAST_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
+const MIN_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 
 /**
  * Encrypts with AES-256-GCM. A secret is stored as version, key id, nonce, ciphertext and tag; the tag also covers the
@@ -20,7 +20,7 @@ export function createSecrets({ current, previous }: KeyRing): Secrets {
     encrypt: (text, place) => encrypt(current, text, place),
     decrypt: (bytes, place) => {
       const keyId = keyIdOf(bytes)
-      if (keyId === undefined || bytes.length < LEAST_BYTES) throw unknownForm()
+      if (keyId === undefined || bytes.length < MIN_BYTES) throw unknownForm()
       const key = keys.get(keyId)
       if (key === undefined) throw unknownKey(keyId)
       return decrypt(key, bytes, place)

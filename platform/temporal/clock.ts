@@ -31,12 +31,12 @@ const MAX_QUERIES = 3
 /** Looks at a schedule while it is kept. Each but the last may be followed by a change. */
 const MAX_LOOKS = 5
 /** Pause before another look, when Temporal has not applied a change yet, or has applied one of another process. */
-const LOOK_AGAIN_MS = 50
+const CHECK_PAUSE_MS = 50
 const MAX_TIMES = 10
 /** Tolerated difference between this machine's clock and the record's. */
 const SKEW_MS = 5000
 /** Shortest span of time in which next times are looked for. Each further one is longer by SPAN_FACTOR. */
-const SHORTEST_SPAN_MS = 15 * 60_000
+const MIN_SPAN_MS = 15 * 60_000
 const SPAN_FACTOR = 16
 /** Temporal knows no later time. */
 const END = Date.UTC(2101, 0)
@@ -93,7 +93,7 @@ async function keepSchedule(
   const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
   const { workflowService } = client
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    if (looks > 1) await sleep(LOOK_AGAIN_MS)
+    if (looks > 1) await sleep(CHECK_PAUSE_MS)
     const known = await describe(client, place, settings.scheduleId)
     if (known === undefined) {
       const creating = workflowService.createSchedule({ ...request, requestId: newUuid() })
@@ -213,7 +213,7 @@ async function findNextTimes(client: Client, place: Place, scheduleId: string): 
   const known = await describe(client, place, scheduleId)
   if (known === undefined || known.isPaused) return undefined
   const { changedAt, lastTime = since } = known
-  let span = Math.max(SHORTEST_SPAN_MS, lastTime.getTime() - since.getTime())
+  let span = Math.max(MIN_SPAN_MS, lastTime.getTime() - since.getTime())
   for (;;) {
     const until = new Date(Math.min(END, since.getTime() + span))
     const found = await listTimes(client, place, scheduleId, since, until)

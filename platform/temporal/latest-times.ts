@@ -4,7 +4,7 @@ type Source = { list(from: Date, to: Date): Promise<Date[]>; isRun(time: Date): 
 /** Number of times that Temporal lists at once. */
 const FULL = 1000
 /** Times are at least 10 s apart, so this is never full. */
-const SHORTEST_SPAN_MS = 9_000_000
+const MIN_SPAN_MS = 9_000_000
 const MAX_CALLS = 50
 const FACTOR = 4
 
@@ -23,8 +23,8 @@ export async function latestTimes(
   for (let calls = 0; calls < MAX_CALLS && end > after.getTime() && count < most; calls++) {
     const start = Math.max(after.getTime(), end - span)
     const times = await list(new Date(start), new Date(end))
-    if (times.length >= FULL && span > SHORTEST_SPAN_MS) {
-      span = Math.max(SHORTEST_SPAN_MS, span / FACTOR)
+    if (times.length >= FULL && span > MIN_SPAN_MS) {
+      span = Math.max(MIN_SPAN_MS, span / FACTOR)
       continue
     }
     const runs = times.filter(isRun)

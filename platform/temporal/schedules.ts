@@ -22,13 +22,13 @@ export type ScheduleKeeping = {
 
 type Schedule = ScheduleOptions<ScheduleOptionsStartWorkflowAction<Workflow>>
 
-const SHORTEST_SECS = 1
-const LONGEST_SECS = 300
+const MIN_SECS = 1
+const MAX_SECS = 300
 /** Catch-up window, the shortest that Temporal accepts. A missed run is made up for by the next one. */
 const CATCHUP_MS = 10_000
-const AGAIN_MS = 5000
+const RETRY_PAUSE_MS = 5000
 /** Longest time for which the schedule may be missing, where Temporal has lost it. */
-const LONGEST_MISSING_SECS = 60
+const MAX_MISSING_SECS = 60
 
 /**
  * Creates or updates the retention schedule in Temporal, again and again until the signal aborts, as Temporal may lose
@@ -49,13 +49,13 @@ export async function keepRetentionSchedule(
       if (isKept) log.warn({ err: (error as Error).message }, 'retention may not be scheduled; retrying')
       isKept = false
     }
-    await sleep(isKept ? Math.min(everySecs, LONGEST_MISSING_SECS) * 1000 : AGAIN_MS, signal)
+    await sleep(isKept ? Math.min(everySecs, MAX_MISSING_SECS) * 1000 : RETRY_PAUSE_MS, signal)
   }
 }
 
-/** Returns the seconds between two runs: as few as the retention period requires, within SHORTEST_SECS and LONGEST_SECS. */
+/** Returns the seconds between two runs: as few as the retention period requires, within MIN_SECS and MAX_SECS. */
 const intervalOf = ({ deltasMs }: Pick<Retention, 'deltasMs'>): number =>
-  Math.min(LONGEST_SECS, Math.max(SHORTEST_SECS, Math.ceil(deltasMs / 1000)))
+  Math.min(MAX_SECS, Math.max(MIN_SECS, Math.ceil(deltasMs / 1000)))
 
 function retentionSchedule(taskQueue: string, everySecs: number): Schedule {
   const id = `${taskQueue}-retention`

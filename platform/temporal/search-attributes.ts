@@ -17,7 +17,7 @@ export type Attributes = {
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2
 const TIMEOUT_MS = 5000
-const AGAIN_MS = 10_000
+const RETRY_PAUSE_MS = 10_000
 /** A gRPC status code. */
 const INVALID_ARGUMENT = 3
 
@@ -36,7 +36,7 @@ export function registerAttributes(
   let nextTryAt = 0
   let hasLogged = false
 
-  const tellOnce = (err: string) => {
+  const warnOnce = (err: string) => {
     if (!hasLogged) log.warn({ err }, 'workflows start without search attributes until Temporal has them')
     hasLogged = true
   }
@@ -47,8 +47,8 @@ export function registerAttributes(
       usable = names
     }
     track(register(connection, namespace, use)).catch((error: Error) => {
-      nextTryAt = Date.now() + AGAIN_MS
-      tellOnce(error.message)
+      nextTryAt = Date.now() + RETRY_PAUSE_MS
+      warnOnce(error.message)
     })
   }
   tryRegister()
@@ -63,8 +63,8 @@ export function registerAttributes(
         // One of Temporal's servers may not know the attributes yet, or they have been removed.
         if (attributes === undefined || !isRefused(error)) throw error
         usable = []
-        nextTryAt = Date.now() + AGAIN_MS
-        tellOnce(error.message)
+        nextTryAt = Date.now() + RETRY_PAUSE_MS
+        warnOnce(error.message)
         return start(undefined)
       }
     },

@@ -274,7 +274,7 @@ function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: str
     )
   return {
     startExecution: (execution, owner) => inTurn(owner, `start ${execution.executionId}`, () => start(execution)),
-    tellExecution: async (id) => {
+    notifyExecution: async (id) => {
       await askOf(id, (workflow) => workflow.signal(RESUME_SIGNAL))
     },
     isExecutionRunning: async (id) => {

@@ -17,13 +17,13 @@ import { openStream } from '../support/stream.ts'
 /** Number of clients that leave after the `connected` frame, without the clients that leave half-way. */
 const ABANDONED = countOf('abandonedStreams')
 const WARM_UP = countOf('abandonedToWarmUp')
-const MOST_WARM_UPS = 10
+const MAX_WARM_UPS = 10
 const AT_ONCE = 50
 const REPLAYED_EVENTS = 300
 /** Text of a replay. A client that leaves before this much of it leaves in the middle. */
 const REPLAY_BYTES = 60_000
 /** Two hundred bytes for each client of a soak run. */
-const MOST_GROWTH_BYTES = 2 * 1024 * 1024
+const MAX_GROWTH_BYTES = 2 * 1024 * 1024
 const LOOKS = 30
 const BETWEEN_LOOKS_MS = 100
 
@@ -130,9 +130,9 @@ async function visit(socket: Socket, moment: Moment, lane: Lane): Promise<void> 
   if (moment === 'connected' || moment === 'in_a_new_session') return
   const enough = random() * REPLAY_BYTES
   if (moment === 'in_replay') return readUntil(socket, (text) => text.length > enough)
-  const told = readUntil(socket, (text) => text.includes('id: event_'))
+  const connected = readUntil(socket, (text) => text.includes('id: event_'))
   const [event] = await append(deps, live.writer, [createAnswer().delta('news ')])
-  await told
+  await connected
   lane.lastId = event?.id ?? ''
 }
 
@@ -233,12 +233,12 @@ async function untilQuiet(atMost: Record<string, number> = {}): Promise<Record<s
  */
 async function warmUp(): Promise<number> {
   let bytes = 0
-  for (let round = 0; round < MOST_WARM_UPS; round++) {
+  for (let round = 0; round < MAX_WARM_UPS; round++) {
     await abandonMany(WARM_UP)
     await untilQuiet()
     const before = bytes
     bytes = await leastLiveBytes()
-    if (Math.abs(bytes - before) < MOST_GROWTH_BYTES / 4) return bytes
+    if (Math.abs(bytes - before) < MAX_GROWTH_BYTES / 4) return bytes
   }
   throw new Error('memory does not settle')
 }
@@ -266,6 +266,6 @@ describe('clients that connect and go away', () => {
     await untilQuiet({ TCPSocketWrap, Timeout })
     const grownBytes = (await leastLiveBytes()) - bytesBefore
     process.stdout.write(`${JSON.stringify(counts)}, live memory grew by ${toMegabytes(grownBytes)}\n`)
-    expect(grownBytes).toBeLessThan(MOST_GROWTH_BYTES)
+    expect(grownBytes).toBeLessThan(MAX_GROWTH_BYTES)
   })
 })

@@ -31,7 +31,7 @@ const ROUNDS = countOf('outageRounds')
 const APPENDS_OF_A_ROUND = 280
 const APPENDS_TO_AN_OUTAGE = 35
 
-type Relay = 'told' | 'dropped' | 'failed' | 'late' | 'twice'
+type Relay = 'delivered' | 'dropped' | 'failed' | 'late' | 'twice'
 type Outage = 'restarted' | 'killed' | 'flushed' | 'disconnected'
 /** Outage due after a number of appends. Without a kind, it is the quiet time after a round's outages. */
 type DueOutage = { after: number; kind?: Outage }
@@ -113,7 +113,7 @@ function startFailingBroker({ db, log, redis }: Deps): EventBroker {
 }
 
 const drawFate = (random: Random): Relay =>
-  isOneIn(random, 2) ? 'told' : pick(random, ['dropped', 'dropped', 'failed', 'late', 'twice'])
+  isOneIn(random, 2) ? 'delivered' : pick(random, ['dropped', 'dropped', 'failed', 'late', 'twice'])
 
 /** Draws events to append at once: deltas of an answer, a restarted answer, or a tool call. */
 function createDrafts(random: Random): () => NewEvent[] {
@@ -134,7 +134,7 @@ function createDrafts(random: Random): () => NewEvent[] {
 async function write({ id, writer, log, followed }: Session, random: Random): Promise<void> {
   const drafts = createDrafts(random)
   // For every other session, publishing fails only in an outage.
-  const draw = isOneIn(random, 2) ? drawFate : (): Relay => 'told'
+  const draw = isOneIn(random, 2) ? drawFate : (): Relay => 'delivered'
   if (isOneIn(random, 2)) await followed.promise
   for (let left = 2 + upTo(random, 2); left > 0; left--) {
     const [events, fate] = [drafts(), draw(random)]
@@ -146,7 +146,7 @@ async function write({ id, writer, log, followed }: Session, random: Random): Pr
     countAppend()
     counts.events += appended.length
     counts.longLines += appended.filter((event) => JSON.stringify(event).length > RELAY_LINE).length
-    if (fate !== 'told') counts[fate]++
+    if (fate !== 'delivered') counts[fate]++
     if (left === 1 && (fate === 'dropped' || fate === 'failed')) counts.lostTails++
     await sleep(upTo(random, 60))
   }

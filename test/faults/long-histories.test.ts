@@ -18,11 +18,11 @@ const GENERATIONS = [1, 30, 90]
 const LOOKS = 4
 const SLOW_AT_FIRST_MS = 300
 /** Limit that allows for some megabytes in transit and garbage. The text of an event would add some 600 bytes. */
-const MOST_GROWTH_BYTES = LONG * 450
+const MAX_GROWTH_BYTES = LONG * 450
 /** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 3000
 /** Size of one or two pages of the record and their parsed form. */
-const MOST_PILED_UP_BYTES = 8 * 1024 * 1024
+const MAX_PILED_UP_BYTES = 8 * 1024 * 1024
 
 let service: TestService
 let short: string
@@ -122,7 +122,7 @@ describe(`a history of ${LONG} events`, () => {
     process.stdout.write(
       `${what}: ${toMegabytes(shortBytes)} alive for ${SHORT}, ${toMegabytes(longBytes)} for ${LONG}\n`,
     )
-    expect(longBytes - shortBytes).toBeLessThan(MOST_GROWTH_BYTES)
+    expect(longBytes - shortBytes).toBeLessThan(MAX_GROWTH_BYTES)
   })
 
   it('is not read further for a client that reads nothing of its stream', async () => {
@@ -134,8 +134,8 @@ describe(`a history of ${LONG} events`, () => {
     const second = await leastLiveBytes()
     const grownBytes = second - before
     process.stdout.write(`sse: ${toMegabytes(grownBytes)} alive for a client that reads nothing of ${LONG}\n`)
-    expect(grownBytes).toBeLessThan(MOST_PILED_UP_BYTES)
-    expect(second - first).toBeLessThan(MOST_PILED_UP_BYTES / 4)
+    expect(grownBytes).toBeLessThan(MAX_PILED_UP_BYTES)
+    expect(second - first).toBeLessThan(MAX_PILED_UP_BYTES / 4)
     answer.destroy()
   })
 })

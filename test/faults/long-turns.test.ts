@@ -7,11 +7,11 @@ import { withClient, workflowsOf } from '../support/temporal.ts'
 import { post, waitForEvent } from '../support/turns.ts'
 
 /** Most iterations of a turn. In a soak run this is the default of MAX_TURN_ITERATIONS. */
-const MOST = countOf('turnIterations')
+const MAX_ITERATIONS = countOf('turnIterations')
 
 let service: TestService
 beforeAll(async () => {
-  const environment: Record<string, string> = isSoak ? {} : { MAX_TURN_ITERATIONS: `${MOST}` }
+  const environment: Record<string, string> = isSoak ? {} : { MAX_TURN_ITERATIONS: `${MAX_ITERATIONS}` }
   service = await startService({ environment, capabilities: [createLab().capability] })
 })
 afterAll(() => service.stop())
@@ -44,9 +44,9 @@ function expectLimitReached(events: Json[], iterations: number): void {
 
 describe('a turn of many steps', () => {
   it('fails when its last allowed model call requests tools, and does not run them', async () => {
-    const { events } = await play(service, Array(MOST + 1).fill({ tool_calls: echoes(1) }))
-    expectLimitReached(events, MOST)
-    expect(events.findLast(({ type }) => type === 'llm.generation').data.messages).toHaveLength(2 * MOST - 1)
+    const { events } = await play(service, Array(MAX_ITERATIONS + 1).fill({ tool_calls: echoes(1) }))
+    expectLimitReached(events, MAX_ITERATIONS)
+    expect(events.findLast(({ type }) => type === 'llm.generation').data.messages).toHaveLength(2 * MAX_ITERATIONS - 1)
   })
 
   it('continues as a new workflow run when its history is long, and records nothing twice', async () => {

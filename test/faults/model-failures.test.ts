@@ -80,8 +80,8 @@ describe('a model that fails', () => {
     })
     await withClient(service, async (client) => {
       const details = () => client.workflow.getHandle(turnId).query('__temporal_workflow_metadata')
-      const told = /iteration 1 · attempt 1 failed; the model is asked again at 20\d\d-/
-      await waitFor(async () => told.test(JSON.stringify(await details())), 'the details in Temporal')
+      const retrying = /iteration 1 · attempt 1 failed; the model is asked again at 20\d\d-/
+      await waitFor(async () => retrying.test(JSON.stringify(await details())), 'the details in Temporal')
     })
     await cancel(service.url, id)
     expect(typesOf(await listEvents(service.url, id)).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])

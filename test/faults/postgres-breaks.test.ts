@@ -71,14 +71,14 @@ async function writesOf(owner: Owner): Promise<Write[]> {
 const ask = ({ sent }: Write, headers: Headers): Promise<Received> =>
   send(service.url, { ...sent, headers: { ...fromSomewhere(), ...headers, ...sent.headers } })
 
-const told = ({ operation, sent }: Write, { status, body }: Received, where: unknown) =>
+const outcomeOf = ({ operation, sent }: Write, { status, body }: Received, where: unknown) =>
   `${operation} (${sent.path}) at ${where}: ${status} ${body}`
 
 /** Describes each answer that is neither a 503 with Retry-After nor what the operation answers otherwise. */
 const wrongAnswers = (answers: [Write, Received, unknown][]): string[] =>
   answers
     .filter(([, { status, headers }]) => (status === 503 ? !headers['retry-after'] : status >= 500))
-    .map(([write, answer, where]) => told(write, answer, where))
+    .map(([write, answer, where]) => outcomeOf(write, answer, where))
 
 const MAX_CHUNKS = 60
 

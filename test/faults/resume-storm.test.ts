@@ -91,9 +91,9 @@ describe(`when an API with ${CLIENTS} streams closes`, () => {
     const refusedAtFirst = Object.fromEntries(refusals)
     refusals.clear()
     await appendMore(appending)
-    const told = followers.map(comeBack)
+    const goodbyes = followers.map(comeBack)
     const closed = closing.stop()
-    for (const goodbye of await Promise.all(told)) {
+    for (const goodbye of await Promise.all(goodbyes)) {
       expect(goodbye).toEqual({ event: 'disconnecting', reason: 'shutdown', retry_ms: expect.any(Number) })
     }
     await closed

@@ -11,8 +11,8 @@ import { callUntilAnswered } from '../support/storm-client.ts'
 import { type StormSite, startStormSite, type Victim } from '../support/storm-site.ts'
 
 const EVERY_MS = 10_000
-const LONGEST_MS = 5000
-const LONGEST_PAUSE_MS = 1000
+const MAX_MS = 5000
+const MAX_PAUSE_MS = 1000
 const RUNS = countOf('disturbedRuns')
 const MESSAGES = 3
 const REQUESTS = 2
@@ -47,9 +47,9 @@ async function disturb(victims: Victim[], random: Random, until: number): Promis
   while (Date.now() < until) {
     const victim = victims[Math.floor(random() * victims.length)] as Victim
     const action = random() < 0.5 ? 'kill' : 'freeze'
-    await victim[action](random() * LONGEST_MS)
+    await victim[action](random() * MAX_MS)
     faults.push(`${action} ${victim.name}`)
-    await sleep(random() * LONGEST_PAUSE_MS)
+    await sleep(random() * MAX_PAUSE_MS)
   }
   return faults
 }

@@ -16,7 +16,7 @@ const INBOX_BYTES = 1024 * 1024
 /**
  * High limit, because the operating system buffers megabytes for each connection before anything waits in the service.
  */
-const MOST_ROUNDS = 1000
+const MAX_ROUNDS = 1000
 /** Number of clients for which the rest of the record is read. */
 const RESUMED = 5
 
@@ -50,7 +50,7 @@ async function openUnread(turn: Turn, url = service.url): Promise<Unread> {
 async function appendUntilCutOff(turns: Turn[]): Promise<number> {
   let mostBytes = 0
   for (let round = 0; service.api.openStreams() > 0; round++) {
-    if (round === MOST_ROUNDS) throw new Error(`${service.api.openStreams()} streams are still open`)
+    if (round === MAX_ROUNDS) throw new Error(`${service.api.openStreams()} streams are still open`)
     const events = [...toolEvents(`call_${round}`, RESULT), ...toolEvents(`other_${round}`, RESULT)]
     await Promise.all(turns.map(({ writer }) => append(service.platform.deps, writer, events)))
     if (round % 20 === 0) mostBytes = Math.max(mostBytes, await leastLiveBytes())

@@ -23,7 +23,7 @@ const LARGE_BYTES = 2_000_000
 /** Time after which everything that may be held for a client is held. */
 const PILING_UP_MS = 2000
 /** Several times the size of a large message. A page limited only by count would hold all of them. */
-const MOST_BYTES_OF_A_CLIENT = 16 * 1024 * 1024
+const MAX_CLIENT_BYTES = 16 * 1024 * 1024
 
 let service: TestService
 let deps: Deps
@@ -99,7 +99,7 @@ describe('clients that do not read a list', () => {
     const { id } = await createHistory(LARGE, () => text(content))
     const { bytes, answers } = await bytesOfUnread(`/v1/sessions/${id}/messages`)
     expect(sequences(await readFirst(answers))).toEqual(upTo(LARGE))
-    expect(bytes).toBeLessThan(MOST_BYTES_OF_A_CLIENT)
+    expect(bytes).toBeLessThan(MAX_CLIENT_BYTES)
   })
 
   it('hold little more than one agent each', async () => {
@@ -112,7 +112,7 @@ describe('clients that do not read a list', () => {
     const listed = await readFirst(answers)
     expect(new Set(listed.map((agent) => agent.id))).toEqual(new Set(ids.map((id) => toId('agent', id))))
     expect(listed).toHaveLength(LARGE)
-    expect(bytes).toBeLessThan(MOST_BYTES_OF_A_CLIENT)
+    expect(bytes).toBeLessThan(MAX_CLIENT_BYTES)
   })
 })
 

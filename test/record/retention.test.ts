@@ -313,13 +313,13 @@ describe('a reader whose events retention deletes', () => {
       (sql, rows) => void (sql.includes('last_sequence AS through') && found.push(...(rows as Json[]))),
     )
     const batches = follow(watched, toUuid(id), 0, { expand: expandGenerations }, new AbortController().signal)
-    const told: Json[] = []
-    while (told.length < left.length) {
+    const seen: Json[] = []
+    while (seen.length < left.length) {
       const { value } = await batches.next()
-      if (typeof value === 'object') told.push(...value.map(({ line }) => JSON.parse(line)))
+      if (typeof value === 'object') seen.push(...value.map(({ line }) => JSON.parse(line)))
     }
     await batches.return('aborted')
-    expect(told).toEqual(left)
+    expect(seen).toEqual(left)
     // A query that finds nothing returns one row without an event.
     const sequences = found.map(({ sequence }) => sequence).filter((sequence) => sequence !== null)
     expect(sequences).toEqual(left.map(({ sequence }) => sequence))
@@ -376,13 +376,13 @@ describe('a reader whose events retention deletes', () => {
     const first = await read(0)
     await deleteNow()
     const second = await read(first.through ?? 0)
-    const told = [...first.events, ...second.events].map(({ line }) => JSON.parse(line))
-    expect(told).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= last))
-    const texts = told.filter(({ type }) => type === 'output.message.delta').map(({ data }) => data.accumulated)
+    const seen = [...first.events, ...second.events].map(({ line }) => JSON.parse(line))
+    expect(seen).toEqual(events.filter((event) => !isDelta(event) || event.sequence <= last))
+    const texts = seen.filter(({ type }) => type === 'output.message.delta').map(({ data }) => data.accumulated)
     expect(texts).toHaveLength(2)
     for (const text of texts) expect(WORDS.startsWith(text)).toBe(true)
     expect(texts).not.toContain(WORDS)
-    expect(textOf(told.find(({ type }) => type === 'output.message.completed')?.data.message)).toBe(WORDS)
+    expect(textOf(seen.find(({ type }) => type === 'output.message.completed')?.data.message)).toBe(WORDS)
   })
 })
 

@@ -75,8 +75,8 @@ tryPython(
       system_prompt: `\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``,
       tools: [{ type: 'client_side', name: 'ask_user', description: 'Asks.', parameters: { type: 'object' } }],
     })
-    const told = await chat('python3', ['examples/chat.py', agent.body.id], ['Paint.', 'blue', 'And now?', ''], url)
-    for (const text of ['Which colour?', 'Then blue it is.', 'It dries.']) expect(told).toContain(text)
+    const written = await chat('python3', ['examples/chat.py', agent.body.id], ['Paint.', 'blue', 'And now?', ''], url)
+    for (const text of ['Which colour?', 'Then blue it is.', 'It dries.']) expect(written).toContain(text)
   },
   LIMIT_MS,
 )

@@ -273,8 +273,8 @@ describe('what a tool and its check say about a call', () => {
   ])('does not quote a provider that fails in its answer, after %s', async (_name, failing) => {
     const { id } = await createPlayed([failing])
     const events = await say(id)
-    const [{ error: told }] = dataOf(events, 'turn.failed')
-    expect(told).toMatch(/^Fake (answered 400|broke off its answer)\. The reason is left out, because/)
+    const [{ error: sentence }] = dataOf(events, 'turn.failed')
+    expect(sentence).toMatch(/^Fake (answered 400|broke off its answer)\. The reason is left out, because/)
     expect(JSON.stringify(events)).not.toContain(MARK)
   })
 

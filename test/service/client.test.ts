@@ -542,8 +542,8 @@ describe('a chat on the client', () => {
     expect(await project.compile(program)).toBe('')
     const run = () => project.run(program.replaceAll('http://localhost:9300', addressOf(api)))
     await run()
-    const told = await run()
-    expect(told.trim().split('\n')).toEqual([
+    const written = await run()
+    expect(written.trim().split('\n')).toEqual([
       ...['Then blue it is.', 'Then blue it is.', '2 calls of the model'],
       ...['user: Paint the door.', 'agent: Then blue it is.', 'ask_user success', 'Then blue it is.', 'true'],
       ...['May delete_file run with {"path":"/a.txt"}?', 'I leave it.', 'TurnFailed: cancelled'],
@@ -559,9 +559,9 @@ describe('a chat on the client', () => {
     const { id } = await createScriptedAgent(steps)
     const program = await readFile('examples/chat.ts', 'utf8')
     const lines = ['Paint.', 'blue', 'And now?', '']
-    const told = await project.run(program, { lines, args: [id], env: { API_URL: addressOf(api) } })
-    expect(told).toMatch(/^Session session_\w+\. .*Which colour\? .*Then blue it is\.\n.*The turn failed: .*> $/s)
-    const session = /session_\w+/.exec(told)?.[0] ?? ''
+    const written = await project.run(program, { lines, args: [id], env: { API_URL: addressOf(api) } })
+    expect(written).toMatch(/^Session session_\w+\. .*Which colour\? .*Then blue it is\.\n.*The turn failed: .*> $/s)
+    const session = /session_\w+/.exec(written)?.[0] ?? ''
     const { body } = await call(addressOf(api), 'GET', `/v1/sessions/${session}/messages`)
     const entered = body.data.flatMap(({ role, content: [part] }: Json) =>
       role === 'user' ? [part.text] : role === 'tool_result' ? [part.result] : [],

@@ -16,14 +16,14 @@ const DRIVERS = path.resolve('test/support')
 const TOOLS = path.resolve('.data')
 const INSTALL_MS = 240_000
 
-const tell = (sentence: string) => process.stdout.write(`${sentence}\n`)
+const print = (sentence: string) => process.stdout.write(`${sentence}\n`)
 const noPython = whyNoPython()
-if (noPython !== undefined) tell(`without CI no Python client is generated: ${noPython}`)
+if (noPython !== undefined) print(`without CI no Python client is generated: ${noPython}`)
 const noGo = await run('go', ['version']).then(
   () => undefined,
   () => 'there is no go',
 )
-if (noGo !== undefined) tell(`without CI no Go client is generated: ${noGo}`)
+if (noGo !== undefined) print(`without CI no Go client is generated: ${noGo}`)
 
 let folder: string
 let api: Organization
@@ -48,7 +48,7 @@ async function fetched(program: string, install: (bin: string) => Promise<unknow
     return true
   } catch (error) {
     if (!isUnreachable(String(error))) throw error
-    tell(`not generated, because ${path.basename(program)} cannot be fetched: ${error}`)
+    print(`not generated, because ${path.basename(program)} cannot be fetched: ${error}`)
     return false
   }
 }
@@ -70,9 +70,9 @@ unless(noPython)(
     if (!isFetched) return
     const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
     const target = ['--path', source, '--meta', 'none', '--output-path', path.join(folder, 'generated')]
-    const told = await run(path.join(bin, 'openapi-python-client'), ['generate', ...target], { env })
+    const generated = await run(path.join(bin, 'openapi-python-client'), ['generate', ...target], { env })
     // It knows neither pictures nor texts that are not JSON.
-    const warnings = [...(told.stdout + told.stderr).matchAll(/^WARNING parsing (.+) within/gm)].map(
+    const warnings = [...(generated.stdout + generated.stderr).matchAll(/^WARNING parsing (.+) within/gm)].map(
       ([, operation]) => operation,
     )
     expect([...new Set(warnings)].sort()).toEqual([

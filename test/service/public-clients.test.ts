@@ -19,8 +19,8 @@ const LONG_STEP = { ...STEP, text: 'a word '.repeat(40) }
 const TURNS = 4
 
 /** Client that follows a session. `told` has event ids, 'connected', and the reasons of disconnections, in order. */
-type FollowingClient = { told: string[]; close(): void }
-const idsOf = ({ told }: FollowingClient): string[] => told.filter((what) => what.startsWith('event_'))
+type FollowingClient = { seen: string[]; close(): void }
+const idsOf = ({ seen }: FollowingClient): string[] => seen.filter((what) => what.startsWith('event_'))
 
 let site: RedisSite
 let service: TestService
@@ -35,12 +35,12 @@ beforeAll(async () => {
 afterAll(() => site.close())
 
 function followWithEventSource(id: string): FollowingClient {
-  const told: string[] = []
+  const seen: string[] = []
   const source = new EventSource(`${api.url}/v1/sessions/${id}/sse`)
-  for (const type of eventTypes) source.addEventListener(type, (event) => told.push(JSON.parse(event.data).id))
-  source.addEventListener('connected', () => told.push('connected'))
-  source.addEventListener('disconnecting', (event) => told.push(JSON.parse(event.data).reason))
-  return { told, close: () => source.close() }
+  for (const type of eventTypes) source.addEventListener(type, (event) => seen.push(JSON.parse(event.data).id))
+  source.addEventListener('connected', () => seen.push('connected'))
+  source.addEventListener('disconnecting', (event) => seen.push(JSON.parse(event.data).reason))
+  return { seen, close: () => source.close() }
 }
 
 const SCRIPT = fileURLToPath(new URL('../../docs/examples/follow_session.py', import.meta.url))
@@ -59,16 +59,16 @@ runpy.run_path(sys.argv[3], run_name="__main__")
 `
 
 function followWithPython(id: string): FollowingClient {
-  const told: string[] = []
+  const seen: string[] = []
   const child: ChildProcess = spawn('python3', ['-c', LISTEN_IN, api.url, id, SCRIPT], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   const listen = (line: string) => {
     const { status, reason } = line.startsWith('data: ') ? JSON.parse(line.slice('data: '.length)) : {}
-    told.push(status ?? reason ?? line)
+    seen.push(status ?? reason ?? line)
   }
   if (child.stdout) createInterface({ input: child.stdout }).on('line', listen)
-  return { told, close: () => void child.kill() }
+  return { seen, close: () => void child.kill() }
 }
 
 const length = async (id: string): Promise<number> => (await listEvents(service.url, id)).length
@@ -119,14 +119,14 @@ async function expectRecordOverAll(client: FollowingClient, id: string): Promise
 }
 
 /** Expects that a connection cycle interrupted an answer between two deltas and the client reconnected. */
-function expectCycleInAnswer({ told }: FollowingClient, record: Json[]): void {
+function expectCycleInAnswer({ seen }: FollowingClient, record: Json[]): void {
   const deltas = record.filter(({ type }) => type === 'output.message.delta').map(({ id }) => id)
-  const cycles = told.filter(
+  const cycles = seen.filter(
     (what, at) =>
       what === 'connection_cycle' &&
-      told[at + 1] === 'connected' &&
-      deltas.includes(told[at - 1]) &&
-      deltas.includes(told[at + 2]),
+      seen[at + 1] === 'connected' &&
+      deltas.includes(seen[at - 1]) &&
+      deltas.includes(seen[at + 2]),
   )
   expect(cycles.length).toBeGreaterThan(0)
 }

@@ -40,11 +40,11 @@ async function tryOut(agentId: string, text: string): Promise<{ turn: Json; outp
 }
 
 it('makes three agents that answer without a provider, and changes nothing when it is run again', async () => {
-  const told = await seed()
+  const printed = await seed()
   const made = await everything()
   expect([made.agents.length, made.servers.length, made.schedules.length]).toEqual([3, 1, 1])
   for (const { id, say, script, name } of examples) {
-    expect(told).toContain(`${name} (${id})`)
+    expect(printed).toContain(`${name} (${id})`)
     const { turn, output, session } = await tryOut(id, say)
     expect([name, turn.status, output?.content]).toEqual([name, 'completed', [{ type: 'text', ...script.at(-1) }]])
     const results = await all(`/v1/sessions/${session}/events?types=tool.completed`)
@@ -81,6 +81,6 @@ it.each([
 ])('says why it cannot do all of it %s', async (_when, environment, sentence) => {
   const [known] = await all('/v1/mcp-servers')
   await call(service.url, 'DELETE', `/v1/mcp-servers/${known?.id}`)
-  const told = await seed(environment).catch((error: Json) => error.stderr)
-  expect(told).toMatch(sentence)
+  const printed = await seed(environment).catch((error: Json) => error.stderr)
+  expect(printed).toMatch(sentence)
 })

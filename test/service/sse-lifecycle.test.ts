@@ -22,7 +22,7 @@ const LARGE_BYTES = 500_000
 /** Time after which everything that may be read ahead for a client has been read. */
 const PILING_UP_MS = 3000
 /** Limit for a shutdown. Pending answers have four seconds, and a busy machine may need a few more. */
-const MOST_CLOSING_MS = 20_000
+const MAX_CLOSING_MS = 20_000
 
 /** Who waits for a table of this database: the locks of all others, where other tests run, are in that view too. */
 const WAITING_SQL = `SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass
@@ -175,7 +175,7 @@ describe('an endless answer, and an unread one', () => {
         )
         await untilAsked()
         const closed = peer.api.close().then(() => 'closed')
-        expect(await Promise.race([closed, sleep(MOST_CLOSING_MS, 'still open', { ref: false })])).toBe('closed')
+        expect(await Promise.race([closed, sleep(MAX_CLOSING_MS, 'still open', { ref: false })])).toBe('closed')
         expect(await answer).toBe('broken off')
       })
       unread.close()

@@ -19,8 +19,8 @@ describePages('the page in examples/web', () => {
     project = await installClient()
     await cp('examples/web', path.join(project.folder, 'web'), { recursive: true })
     server = spawn(process.execPath, ['web/serve.js'], { cwd: project.folder, env: { ...process.env, PORT: '0' } })
-    const [told] = await once(server.stdout ?? server, 'data')
-    address = /http\S+(?=\/\n)/.exec(String(told))?.[0] ?? ''
+    const [printed] = await once(server.stdout ?? server, 'data')
+    address = /http\S+(?=\/\n)/.exec(String(printed))?.[0] ?? ''
     ;[service, browser] = await Promise.all([
       startService({ environment: { CORS_ALLOWED_ORIGINS: address } }),
       startBrowser(),

@@ -12,10 +12,10 @@ const LANES = 12
 /** Messages of a session, after which its lane begins another. */
 const MESSAGES = 6
 /** Longest time that something is away or frozen. A worker is taken for dead after four seconds. */
-const LONGEST_MS = 8000
-const LONGEST_PAUSE_MS = 2000
+const MAX_MS = 8000
+const MAX_PAUSE_MS = 2000
 /** Bytes that a connection carries before it is cut: less than one turn. */
-const LONGEST_CONNECTION = 30_000
+const MAX_CONNECTION_MS = 30_000
 const TIME_LIMIT_MS = 45 * 60_000
 
 type Fault = { at: number; until: number; name: string }
@@ -31,14 +31,14 @@ async function storm(victims: Victim[], random: Random): Promise<Fault[]> {
     const victim = victims[between(random, 0, victims.length)] as Victim
     const action = random() < 0.5 ? 'kill' : 'freeze'
     const at = Date.now()
-    const ms = between(random, 0, LONGEST_MS)
+    const ms = between(random, 0, MAX_MS)
     await victim[action](ms)
     faults.push({ at, until: Date.now(), name: `${action} ${victim.name}` })
     return victim
   }
   while (faults.length < FAULTS) {
     await inject()
-    await sleep(between(random, 0, LONGEST_PAUSE_MS))
+    await sleep(between(random, 0, MAX_PAUSE_MS))
   }
   return faults
 }
@@ -165,7 +165,7 @@ describe('the whole service, while its parts are killed and frozen at random and
   let lifetime: Random
   beforeAll(async () => {
     lifetime = createRandom(1)
-    site = await startStormSite(() => between(lifetime, 500, LONGEST_CONNECTION))
+    site = await startStormSite(() => between(lifetime, 500, MAX_CONNECTION_MS))
   })
   afterAll(() => site?.close())
 

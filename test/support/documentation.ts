@@ -74,9 +74,9 @@ export async function carryOut(
   const script = commands.map(({ text }) => `${text}\necho; echo '${END_OF_COMMAND}' $?`).join('\n')
   const here = others.reduce((text, [there, here]) => text.replaceAll(there, here), script)
   // Streams in the background last until then.
-  const told = await run(`trap 'kill $(jobs -p)' EXIT\n${here}`, cwd)
+  const written = await run(`trap 'kill $(jobs -p)' EXIT\n${here}`, cwd)
   const outputs = new Map<string, string>()
-  for (const [index, output] of told.split(END_OF_COMMAND).entries()) {
+  for (const [index, output] of written.split(END_OF_COMMAND).entries()) {
     const title = commands[index]?.title ?? 'after the last command'
     outputs.set(title, (outputs.get(title) ?? '') + output)
   }

@@ -6,7 +6,7 @@ export type Json = any
 export const PATIENCE_MS = 180_000
 /** Pause between two checks of a condition at first. Later it is a tenth of the time waited so far, within limits. */
 const FIRST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 100
+const MAX_PAUSE_MS = 100
 export type Answer = { status: number; body: Json; headers: Headers }
 
 /** Address of a service, optionally with headers for every request that select the user and the organization. */
@@ -119,7 +119,7 @@ export async function waitFor<T>(
     if (found !== undefined && found !== false) return found
     const waitedMs = Date.now() - startedAt
     if (waitedMs > timeoutMs) throw new Error(`waited ${timeoutMs} ms for ${what}`)
-    const pauseMs = Math.min(Math.max(waitedMs / 10, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+    const pauseMs = Math.min(Math.max(waitedMs / 10, FIRST_PAUSE_MS), MAX_PAUSE_MS)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }

@@ -23,7 +23,7 @@ export function withoutEcho({ body, ...answer }: Received, sent: Planned, ids: I
 
 /** Expects that an answer contains none of the ids in any form. */
 export function expectNothingOf(ids: Ids, { headers, body }: Received): void {
-  const told = JSON.stringify(headers) + body
+  const sent = JSON.stringify(headers) + body
   const forms = Object.values(ids).flatMap(formsOf)
-  expect(forms.filter((form) => told.includes(form))).toEqual([])
+  expect(forms.filter((form) => sent.includes(form))).toEqual([])
 }

@@ -41,7 +41,7 @@ const CANCELS = 'The turn waits for your answer above. Cancel it, and send this 
 
 /** Box for the next message. Enter sends it, Shift and Enter start a new line. */
 export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst, onSent, children }: Props): VNode {
-  const [state, setState] = useState<{ isSending: boolean; error?: unknown; told?: string }>({ isSending: false })
+  const [state, setState] = useState<{ isSending: boolean; error?: unknown; result?: string }>({ isSending: false })
   const [text, images, onBusy] = [draft.text.value, draft.images.value, draft.onBusy.value]
   const session_id = sessionId
 
@@ -56,7 +56,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     queue.current = queue.current.then(async () => {
       setState({ isSending: true })
       await run().then(
-        (told) => setState({ isSending: false, told: typeof told === 'string' ? told : '' }),
+        (result) => setState({ isSending: false, result: typeof result === 'string' ? result : '' }),
         (error: unknown) => setState({ isSending: false, error }),
       )
     })
@@ -91,7 +91,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
   /** Changes the draft, which becomes another message with a new key. */
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
     draft.key = undefined
-    if (state.error !== undefined || state.told) setState({ isSending: false })
+    if (state.error !== undefined || state.result) setState({ isSending: false })
     if (values.text !== undefined) {
       draft.text.value = values.text
       keepText(sessionId, values.text)
@@ -144,7 +144,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       )}</ul>`
     }
     <${Problem} error=${state.error} />
-    <p class="quiet" role="status">${state.told}</p>
+    <p class="quiet" role="status">${state.result}</p>
     ${isWaiting && html`<small>A message cancels the turn that is waiting for you.</small>`}
     <div class="actions">
       <button class="primary" aria-disabled=${state.isSending}>Send</button>

@@ -9,7 +9,7 @@ import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './co
 const TURNS = 20
 const EVENTS = 1000
 /** Number of turns above which an open session drops the older half, which can be loaded again. */
-const MOST_TURNS = 1000
+const MAX_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
 /** Pause before a failed load of a session is repeated. */
 const RETRY_MS = 2000
@@ -60,14 +60,14 @@ export function openSession(sessionId: string): Live {
     last = event.id
     if ((DELTAS as readonly string[]).includes(event.type)) deltas.set(`${event.type} ${turnIdOf(event)}`, event)
     else events.push(event)
-    if (event.type === 'input.message' && conversation.turns.length > MOST_TURNS) forgetHalf()
+    if (event.type === 'input.message' && conversation.turns.length > MAX_TURNS) forgetHalf()
     // A hidden page draws nothing until it is visible again.
     if (isDrawn) requestAnimationFrame(draw)
     isDrawn = false
   }
 
   const forgetHalf = (): void => {
-    const kept = new Set(conversation.turns.slice(-MOST_TURNS / 2).map(({ id }) => id))
+    const kept = new Set(conversation.turns.slice(-MAX_TURNS / 2).map(({ id }) => id))
     events = events.slice(events.findIndex((event) => kept.has(turnIdOf(event) ?? '')))
     for (const [key, delta] of deltas) if (!kept.has(turnIdOf(delta) ?? '')) deltas.delete(key)
     conversation = createConversation([...events, ...deltas.values()].sort(bySequence))

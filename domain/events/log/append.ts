@@ -53,7 +53,7 @@ const SHARING: ReadonlySet<EventType> = new Set<EventType>([
   'tool.progress',
 ])
 /** Maximum length of an append that may share its statement. */
-const MOST_SHARED_LENGTH = 64 * 1024
+const MAX_SHARED_LENGTH = 64 * 1024
 
 /**
  * Records events and the state that they announce in one transaction, then publishes them to the live stream. May be
@@ -94,7 +94,7 @@ const NO_ATTEMPT = { step: null, fence: null, process: null }
  */
 const mayShare = (append: StoredAppend, events: NewEvent[]): boolean =>
   append.step !== null &&
-  append.events.length <= MOST_SHARED_LENGTH &&
+  append.events.length <= MAX_SHARED_LENGTH &&
   events.every(({ type, secrets }) => SHARING.has(type) && secrets === undefined)
 
 /** Records events of several turns of one session, in their order and in one round trip. */

@@ -22,11 +22,11 @@ type Waiting<Append, Result> = {
 }
 
 /** Maximum number of appends under way by themselves. Further ones form groups. */
-const MOST_ALONE = 3
-const MOST_GROUPS = 2
-const MOST_IN_GROUP = 16
+const MAX_SINGLE = 3
+const MAX_GROUPS = 2
+const MAX_IN_GROUP = 16
 /** Maximum number of appends that wait for a group. Further ones are recorded by themselves. */
-const MOST_WAITING = 1000
+const MAX_WAITING = 1000
 
 /**
  * Records appends by themselves and at once while few are under way. Further ones form groups: all that wait when a
@@ -66,11 +66,11 @@ export function createGroupCommit<Append extends { sessionId: string }, Result>(
     }
   }
   const recordNext = () => {
-    while (queue.length > 0 && countGroups < MOST_GROUPS) void recordGroup(queue.splice(0, MOST_IN_GROUP))
+    while (queue.length > 0 && countGroups < MAX_GROUPS) void recordGroup(queue.splice(0, MAX_IN_GROUP))
   }
   const record = (append: Append): Promise<Result> => {
-    const isCalm = queue.length === 0 && countAlone < MOST_ALONE
-    if (isCalm || queue.length >= MOST_WAITING) return recordAlone(append)
+    const isCalm = queue.length === 0 && countAlone < MAX_SINGLE
+    if (isCalm || queue.length >= MAX_WAITING) return recordAlone(append)
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     queue.push({ append, resolve, reject })
     recordNext()

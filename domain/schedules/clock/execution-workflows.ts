@@ -16,7 +16,7 @@ export type ExecutionControl = {
    */
   startExecution(execution: StartedExecution, owner: string): Promise<boolean>
   /** Makes it read the record again. Also resolves when there is none, or it has ended. */
-  tellExecution(executionId: string): Promise<void>
+  notifyExecution(executionId: string): Promise<void>
   /** Resolves with false only when Temporal has reported that it does not run. */
   isExecutionRunning(executionId: string): Promise<boolean>
 }

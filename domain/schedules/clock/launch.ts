@@ -15,7 +15,7 @@ export type SchedulePlace = { organizationId: string; scheduleId: string }
 const ON_TIME_MS = 5 * 60_000
 /** Most missed runs that are made up for when the schedule names no number, and whatever it names. */
 const DEFAULT_CATCH_UP = 100
-const MOST_CATCH_UP = 1000
+const MAX_CATCH_UP = 1000
 /** Attempts at a launch that others come before. */
 const MAX_ATTEMPTS = 5
 
@@ -24,28 +24,28 @@ const NOTHING: LaunchOutcome = { executions: [] }
 const UNKNOWN: KnownTimes = { since: null, times: [] }
 
 /**
- * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `toldRevision` the revision that Temporal
+ * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `clockRevision` the revision that Temporal
  * was just told.
  */
-type Knowledge = { scheduledAt?: Date; toldRevision?: number }
+type Knowledge = { scheduledAt?: Date; clockRevision?: number }
 
 /**
  * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
  * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
- * before. Rejects when Temporal has to be asked and is away. `untold`: nothing is launched while Temporal has to be told of
+ * before. Rejects when Temporal has to be asked and is away. `clock_stale`: nothing is launched while Temporal has to be told of
  * a change; the launch has to be repeated.
  */
 export async function launchDue(
   deps: Deps,
   place: SchedulePlace,
-  { scheduledAt, toldRevision }: Knowledge = {},
-): Promise<LaunchOutcome | 'untold'> {
+  { scheduledAt, clockRevision }: Knowledge = {},
+): Promise<LaunchOutcome | 'clock_stale'> {
   let until: Date | undefined
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const found = await readSchedule(deps, place)
     if (found === undefined) return removeClock(deps, place)
     const { row, now } = found
-    if (row.clockDueAt !== null && row.revision !== toldRevision) return 'untold'
+    if (row.clockDueAt !== null && row.revision !== clockRevision) return 'clock_stale'
     if (!row.enabled || row.deletedAt !== null) return setClockRight(deps, row)
     until ??= scheduledAt !== undefined && scheduledAt > now ? scheduledAt : now
     const recorded = await launchUntil(deps, row, until, now)
@@ -121,4 +121,4 @@ export function toLaunch(row: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>, du
 }
 
 const catchUpOf = ({ catchUpMissed, maxCatchUp }: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>): number =>
-  catchUpMissed ? Math.min(maxCatchUp ?? DEFAULT_CATCH_UP, MOST_CATCH_UP) : 0
+  catchUpMissed ? Math.min(maxCatchUp ?? DEFAULT_CATCH_UP, MAX_CATCH_UP) : 0

@@ -3,7 +3,7 @@ import { invalid } from '../../kit/errors.ts'
 import { offsetAt } from '../cron/wall-clock.ts'
 
 const DAY_MS = 24 * 3_600_000
-const MOST_YEARS = 10
+const MAX_YEARS = 10
 
 const Time = z.iso.datetime({ offset: true, local: true })
 
@@ -17,10 +17,10 @@ export function parseTime(text: string, timezone: string, now: Date): Date {
     throw invalid('at: must be an ISO 8601 time such as 2030-01-31T09:00:00+01:00, or without an offset in timezone')
   const hasOffset = /(Z|[+-]\d\d:\d\d)$/.test(text)
   const time = hasOffset ? Date.parse(text) : instantOf(Date.parse(`${text}Z`), timezone)
-  const latest = new Date(now).setUTCFullYear(now.getUTCFullYear() + MOST_YEARS)
+  const latest = new Date(now).setUTCFullYear(now.getUTCFullYear() + MAX_YEARS)
   const second = new Date(Math.floor(time / 1000) * 1000)
   if (second <= now) throw invalid(`at: must be in the future; it is ${now.toISOString()} now`)
-  if (second.getTime() > latest) throw invalid(`at: must be at most ${MOST_YEARS} years ahead`)
+  if (second.getTime() > latest) throw invalid(`at: must be at most ${MAX_YEARS} years ahead`)
   return second
 }
 

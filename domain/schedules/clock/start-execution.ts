@@ -14,7 +14,7 @@ export async function startSoon(deps: Deps, schedule: Started, { id, scheduledAt
     const started = { executionId: id, scheduleId, organizationId, sessionId, targetName, scheduledAt }
     await deps.workflows.startExecution(started, await deps.owners.ownerOf(organizationId))
   } catch (error) {
-    const told = { execution: id, err: (error as Error).message }
-    warnRarely(deps.log, told, 'execution not started; the sweeper will start it')
+    const logFields = { execution: id, err: (error as Error).message }
+    warnRarely(deps.log, logFields, 'execution not started; the sweeper will start it')
   }
 }

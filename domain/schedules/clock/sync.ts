@@ -62,7 +62,7 @@ async function syncOnce(deps: Deps, scheduleId: string): Promise<boolean> {
   if (row === undefined) return false
   try {
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const next = await tell(deps, row)
+      const next = await updateClock(deps, row)
       const stored: Leased | undefined = await store(deps, row, next)
       // Another process has taken over.
       if (stored === undefined || !stored.isDue) return true
@@ -88,7 +88,7 @@ async function lease({ db }: Deps, scheduleId: string): Promise<Leased | undefin
  * Tells Temporal, and returns what it says then. Runs that were due before it knew of them are launched from here. Where
  * Temporal has a later revision of something else, because the record was restored, the record's is raised: it stays due.
  */
-async function tell(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
+async function updateClock(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
   const { clock } = deps
   if (row.isDeleted) {
     await clock.remove(row.id)
@@ -123,7 +123,7 @@ async function launchMissed(deps: Deps, row: Leased, { since, times, changedAt }
     times.some((time) => time > launchedUntil && time <= until) ||
     (launchedUntil < since && (await deps.clock.timesBetween(id, launchedUntil, since, 1)).length > 0)
   if (!isMissed) return
-  await launchDue(deps, { organizationId, scheduleId: id }, { scheduledAt: until, toldRevision: revision })
+  await launchDue(deps, { organizationId, scheduleId: id }, { scheduledAt: until, clockRevision: revision })
 }
 
 /**
@@ -168,7 +168,7 @@ export async function syncSchedules(deps: Deps): Promise<void> {
 }
 
 const LATE_SECS = 60
-const AGAIN_MS = 300_000
+const REPEAT_AFTER_MS = 300_000
 
 /**
  * Makes schedules due whose runs have not been launched in time, or whose known times have all passed: Temporal may have
@@ -177,7 +177,7 @@ const AGAIN_MS = 300_000
  */
 export async function findLateSchedules(deps: Deps, seen: Map<string, number>): Promise<void> {
   const now = Date.now()
-  for (const [id, at] of seen) if (now - at > AGAIN_MS) seen.delete(id)
+  for (const [id, at] of seen) if (now - at > REPEAT_AFTER_MS) seen.delete(id)
   const late = await deps.db.$queryRaw<{ id: string }[]>`
     WITH late AS (
       SELECT id FROM schedules, (SELECT now() - make_interval(secs => ${LATE_SECS}) AS by) AS due

@@ -3,7 +3,7 @@ import type { CronFields } from './fields.ts'
 import { matchesDay } from './matches.ts'
 import { readCron } from './read.ts'
 
-const SHORTEST_PAUSE_SECS = 10
+const MIN_PAUSE_SECS = 10
 const DAY_MS = 86_400_000
 /** Years that are searched when all match. Within these each date comes, also 29 February. */
 const YEARS_AHEAD = 8
@@ -14,8 +14,8 @@ const YEARS_AHEAD = 8
  */
 export function parseCron(expression: string): CronFields {
   const fields = readCron(expression)
-  if (shortestPause(fields) < SHORTEST_PAUSE_SECS) {
-    throw invalid(`cron_expression: must not run more often than every ${SHORTEST_PAUSE_SECS} seconds`)
+  if (shortestPause(fields) < MIN_PAUSE_SECS) {
+    throw invalid(`cron_expression: must not run more often than every ${MIN_PAUSE_SECS} seconds`)
   }
   if (!comes(fields, new Date())) throw invalid('cron_expression: must match a day in the future, or it never runs')
   return fields

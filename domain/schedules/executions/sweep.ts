@@ -40,12 +40,12 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
 type Notice = { executionId: string; noticeDueAt: Date }
 
 /** Tells the workflows of executions that the turns which they wait for have ended. */
-export async function tellEndsOfTurns(deps: Deps): Promise<void> {
+export async function notifyEndedTurns(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "executionId", notice_due_at AS "noticeDueAt" FROM schedule_executions
     WHERE notice_due_at IS NOT NULL AND ${inShareSql(deps, Prisma.sql`id`)} ORDER BY notice_due_at LIMIT ${LIMITS.limit}`
   await atOnce(notices, AT_ONCE, async ({ executionId, noticeDueAt }) => {
-    await deps.workflows.tellExecution(executionId)
+    await deps.workflows.notifyExecution(executionId)
     await deps.db.scheduleExecution.updateMany({ where: { id: executionId, noticeDueAt }, data: { noticeDueAt: null } })
   })
 }

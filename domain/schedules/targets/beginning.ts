@@ -8,7 +8,7 @@ const KEPT_BYTES = 2048
 /** Time for which an answer is read after its head. One that goes on has been received all the same. */
 const READ_MS = 2000
 /** Length of a header's value, escaped for a URL, in lengths of the value. */
-const LONGEST_FORM = 6
+const MAX_FORM_LENGTH = 6
 
 /**
  * Reads the beginning of an answer's body, without the values of headers that the server may repeat, and drops the rest.
@@ -19,7 +19,7 @@ export async function readBeginning(
   headers: Record<string, string>,
 ): Promise<string> {
   const longest = Math.max(0, ...Object.values(headers).map(({ length }) => length))
-  const bytes = await readBytes(body, KEPT_BYTES + LONGEST_FORM * longest)
+  const bytes = await readBytes(body, KEPT_BYTES + MAX_FORM_LENGTH * longest)
   const hide = createHiding({ apiKey: undefined, headers })
   const whole = hide(bytes.toString())
   const kept = hide(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())

@@ -11,7 +11,7 @@ import { pageSource } from './page-source.ts'
 import { findDatabase } from './read.ts'
 
 /** Time in which a script is run again because others have changed, deleted or made the database in between. */
-const AGAIN_MS = 30_000
+const RETRY_LIMIT_MS = 30_000
 
 /**
  * Runs a script on a database, and makes that when it is missing. Nothing is made when the script fails. The keeper runs
@@ -23,7 +23,7 @@ export async function executeScript(
   name: string,
   script: Statement,
 ): Promise<ExecuteResult> {
-  const until = Date.now() + AGAIN_MS
+  const until = Date.now() + RETRY_LIMIT_MS
   try {
     for (;;) {
       const ran = await runOnce(deps, scope, name, script)

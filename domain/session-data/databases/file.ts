@@ -55,7 +55,7 @@ export async function openDatabaseFile(deps: Deps, actor: Actor, named: NamedDat
 }
 
 /** Time in which a file is stored again because others have changed, deleted or made the database in between. */
-const AGAIN_MS = 30_000
+const RETRY_LIMIT_MS = 30_000
 
 type Answer = { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' | 'session_gone' }
 
@@ -83,7 +83,7 @@ export async function putDatabaseFile(
 /** Stores the pages, whatever the database has now. Returns whether there was none. */
 async function storePages(deps: Deps, scope: SessionScope, name: string, pages: Pages): Promise<boolean> {
   const { organizationId, sessionId, signal } = scope
-  for (const until = Date.now() + AGAIN_MS; Date.now() < until; ) {
+  for (const until = Date.now() + RETRY_LIMIT_MS; Date.now() < until; ) {
     const found = await findDatabase(deps, scope, name)
     const database = { databaseId: found?.id ?? newUuid(), version: found?.version ?? 0 }
     const made = { name: found === null ? name : undefined, maxCount: MAX_DATABASES }

@@ -65,7 +65,7 @@ export type OpenedFile = {
 
 /** Times that a file is looked up again when another content has replaced the one that was to be read. */
 const MAX_REPLACED = 5
-const AGAIN_MS = 20
+const RETRY_PAUSE_MS = 20
 
 /** Opens a file. 'directory' when the path is one. Throws `not_found`. */
 export async function openFile(deps: Deps, scope: SessionScope, path: string): Promise<OpenedFile | 'directory'> {
@@ -79,7 +79,7 @@ export async function openFile(deps: Deps, scope: SessionScope, path: string): P
     const first = await readPart(deps, scope, content, 0)
     if (first !== undefined) return { ...opened, chunks: readParts(deps, scope, content, first) }
     if (replaced === MAX_REPLACED) throw new Error('The content of a file is not there.')
-    await sleep(AGAIN_MS)
+    await sleep(RETRY_PAUSE_MS)
   }
 }
 

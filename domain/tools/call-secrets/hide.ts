@@ -35,12 +35,12 @@ export function hideIn(text: string, hidden: Hidden | undefined): string {
 export function hideInError(error: unknown, hidden: Hidden | undefined): unknown {
   if (hidden === undefined) return error
   const own = error instanceof Error ? error : new Error(String(error))
-  const told = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
+  const hiddenFields = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
     const value: unknown = Reflect.get(own, field)
     return [field, { value: typeof value === 'string' ? hideIn(value, hidden) : undefined }]
   })
   // All are defined, even without a value, because getters of the class would not work.
-  return Object.create(Object.getPrototypeOf(own), Object.fromEntries(told))
+  return Object.create(Object.getPrototypeOf(own), Object.fromEntries(hiddenFields))
 }
 
 /** Returns the texts in which a value may be repeated: as they are, in JSON, and in a text in JSON. */

@@ -29,7 +29,7 @@ const TTL_MS = 3_600_000
 const MIN_TTL_MS = 10_000
 const MAX_TTL_MS = 24 * 3_600_000
 /** Time after a failure until the next attempt. */
-const AGAIN_MS = 60_000
+const RETRY_AFTER_MS = 60_000
 
 const MAX_SCHEMA_LEVELS = 100
 const MAX_LEFT_OUT = 100
@@ -167,7 +167,7 @@ function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Dat
 
 /** Stores why the tools could not be read. Those of before stay. */
 const storeFailure = (deps: Deps, row: ServerRow, sentence: string): Promise<boolean> =>
-  update(deps, row, () => ({ toolsError: sentence, toolsExpireAt: new Date(Date.now() + AGAIN_MS) }))
+  update(deps, row, () => ({ toolsError: sentence, toolsExpireAt: new Date(Date.now() + RETRY_AFTER_MS) }))
 
 /** Changes a server's row, unless another server is meant or other credentials are sent by now. */
 const update = (

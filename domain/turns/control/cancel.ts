@@ -65,7 +65,7 @@ async function cancelAndGoOn(
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
   })
   if (done === undefined) return undefined
-  tellCancelled(deps, where.organizationId, done.cancelled)
+  notifyCancelled(deps, where.organizationId, done.cancelled)
   if (done.next) startTurnSoon(deps, done.next, 'early')
   return done.cancelled.length
 }
@@ -74,7 +74,7 @@ async function cancelAndGoOn(
  * Notifies the workflows of cancelled turns; call it after the commit. A queued turn is skipped: it has no workflow, or
  * its workflow will find the cancellation in the record.
  */
-export function tellCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
+export function notifyCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
   for (const { turnId, wasRunning, at } of cancelled) {
     if (wasRunning) void notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
   }

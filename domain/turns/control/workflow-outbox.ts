@@ -11,14 +11,14 @@ export type Notice = { turnId: string; organizationId: string; hasEnded: boolean
  */
 export async function notifyWorkflow(deps: Deps, notice: Notice): Promise<void> {
   try {
-    await tellTurn(deps, notice)
+    await sendNotice(deps, notice)
   } catch (error) {
     const fields = { turn: toId('turn', notice.turnId), err: (error as Error).message }
     warnRarely(deps.log, fields, 'workflow not notified; the sweeper will notify it')
   }
 }
 
-async function tellTurn(deps: Deps, { turnId, organizationId, hasEnded, noticeDueAt }: Notice): Promise<void> {
+async function sendNotice(deps: Deps, { turnId, organizationId, hasEnded, noticeDueAt }: Notice): Promise<void> {
   const owner = await deps.owners.ownerOf(organizationId)
   await (hasEnded ? deps.workflows.cancelTurn(turnId, owner) : deps.workflows.resumeTurn(turnId, owner))
   // A later notice is still due and must not be cleared.

@@ -152,9 +152,9 @@ const HAND_OVER_MS = 2500
 const BUSY_HAND_OVER_MS = 100
 const BUSY = 100
 /** Time in which an attempt's activity comes. Later, it may be lost. */
-const COMES_MS = 4000
+const ADOPT_LIMIT_MS = 4000
 /** Time after which a lost activity is looked for again. */
-const COMES_AGAIN_MS = 10_000
+const LOST_RECHECK_MS = 10_000
 /** Time for which waiting steps go first, unless `letWait` is called again. */
 const WAIT_MS = 3000
 /** Time for which an attempt goes on, and its outcome is kept, while nobody waits for it: Temporal may be away. */
@@ -192,7 +192,8 @@ export function createRunningAttempts({
     clearTimeout(running.unattended)
     if (running.waiting > 0 || attempts.get(key) !== running) return
     // The activity that is to come has to be missed first.
-    const keptMs = running.lostAt === undefined ? recordedMs : Math.max(recordedMs, COMES_MS + COMES_AGAIN_MS / 2)
+    const keptMs =
+      running.lostAt === undefined ? recordedMs : Math.max(recordedMs, ADOPT_LIMIT_MS + LOST_RECHECK_MS / 2)
     const ms = running.isRecorded ? keptMs : unattendedMs
     running.unattended = setTimeout(() => stop(key, running, 'nobody waits for the attempt'), ms).unref()
   }
@@ -329,7 +330,7 @@ export function createRunningAttempts({
         return { outcome: 'unfinished' }
       }
       if (reasoned === 'late' || reasoned.outcome === 'failed' || reasoned.outcome === 'retry') {
-        running.lostAt = performance.now() + COMES_MS
+        running.lostAt = performance.now() + ADOPT_LIMIT_MS
         return { outcome: 'unfinished', process }
       }
       forget(key, running)
@@ -360,7 +361,7 @@ export function createRunningAttempts({
           return reasoned.outcome === 'elsewhere' ? undefined : reasoned
         } finally {
           by.signal.removeEventListener('abort', cancel)
-          running.lostAt = performance.now() + COMES_MS
+          running.lostAt = performance.now() + ADOPT_LIMIT_MS
         }
       })
     },
@@ -379,7 +380,7 @@ export function createRunningAttempts({
     unattended: () => {
       const now = performance.now()
       const lost = [...attempts].filter(([, { waiting, lostAt = now }]) => waiting === 0 && lostAt < now)
-      for (const [, running] of lost) running.lostAt = now + COMES_AGAIN_MS
+      for (const [, running] of lost) running.lostAt = now + LOST_RECHECK_MS
       return lost.map(([key]) => key.slice(0, key.indexOf('/')))
     },
     isClosed: () => isClosed,

@@ -37,8 +37,8 @@ const MAX_ERROR_LENGTH = 4096
 /** Time to wait for a tool that ignores its aborted signal. */
 const UNHEEDED_MS = 1000
 /** Time for which recording a result is retried. Fits into the 30 s that the workflow adds to a tool's own time. */
-const RECORD_MS = 20_000
-const RECORD_AGAIN_MS = 500
+const RECORD_LIMIT_MS = 20_000
+const RECORD_PAUSE_MS = 500
 
 /**
  * Runs one call of a reason step and records its result, or its tool's questions to the user. Whatever the tool does,
@@ -88,14 +88,14 @@ export async function runTool(
  * again. A repeated event is recorded once.
  */
 async function recordResult(deps: Deps, turn: TurnPlace, step: string, attempt: Attempt, result: NewEvent) {
-  const until = Date.now() + RECORD_MS
+  const until = Date.now() + RECORD_LIMIT_MS
   for (;;) {
     try {
       return await appendAs(deps, turn, step, attempt, [result])
     } catch (error) {
       if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
       warnRarely(deps.log, { err: error, turn: toId('turn', turn.turnId) }, 'tool result not recorded; retrying')
-      await sleep(RECORD_AGAIN_MS, attempt.signal)
+      await sleep(RECORD_PAUSE_MS, attempt.signal)
     }
   }
 }

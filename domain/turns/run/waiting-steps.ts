@@ -6,8 +6,8 @@ import type { Deps } from '../deps.ts'
 import type { TurnPlace } from '../turn-place.ts'
 
 /** Maximum number of steps that one look begins, of each owner and in all. */
-const MOST_OF_OWNER = 100
-const MOST = 500
+const MAX_PER_OWNER = 100
+const MAX_STEPS = 500
 /** Time in which a process claims a step that it has taken. Later, another process may take the step. */
 const TAKEN_MS = 5000
 /** Waiting steps, with their turns, organizations and owners, as in domain/kit/owners.ts. */
@@ -42,13 +42,13 @@ type WaitingStep = TurnPlace & { iteration: number; since: Date; owner: string }
  * Each owner's oldest come first, and owners take turns.
  */
 export async function beginWaitingSteps(deps: Deps): Promise<void> {
-  await tellSettled(deps)
+  await notifySettled(deps)
   const steps = await deps.db.$queryRaw<WaitingStep[]>`
     SELECT * FROM (
       SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", w.iteration,
         w.since, ${OWNER}::text AS owner, row_number() OVER (PARTITION BY ${OWNER} ORDER BY w.since) AS place
       FROM ${STEPS_OF_OWNERS} WHERE w.since <= clock_timestamp()
-    ) AS step WHERE place <= ${MOST_OF_OWNER} ORDER BY place, since LIMIT ${MOST}`
+    ) AS step WHERE place <= ${MAX_PER_OWNER} ORDER BY place, since LIMIT ${MAX_STEPS}`
   const full = new Set<string>()
   for (const step of steps) {
     if (!full.has(step.owner) && !(await beginStep(deps, step))) full.add(step.owner)
@@ -57,14 +57,14 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
 }
 
 /** Notifies workflows that do not know that their step was claimed or their turn has ended. */
-async function tellSettled(deps: Deps): Promise<void> {
+async function notifySettled(deps: Deps): Promise<void> {
   await deps.db.$executeRaw`
     DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
-  const settled = await deps.db.$queryRaw<Told[]>`
+  const settled = await deps.db.$queryRaw<ClaimedStep[]>`
     SELECT w.turn_id AS "turnId", w.iteration, ${OWNER}::text AS owner FROM ${STEPS_OF_OWNERS}
     WHERE w.since <= clock_timestamp() AND (t.finished_at IS NOT NULL OR EXISTS (
       SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${stepSql.reason(Prisma.sql`w.iteration`)}
-    )) LIMIT ${MOST}`
+    )) LIMIT ${MAX_STEPS}`
   for (const step of settled) void notifyWhenClaimed(deps, step)
 }
 
@@ -87,7 +87,7 @@ async function beginStep(deps: Deps, step: WaitingStep): Promise<boolean> {
   }
 }
 
-type Told = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
+type ClaimedStep = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
 
 /**
  * Notifies a step's workflow that the step has been claimed. A failure is made good later, because the step is still
@@ -95,7 +95,7 @@ type Told = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
  */
 async function notifyWhenClaimed(
   deps: Deps,
-  { turnId, iteration, owner }: Told,
+  { turnId, iteration, owner }: ClaimedStep,
   claimed?: Promise<void>,
 ): Promise<void> {
   try {
@@ -107,7 +107,7 @@ async function notifyWhenClaimed(
         WHERE t.id = ${turnId}::uuid AND (t.finished_at IS NOT NULL OR s.turn_id IS NOT NULL)
       )`
   } catch (error) {
-    const told = { turn: toId('turn', turnId), err: (error as Error).message }
-    warnRarely(deps.log, told, 'workflow not notified of its place; the sweeper will notify it')
+    const logFields = { turn: toId('turn', turnId), err: (error as Error).message }
+    warnRarely(deps.log, logFields, 'workflow not notified of its place; the sweeper will notify it')
   }
 }

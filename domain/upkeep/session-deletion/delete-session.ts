@@ -16,7 +16,7 @@ type Deleted = { id: string; turnIds: string[] }
 const OF_DELETED = 'deleted sessions'
 
 /** Time that a caller waits for the session's data to be deleted. The rest is deleted in the background. */
-const MOST_WAITING_MS = 10_000
+const MAX_WAITING_MS = 10_000
 
 /**
  * Cancels what runs, waits or queues in the session and deletes it. After this one transaction it exists for nobody,
@@ -34,7 +34,7 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
     const session = toId('session', id)
     warnRarely(deps.log, { session, err: error.message }, 'session deleted; cleanup will be retried by the sweeper')
   })
-  await Promise.race([removed.catch(() => {}), sleep(MOST_WAITING_MS, undefined, { ref: false })])
+  await Promise.race([removed.catch(() => {}), sleep(MAX_WAITING_MS, undefined, { ref: false })])
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
@@ -42,11 +42,11 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   await session.db.$queryRaw`
     SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
   await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
-  const untold = await session.db.turn.findMany({
+  const unnotified = await session.db.turn.findMany({
     where: { sessionId: session.id, noticeDueAt: { not: null } },
     select: { id: true },
   })
-  const deleted = { id: session.id, turnIds: untold.map(({ id }) => id) }
+  const deleted = { id: session.id, turnIds: unnotified.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
   // The stored answers contain the session's messages, and names of its files and databases, and its schedules.
   await session.db.$executeRaw`
@@ -65,13 +65,13 @@ async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<voi
 }
 
 const GRACE_MS = 15_000
-const MOST_AT_ONCE = 20
+const MAX_AT_ONCE = 20
 
 /** Finishes interrupted deletions, whose process died or for which Temporal was unavailable. */
 export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
   const left = await deps.db.$queryRaw<Deleted[]>`
     SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions
-    WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MOST_AT_ONCE}`
+    WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MAX_AT_ONCE}`
   const ended = await Promise.allSettled(left.map((one) => finish(deps, one, deleteOwnedData(deps, one.id, signal))))
   const failed = ended.find((one) => one.status === 'rejected')
   if (failed) throw failed.reason

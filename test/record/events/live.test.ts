@@ -94,13 +94,13 @@ async function expectRecord({ id }: Turn, stream: OpenStream, last: WireEvent | 
 /** Returns dependencies whose record stops answering after `stop`. `asked` resolves at the first query after that. */
 function withRecordThatStops() {
   let isStopped = false
-  let tell = (_: string) => {}
+  let notify = (_: string) => {}
   const asked = new Promise<string>((resolve) => {
-    tell = resolve
+    notify = resolve
   })
   const $queryRaw = (...given: Parameters<typeof deps.db.$queryRaw>) => {
     if (!isStopped) return deps.db.$queryRaw(...given)
-    tell('the record was asked')
+    notify('the record was asked')
     return new Promise(() => {})
   }
   const stop = () => {

@@ -29,7 +29,7 @@ async function readPages(from: Deps, { sessionId }: Writer, batch: number, after
 }
 
 /** Returns the `accumulated` text of each delta, and the text expected from the deltas before it. */
-function textsOf(events: Json[]): { told: string[]; expected: string[] } {
+function textsOf(events: Json[]): { seen: string[]; expected: string[] } {
   const texts = new Map<string, string>()
   const deltas = events.filter(({ type }) => type.endsWith('.delta'))
   const expected = deltas.map(({ type, data, context }) => {
@@ -37,7 +37,7 @@ function textsOf(events: Json[]): { told: string[]; expected: string[] } {
     texts.set(key, (texts.get(key) ?? '') + data.delta)
     return texts.get(key) ?? ''
   })
-  return { told: deltas.map(({ data }) => data.accumulated), expected }
+  return { seen: deltas.map(({ data }) => data.accumulated), expected }
 }
 
 /** Returns whether a query reads the conversation. Its SQL is composed of parts, so it is among the values. */
@@ -80,8 +80,8 @@ describe('pages of the record', () => {
     const writer = await createAnswers()
     const whole = parse((await readPages(deps, writer, 500)).flat())
     expect(whole.map(({ sequence }) => sequence)).toEqual(whole.map((_, index) => index + 1))
-    const { told, expected } = textsOf(whole)
-    expect(told).toEqual(expected)
+    const { seen, expected } = textsOf(whole)
+    expect(seen).toEqual(expected)
     for (const after of [0, 3, 4, 9, 12, 15, 17]) {
       expect(parse((await readPages(deps, writer, batch, after)).flat())).toEqual(whole.slice(after))
     }

@@ -1,7 +1,11 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { asUuid, newUuid } from '../../../domain/kit/ids.ts'
 import { launchDue } from '../../../domain/schedules/clock/launch.ts'
-import { failLostExecutions, startLostExecutions, tellEndsOfTurns } from '../../../domain/schedules/executions/sweep.ts'
+import {
+  failLostExecutions,
+  notifyEndedTurns,
+  startLostExecutions,
+} from '../../../domain/schedules/executions/sweep.ts'
 import { triggerSchedule } from '../../../domain/schedules/trigger.ts'
 import type { Schedule } from '../../../prisma/generated/client.ts'
 import { ANYBODY, createOpenTurn, withWorkflows } from '../../support/by-hand.ts'
@@ -101,14 +105,14 @@ describe('a launch', () => {
     const other = await insertSchedule(deps, { ...given, organizationId })
     await launchDue(deps, placeOf(limited))
     await launchDue(deps, placeOf(other))
-    const told = async (schedule: Schedule) =>
+    const notified = async (schedule: Schedule) =>
       (await executionsOf(schedule, deps)).map(({ status, error }) => error ?? status)
-    expect(await told(limited)).toEqual([
+    expect(await notified(limited)).toEqual([
       'Skipped: max_concurrent allows 2 executions of the schedule at once.',
       'pending',
       'pending',
     ])
-    expect(await told(other)).toEqual([
+    expect(await notified(other)).toEqual([
       'Skipped: the organizations of the owner may have 4 executions at once.',
       'pending',
       'pending',
@@ -150,9 +154,9 @@ describe('a launch', () => {
     const { deps } = createDeps()
     const clockDueAt = new Date()
     const schedule = await insertSchedule(deps, { launchedUntil: agoMs(EVERY_MS), clockDueAt, revision: 2 })
-    const launch = (toldRevision?: number) =>
-      launchDue(deps, placeOf(schedule), { ...(toldRevision && { toldRevision }) })
-    expect([await launch(), await launch(1)]).toEqual(['untold', 'untold'])
+    const launch = (clockRevision?: number) =>
+      launchDue(deps, placeOf(schedule), { ...(clockRevision && { clockRevision }) })
+    expect([await launch(), await launch(1)]).toEqual(['clock_stale', 'clock_stale'])
     expect(await launch(2)).toEqual({ executions: [expect.any(String)] })
   })
 
@@ -245,14 +249,14 @@ describe('the sweep', () => {
     const workflows = {
       startExecution: see,
       isExecutionRunning: see,
-      tellExecution: async (id: string) => void see(id),
+      notifyExecution: async (id: string) => void see(id),
     }
     for (const process of [1, 2]) {
       const own = { ...withWorkflows(deps, workflows), attempts: { ...deps.attempts, process } }
       await startLostExecutions(own, new Map())
       await failLostExecutions(own, null)
       // Temporal is not told of the same end twice.
-      await tellEndsOfTurns(own)
+      await notifyEndedTurns(own)
     }
     await deps.db.process.deleteMany()
     expect(seen.filter((id) => ids.includes(id)).sort()).toEqual(ids.sort())
@@ -262,17 +266,17 @@ describe('the sweep', () => {
     const { deps } = createDeps()
     const schedule = await insertSchedule(deps)
     const id = await insertExecution(deps, schedule.id, { status: 'completed', noticeDueAt: new Date() })
-    const told: string[] = []
+    const notified: string[] = []
     let isAway = true
-    const tellExecution = async (executionId: string) => {
+    const notifyExecution = async (executionId: string) => {
       if (isAway) throw new Error('Temporal is away')
-      told.push(executionId)
+      notified.push(executionId)
     }
-    const sweep = () => tellEndsOfTurns(withWorkflows(deps, { tellExecution }))
+    const sweep = () => notifyEndedTurns(withWorkflows(deps, { notifyExecution }))
     await expect(sweep()).rejects.toThrow('away')
     isAway = false
     await sweep()
     await sweep()
-    expect(told.filter((one) => one === id)).toEqual([id])
+    expect(notified.filter((one) => one === id)).toEqual([id])
   })
 })

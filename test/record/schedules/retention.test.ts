@@ -104,12 +104,12 @@ describe('retention of deleted schedules', () => {
   })
 
   it('removes one without executions once its clock has been removed', async () => {
-    const told = await one({ deletedAt })
-    const untold = await one({ deletedAt, clockDueAt: new Date() })
+    const synced = await one({ deletedAt })
+    const unsynced = await one({ deletedAt, clockDueAt: new Date() })
     const executed = await one({ deletedAt })
     await insertExecution(deps, executed, { status: 'completed', createdAt: ago(2 * HOUR_MS) })
     expect(await removeDeletedSchedules(deps, NEVER)).toBe(1)
-    expect([await read(told), await read(untold), await read(executed)]).toEqual([
+    expect([await read(synced), await read(unsynced), await read(executed)]).toEqual([
       null,
       expect.anything(),
       expect.anything(),

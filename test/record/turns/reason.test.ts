@@ -41,10 +41,10 @@ async function createTurns(...steps: object[]): Promise<{ id: string; turns: Tur
 const run = (turn: TurnPlace, fence: number, signal = new AbortController().signal): Promise<Reasoned> =>
   reason(deps, turn, 1, { fence, signal })
 
-const untilTold = (id: string, type: string, count: number) =>
+const untilRecorded = (id: string, type: string, count: number) =>
   waitFor(async () => {
-    const told = typesOf(await listEvents(service.url, id)).filter((other) => other === type)
-    return told.length >= count
+    const recorded = typesOf(await listEvents(service.url, id)).filter((other) => other === type)
+    return recorded.length >= count
   }, `${count} ${type}`)
 
 const SLOW = { text: 'one two three four five six', tokens_per_second: 4 }
@@ -53,7 +53,7 @@ describe('an attempt at a step', () => {
   it('stops when a newer one begins, and only the newer one answers', async () => {
     const { id, turn } = await createTurns(SLOW)
     const zombie = run(turn, 1)
-    await untilTold(id, 'output.message.delta', 1)
+    await untilRecorded(id, 'output.message.delta', 1)
     const [successor] = await Promise.all([run(turn, 2), expect(zombie).rejects.toThrow('newer attempt')])
     expect(successor).toMatchObject({ outcome: 'answered' })
     const events = await listEvents(service.url, id)
@@ -64,7 +64,7 @@ describe('an attempt at a step', () => {
   it('that is older does not even begin', async () => {
     const { id, turn } = await createTurns(SLOW)
     const newer = run(turn, 2)
-    await untilTold(id, 'output.message.started', 1)
+    await untilRecorded(id, 'output.message.started', 1)
     await expect(run(turn, 1)).rejects.toThrow('newer attempt')
     expect(await newer).toMatchObject({ outcome: 'answered' })
     expect(compactTypes(await listEvents(service.url, id))).toEqual(firstTurnTypes())
@@ -91,7 +91,7 @@ describe('an attempt at a step', () => {
     const { id, turn } = await createTurns(SLOW)
     const stopped = new AbortController()
     const aborted = run(turn, 1, stopped.signal)
-    await untilTold(id, 'output.message.delta', 1)
+    await untilRecorded(id, 'output.message.delta', 1)
     stopped.abort(new Error('the worker stops'))
     await expect(aborted).rejects.toThrow('the worker stops')
     expect(await run(turn, 2)).toMatchObject({ outcome: 'answered' })
@@ -106,7 +106,7 @@ describe('an attempt at a step', () => {
   it('ends when the session is deleted under it', async () => {
     const { id, turn } = await createTurns(SLOW)
     const running = run(turn, 1)
-    await untilTold(id, 'output.message.delta', 1)
+    await untilRecorded(id, 'output.message.delta', 1)
     await deps.db.session.delete({ where: { id: turn.sessionId } })
     expect(await running).toEqual({ outcome: 'ended' })
   })
@@ -132,7 +132,7 @@ describe('failing a turn', () => {
   it('stops the attempt that still runs', async () => {
     const { id, turn } = await createTurns(SLOW)
     const running = run(turn, 1)
-    await untilTold(id, 'output.message.delta', 1)
+    await untilRecorded(id, 'output.message.delta', 1)
     await failTurn(deps, turn, 1, 'timeout')
     expect(await running).toEqual({ outcome: 'ended' })
     expect(typesOf(await listEvents(service.url, id)).slice(-2)).toEqual(['turn.failed', 'session.idled'])

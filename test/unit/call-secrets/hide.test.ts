@@ -108,11 +108,11 @@ describe('a text about a call with secrets', () => {
 
   it('is all that a log is given of an error', () => {
     const error = Object.assign(new TypeError('no hunter2'), { args: 'hunter2', cause: new Error('hunter2') })
-    const told = hideInError(error, { value: 'hunter2' }) as Error
-    expect(told).toMatchObject({ name: 'TypeError', message: 'no [secret]' })
-    expect(told.stack).toMatch(/no \[secret\]\n.*hide\.test\.ts/)
-    expect(told).not.toHaveProperty('args')
-    expect(told).not.toHaveProperty('cause')
+    const hidden = hideInError(error, { value: 'hunter2' }) as Error
+    expect(hidden).toMatchObject({ name: 'TypeError', message: 'no [secret]' })
+    expect(hidden.stack).toMatch(/no \[secret\]\n.*hide\.test\.ts/)
+    expect(hidden).not.toHaveProperty('args')
+    expect(hidden).not.toHaveProperty('cause')
     expect(hideInError('hunter2', { value: 'hunter2' })).toMatchObject({ message: '[secret]' })
   })
 
@@ -121,9 +121,9 @@ describe('a text about a call with secrets', () => {
     ['the network', Object.assign(new Error('no hunter2'), { code: 'ECONNREFUSED' })],
     ['a time limit, whose class has getters', new DOMException('no hunter2', 'TimeoutError')],
   ])('still tells an outage of %s', (_name, error) => {
-    const told = hideInError(error, { value: 'hunter2' }) as Error
-    expect(told).toBeInstanceOf(Object.getPrototypeOf(error).constructor)
-    expect([told.name, told.message]).toEqual([error.name, 'no [secret]'])
-    expect(unavailability(told)).toBe(unavailability(error))
+    const hidden = hideInError(error, { value: 'hunter2' }) as Error
+    expect(hidden).toBeInstanceOf(Object.getPrototypeOf(error).constructor)
+    expect([hidden.name, hidden.message]).toEqual([error.name, 'no [secret]'])
+    expect(unavailability(hidden)).toBe(unavailability(error))
   })
 })
