@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url'
 /** Phrases that a reader has to translate, with what to write instead. */
 const PHRASES = [
   [/(?<!\bthere )\bis no (?!longer\b|more\b|less\b|different\b)/i, '"is not a …", or a verb'],
-  [/(?<!\bthere )\b(?:is|are|was|were) none\b/i, '"does not exist", "has no …" or "is not one"'],
+  // Lower case: Python has `is None`.
+  [/(?<!\b[Tt]here )\b(?:is|are|was|were) none\b/, '"does not exist", "has no …" or "is not one"'],
   [/\bone that\b/i, 'the noun'],
   [/\bwhoever\b/i, 'who it is: the caller, the user, the process'],
   [/\bof which\b/i, 'a second sentence, or "whose"'],

@@ -27,7 +27,7 @@ export async function fitImage(
   signal: AbortSignal,
 ): Promise<ImageResult> {
   const type = imageTypeOf(bytes)
-  if (type === undefined) return { problem: 'It is no PNG, JPEG, GIF or WebP image.' }
+  if (type === undefined) return { problem: 'It is not a PNG, JPEG, GIF or WebP image.' }
   const problem = findProblem(bytes, type)
   if (problem !== undefined) return { problem }
   try {

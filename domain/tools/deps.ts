@@ -9,7 +9,7 @@ import type { Discoveries } from './mcp-servers/discoveries.ts'
 import type { ArchiveThreads } from './skills/archive/threads.ts'
 
 export type Deps = Below & {
-  /** The service's own capabilities; those of an organization are in the record (`registry/`). */
+  /** The service's own capabilities; an organization's are in the record (`registry/`). */
   capabilities: Capability[]
   /** Connections to MCP servers. */
   mcp: McpClient

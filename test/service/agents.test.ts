@@ -121,7 +121,7 @@ describe('creating an agent', () => {
     [
       'a tool whose parameters are not a JSON Schema',
       agent({ tools: [tool(1), tool(2, { parameters: { properties: { a: { type: 'text' } } } })] }),
-      /^tools\.1\.parameters: it is no JSON Schema .*properties\.a\.type/,
+      /^tools\.1\.parameters: must be a JSON Schema .*properties\.a\.type/,
     ],
     [
       'a tool whose parameters describe a list',
@@ -131,7 +131,7 @@ describe('creating an agent', () => {
     [
       'a tool with a pattern that cannot be used',
       agent({ tools: [tool(1, { parameters: { properties: { a: { pattern: '(b' } } } })] }),
-      /^tools\.0\.parameters: it is no JSON Schema .*Invalid regular expression: \/\(b\//,
+      /^tools\.0\.parameters: must be a JSON Schema .*Invalid regular expression: \/\(b\//,
     ],
     ['a tool of an unknown type', agent({ tools: [tool(1, { type: 'magic' })] }), /^tools\.0\.type: .*client_side/],
     [

@@ -313,7 +313,7 @@ describe('a sync of models', () => {
       /^Fake answered 401: Bad key \[key\]$/,
     ],
     ['is broken', (response) => response.writeHead(500).end('no'), /^Fake answered 500/],
-    ['sends something else', (response) => response.end('<html>'), /no list of models/],
+    ['sends something else', (response) => response.end('<html>'), /did not answer with a list of models/],
     ['hangs up', (response) => response.destroy(), /^The connection to Fake broke off\.$/],
     ['redirects', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /redirects/],
   ])('says why when the provider %s, and changes nothing', async (_, answer, sentence) => {

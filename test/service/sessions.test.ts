@@ -92,7 +92,7 @@ describe('creating a session', () => {
     [
       'a tool whose parameters are not a JSON Schema',
       { tools: [{ type: 'client_side', name: 'a', description: '', parameters: { required: 'x' } }] },
-      /^tools\.0\.parameters: it is no JSON Schema .*required must be array/,
+      /^tools\.0\.parameters: must be a JSON Schema .*required must be array/,
     ],
     ['a list', [], /^The request body: .*object/],
     ['a number', 5, /^The request body: .*object/],

@@ -21,7 +21,7 @@ export function hideIn(text: string, hidden: Hidden | undefined): string {
   }
   let shown = ''
   for (let at = 0; at < text.length; at++) {
-    // Those that overlap or touch share a mask.
+    // Secrets that overlap or touch share a mask.
     if (!isSecret[at]) shown += text[at]
     else if (!isSecret[at - 1]) shown += MASK
   }

@@ -18,9 +18,9 @@ type Masked<T> = { value: T; hidden?: Hidden | undefined }
 export type MaskedCall = ModelToolCall & { hidden?: Hidden | undefined }
 
 /**
- * Takes the secrets out of a call, by the marks of its tool. Properties that a tool with marks does not declare count as
- * secret, and so do objects and lists, because a model may have put a marked property into the wrong place. All of a
- * call counts whose tool is not known: its name may be a misspelt one. Text that is no JSON is not quoted.
+ * Takes the secrets out of a call, by the marks of its tool. In a call of a tool with marks, properties that the tool
+ * does not declare are secret, and so are objects and lists: a model may have put a marked property into the wrong
+ * place. If the tool is unknown, perhaps by a misspelt name, all properties are secret. Invalid JSON is not quoted.
  */
 export function maskCall(tool: Tool | undefined, call: ModelToolCall): MaskedCall {
   const marked = tool?.secrets?.arguments ?? []
@@ -38,7 +38,7 @@ export function maskCall(tool: Tool | undefined, call: ModelToolCall): MaskedCal
   return { ...masked, argumentsError: 'The arguments have more than 1 MiB of secrets; pass smaller ones.' }
 }
 
-/** Takes the secrets out of a result, given as JSON, by the marks of its tool. One that is no object has none. */
+/** Takes the secrets out of a result, given as JSON, by the marks of its tool. Only a JSON object can have secrets. */
 export function maskResult(tool: Tool, text: string): Masked<string> {
   const marked = tool.secrets?.results
   if (!marked?.length) return { value: text }

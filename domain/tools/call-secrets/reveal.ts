@@ -14,8 +14,8 @@ const MAX_BYTES = 32 * 1024 * 1024
 type Revealed = { messages: Message[]; hasSecrets: boolean }
 
 /**
- * Puts the secrets into the messages that a model is given. Reads only those of calls and results that are still in
- * the messages, in one query, and nothing when there are none. What cannot be read stays `[secret]`.
+ * Puts the secrets into the messages for a model. Reads, in one query, only secrets of calls and results that are still
+ * in the messages. Secrets that cannot be read stay `[secret]`.
  */
 export async function revealMessages(
   deps: Deps,

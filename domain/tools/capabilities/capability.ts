@@ -50,7 +50,7 @@ export type Tool = {
   /** JSON Schema object; `run` gets only arguments that it allows. */
   parameters: Record<string, unknown>
   /**
-   * Whose schema `parameters` is. One that is not the service's own is never compiled in process, and not kept.
+   * Owner of the schema `parameters`. A stranger's schema is never compiled in process, and not kept.
    */
   schemaOwner?: 'service' | 'stranger'
   /** Name by which an MCP server knows its tool. Absent for the service's own tools. */

@@ -6,11 +6,10 @@ import type { ResolvedCapability } from './resolve.ts'
 const OF_SERVERS = 'mcp_'
 
 /**
- * Guards tools of MCP servers that have another name than when their guard was written. A guard is for each server that
- * has its beginning of a name, or had it, and for all servers where none is known to. It holds the tool that it names.
- * While such a server does not list that tool, all the server's tools wait for approval, except those that a definition
- * gives a policy under a name that the server has never changed. `inactive` are the beginnings of servers that are known
- * and not in use.
+ * Guards tools of MCP servers that were renamed after their guard was written. A guard is for each server whose present
+ * or former prefix begins its name, or for all servers if there is none. It holds the tool that it names. While such a
+ * server does not list that tool, all its tools wait for approval, except tools with a policy of their own under a name
+ * that the server has never changed. `inactive` are the prefixes of known servers that are not in use.
  */
 export function guardRenamed(
   capabilities: ResolvedCapability[],
@@ -37,7 +36,7 @@ export function guardRenamed(
   })
 }
 
-/** Returns the names of guards of which no capability has, or had, the beginning. */
+/** Returns the names of guards that begin with no capability's present or former prefix. */
 export function unknownGuards(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): string[] {
   const known = capabilities.flatMap(({ capability }) => prefixesOf(capability))
   return guardsOf(definitions).filter((name) => !beginsWith(name, known))
@@ -55,7 +54,7 @@ const guardsOf = (definitions: ToolDefinition[]): string[] =>
     .filter(isGuard)
     .map(({ name }) => name)
 
-/** Whether a definition says who runs a tool. One that only gives it another display name takes no approval away. */
+/** Whether a definition says who runs a tool. Another display name alone takes no approval away. */
 const hasPolicy = (definition: ToolDefinition | undefined): boolean =>
   definition !== undefined && (definition.type === 'client_side' || definition.policy !== undefined)
 

@@ -1,7 +1,7 @@
 import type { PromptSession } from './capability.ts'
 import type { ResolvedCapability } from './resolve.ts'
 
-/** Returns the base prompt, preceded by the capabilities' additions, apart from those that a session makes. */
+/** Returns the base prompt, preceded by the capabilities' fixed additions, without those made for a session. */
 export function composePrompt(base: string, capabilities: ResolvedCapability[]): string {
   const additions = capabilities.flatMap(({ capability: { id, systemPrompt } }) =>
     typeof systemPrompt === 'string' && systemPrompt !== ''

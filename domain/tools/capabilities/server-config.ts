@@ -4,8 +4,8 @@ import { isRecord } from '../../../lib/is-record.ts'
 export type ToolChoice = 'all' | Set<string>
 
 /**
- * Returns which tools of an MCP server a configuration chooses. Undefined for one that is wrong: whoever wrote it meant
- * some tools, and nobody knows which.
+ * Returns which tools of an MCP server a configuration chooses. Undefined for an invalid one: it means some tools, and
+ * nobody knows which.
  */
 export function toolChoiceOf(config: unknown): ToolChoice | undefined {
   if (config == null) return 'all'

@@ -11,9 +11,9 @@ const MAX_NAMES_SHOWN = 50
 const MAX_NAME_SHOWN = 128
 
 /**
- * Leaves out tools of MCP servers that a configuration does not name, and those for which there is no room: the
- * service's and the client's tools come first, and servers' tools in the order of their capabilities. The prompt of a
- * capability says which of its tools are missing, and which of those that are named its server does not have.
+ * Leaves out tools of MCP servers that a configuration does not name, and tools beyond the limit: the service's and the
+ * client's tools come first, then servers' tools in the order of their capabilities. The prompt of a capability says
+ * which of its tools were left out, and which named tools its server does not have.
  */
 export function withinToolLimit(
   capabilities: ResolvedCapability[],
@@ -58,7 +58,7 @@ function configNotes(choice: ToolChoice | undefined, { areServerToolsKnown, tool
   return unknown.length === 0 ? [] : [`The server has no tools named ${shortList(unknown)}.`]
 }
 
-/** Says which tools are missing. Their names are those of the service, so they need no escape. */
+/** Says which tools are missing. The service has made their names, so they need no escape. */
 function leftOutNotes(leftOut: Tool[]): string[] {
   if (leftOut.length === 0) return []
   return [

@@ -18,7 +18,7 @@ export type OfferedTool = {
 export type Toolset = Map<string, OfferedTool>
 
 /**
- * Combines the capabilities' tools with those that agent and session define. The session's definitions win over the
+ * Combines the capabilities' tools with the definitions of agent and session. The session's definitions win over the
  * agent's.
  */
 export function buildToolset(
@@ -51,8 +51,8 @@ export function withoutTakers(capabilities: ResolvedCapability[], definitions: T
 }
 
 /**
- * Returns the definitions of an agent and its session, of which the session's win. One that says nothing of the policy
- * on a builtin tool keeps the agent's: nobody takes an approval away by renaming a tool.
+ * Returns the definitions of an agent and its session; the session's win. Without a policy, a session's definition of a
+ * builtin tool keeps the agent's policy: nobody takes an approval away by renaming a tool.
  */
 export function mergeDefinitions(agentTools: ToolDefinition[], sessionTools: ToolDefinition[]): ToolDefinition[] {
   const merged = new Map(agentTools.map((definition) => [definition.name, definition]))
@@ -72,14 +72,14 @@ const offerTool = (tool: Tool, config: unknown): OfferedTool => ({
   config,
 })
 
-/** An agent may ask for an approval, and cannot do without one that an administrator wants. */
+/** Returns the policy of a tool. An agent can require approval, but cannot waive an administrator's requirement. */
 const policyOf = (tool: Tool | undefined, policy: ToolPolicy): ToolPolicy =>
   tool?.needsApproval && policy === 'auto' ? 'requires_approval' : policy
 
 const isClientRun = (definition: ToolDefinition): boolean =>
   definition.type === 'client_side' || definition.policy === 'client_side'
 
-/** Offers a tool that the client runs. The texts of a `builtin` one are those of the capability's tool. */
+/** Offers a tool that the client runs. A `builtin` definition takes its texts from the capability's tool. */
 const offerClientTool = (definition: ToolDefinition, builtin: OfferedTool | undefined): OfferedTool => {
   const { type, name, description, parameters, display_name } = definition
   if (type === 'builtin' && builtin !== undefined) {

@@ -46,7 +46,7 @@ export async function createServer(
       return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
     },
   })
-  // In the background: whoever creates a server does not wait for it.
+  // In the background: the caller does not wait for it.
   if (row.toolsExpireAt === null) void refreshTools(deps, row)
   return getServer(deps, actor, asUuid(row.id))
 }

@@ -9,7 +9,7 @@ export const MCP_CREDENTIALS: EncryptedColumn = {
   column: 'credentials',
 }
 
-/** What is sent to a server with each request. An empty key is none. */
+/** Credentials that each request to a server carries. An empty key means no key. */
 export type Credentials = { apiKey: string; headers: Record<string, string> }
 
 type Place = Pick<McpServer, 'organizationId' | 'id'>

@@ -147,7 +147,7 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
       acceptedTools: [...(accepted ?? fingerprints)],
       protocol: found.protocol == null ? Prisma.DbNull : storableJson(found.protocol),
       toolsDiscoveredAt: new Date(now),
-      // One that somebody else has set meanwhile is the newer one: a change that this list may not have.
+      // An expiry that was set meanwhile stays: it announces a change that this list may not have.
       ...(isSame(locked.toolsExpireAt, row.toolsExpireAt) && { toolsExpireAt: new Date(now + ttlMs) }),
       toolsChangedAt: changedAt(locked, fingerprints, now),
       toolsError: null,
@@ -156,7 +156,7 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
 
 const isSame = (one: Date | null, other: Date | null): boolean => one?.getTime() === other?.getTime()
 
-/** Returns since when the tools differ from the accepted ones. It is another time for each other list. */
+/** Returns since when the tools differ from the accepted ones. Each new list gets another time. */
 function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Date | null {
   if (areEqual(fingerprints, acceptedOf(row) ?? fingerprints)) return null
   const before = row.toolsChangedAt
@@ -165,7 +165,7 @@ function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Dat
   return new Date(Math.max(now, (before?.getTime() ?? 0) + 1))
 }
 
-/** Stores why the tools could not be read. Those of before stay. */
+/** Stores why the tools could not be read. The previous list stays. */
 const storeFailure = (deps: Deps, row: ServerRow, sentence: string): Promise<boolean> =>
   update(deps, row, () => ({ toolsError: sentence, toolsExpireAt: new Date(Date.now() + RETRY_AFTER_MS) }))
 

@@ -2,16 +2,16 @@ import { createFairQueue } from '../../../lib/fair-queue.ts'
 import type { McpServer } from '../../../prisma/generated/client.ts'
 import type { Owners } from '../../kit/owners.ts'
 
-/** Discoveries of one process: one at a time of each server, and a few at once of each owner. */
+/** Discoveries of one process: one at a time for each server, and a few at once for each owner. */
 export type Discoveries = {
   /**
-   * Runs the discovery of a server, or joins the one that runs already. One for an earlier revision is aborted. Resolves
-   * with false when the process has no room for it, or stops.
+   * Runs the discovery of a server, or joins a running one. Aborts a discovery for an earlier revision. Resolves with
+   * false when the process has no room for it, or stops.
    */
   run(server: Server, work: (signal: AbortSignal) => Promise<boolean>): Promise<boolean>
   /**
-   * Returns how long a turn may wait for the discovery of a server: less the longer that runs already, so that one that
-   * hangs costs a turn its wait only once. `isKnown` tells that the turn can go on with what is known of the server.
+   * Returns how long a turn may wait for the discovery of a server, less the time that it has run already: a discovery
+   * that hangs costs a turn its wait only once. With `isKnown`, the turn can use the previous list of tools.
    */
   patienceMs(server: Server, isKnown: boolean): number
   /** Aborts all discoveries, and waits for them. */
@@ -21,14 +21,14 @@ export type Discoveries = {
 type Server = Pick<McpServer, 'organizationId' | 'id' | 'revision'>
 type Running = { revision: number; startedAt: number; stop: AbortController; ended: Promise<boolean> }
 
-/** Waits of turns for a server that they can do without for now and for another one, and of a discovery for its place. */
+/** Waits of a turn for a known server's list and for a first list, and of a discovery for a slot. */
 export type Waits = { knownMs: number; firstMs: number; placeMs: number }
 
 const WAITS: Waits = { knownMs: 2000, firstMs: 30_000, placeMs: 10_000 }
 
 /**
- * Limits on the discoveries that run at once. Most of them wait for their server, so there are many; those of one
- * owner, which may all hang, leave places to seven others. The client bounds what each may hold.
+ * Limits on the discoveries that run at once: many, because most of them wait for their server. If all discoveries of
+ * one owner hang, seven other owners still have slots. The client bounds the memory of each.
  */
 const AT_ONCE = 64
 const AT_ONCE_OF_OWNER = 8

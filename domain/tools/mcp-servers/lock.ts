@@ -27,6 +27,6 @@ export async function requireFreeSlug(
   throw conflict(
     other.name === name
       ? `There is an MCP server named ${shown(name)} already; choose another name`
-      : `The MCP server ${shown(other.name)} has tools of the same names as those of ${shown(name)}; choose another name`,
+      : `The MCP server ${shown(other.name)} has the same tool names as ${shown(name)} would have; choose another name`,
   )
 }

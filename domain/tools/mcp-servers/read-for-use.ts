@@ -9,9 +9,8 @@ export const MAX_LISTS_BYTES = 2 * 1024 * 1024
 export type UsedServer = ServerRow & { isTooMuch?: boolean }
 
 /**
- * Reads the servers with these ids, also disabled ones, with the tools of as many active ones as there is room for, in
- * the order of the ids. For the run of one tool only the server of that tool is read. What an administrator has accepted
- * is read only where it matters.
+ * Reads the servers with these ids, also disabled ones, with the tools of active ones while there is room, in the order
+ * of the ids. To run one tool, only its server is read. Accepted tools are read only where they matter.
  */
 export async function readServersForUse(
   deps: Deps,

@@ -70,7 +70,7 @@ async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: s
   return { name, slug, formerSlugs }
 }
 
-/** Accepts the tools as they are. Throws `conflict` when they are not those that the caller has seen. */
+/** Accepts the tools as they are. Throws `conflict` when they have changed since the caller saw them. */
 function acceptTools(row: ServerRow, seen: string): Changes {
   if (row.toolsChangedAt?.getTime() !== Date.parse(seen)) {
     throw conflict('The tools have changed again, or were accepted already; look at them and at tools_changed_at')

@@ -38,7 +38,7 @@ export async function* listCapabilities(deps: Deps, { organizationId }: Actor): 
   })
 }
 
-/** Returns a capability by its id. Throws `not_found` for one that is disabled, too. */
+/** Returns a capability by its id. Throws `not_found` for a disabled one, too. */
 export async function getCapability(deps: Deps, { organizationId }: Actor, given: string): Promise<CapabilityInfo> {
   const id = canonicalRef(given)
   const known = await readCapabilities(deps, organizationId, [{ ref: id }])

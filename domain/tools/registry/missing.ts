@@ -4,13 +4,13 @@ import { readModels } from '../../models/llm/read-models.ts'
 import type { Deps } from '../deps.ts'
 import { idsOf } from './read.ts'
 
-/** What an agent or a session names. */
+/** Model and capabilities that an agent or a session names. */
 type Names = { modelId: string | null; capabilities: AgentCapabilityConfig[] }
 
-/** Those that are named and do not exist: ids of models, and refs of capabilities. */
+/** Ids of models and refs of capabilities that are named and do not exist. */
 export type Missing = ReadonlySet<string>
 
-/** Finds what has been deleted since it was named. Reads the record only for what the service itself does not have. */
+/** Finds models and capabilities that were deleted after they were named. Looks up only an organization's own. */
 export async function findMissing(deps: Deps, organizationId: string, named: Names[]): Promise<Missing> {
   const refs = named.flatMap(({ capabilities }) => capabilities.filter(({ ref }) => !isOwn(deps, ref)))
   const models = named.flatMap(({ modelId }) =>

@@ -11,10 +11,9 @@ type Ref = Pick<AgentCapabilityConfig, 'ref'>
 const OWN_REF = /^(mcp|skill):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
 /**
- * Returns the capabilities that an organization has for these refs: those of the service, and the MCP servers and
- * skills that they name, also disabled ones. Refs of another organization's are left out like those that nothing has.
- * Reads the record only if one is named. With `toolName`, for the run of one call, the only MCP server is the one whose
- * tools have such names.
+ * Returns all capabilities of the service, and the organization's MCP servers and skills that the refs name, also
+ * disabled ones. Refs that are unknown or another organization's are left out. Reads the record only if a ref names a
+ * server or a skill. With `toolName`, to run one call, the only MCP server is the one whose tools have such names.
  */
 export async function readCapabilities(
   deps: Deps,

@@ -6,7 +6,7 @@ import { readYaml, UNREADABLE } from '../../kit/yaml/read.ts'
 import type { DocumentThreads } from '../../kit/yaml/threads.ts'
 import { checkFields, type SkillFields } from './skill-fields.ts'
 
-/** What a SKILL.md says, and what is wrong with it. `fields` has those that could be read, valid or not. */
+/** Contents of a SKILL.md, and its problems. `fields` has all readable fields, valid or not. */
 export type SkillMd = {
   fields: SkillFields
   /** Each as "field: problem". A skill with one is refused. */

@@ -43,8 +43,8 @@ export async function uploadSkill(
 }
 
 /**
- * Replaces the text and the files of a skill by those of a ZIP archive. Throws `not_found`, and the errors of uploadSkill
- * but for the quota.
+ * Replaces the text and the files of a skill with the contents of a ZIP archive. Throws `not_found`, and the errors of
+ * uploadSkill except the quota's.
  */
 export async function replaceSkillContent(
   deps: Deps,

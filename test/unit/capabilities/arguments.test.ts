@@ -47,8 +47,12 @@ describe('the schema of a tool', () => {
 
   it.each<[string, Schema, RegExp]>([
     ['of a list', { type: 'array' }, /^type must be "object" at the top$/],
-    ['with an unknown type', object({ a: { type: 'strin' } }), /no JSON Schema.*properties\.a\.type must be one of/],
-    ['with properties that are a list', { properties: [] }, /no JSON Schema.*properties must be object/],
+    [
+      'with an unknown type',
+      object({ a: { type: 'strin' } }),
+      /must be a JSON Schema.*properties\.a\.type must be one of/,
+    ],
+    ['with properties that are a list', { properties: [] }, /must be a JSON Schema.*properties must be object/],
     ['with an empty enum', object({ a: { enum: [] } }), /enum must have non-empty array/],
     [
       'with a remote $ref',
@@ -58,8 +62,12 @@ describe('the schema of a tool', () => {
     ['with a $ref to a file', object({ a: { $ref: 'other.json#/a' } }), /\$ref "other\.json#\/a" is not followed/],
     ['with a $ref to an anchor that is not there', object({ a: { $ref: '#name' } }), /no schema at the \$ref "#name"/],
     ['with a $ref that leads nowhere', object({ a: { $ref: '#/$defs/b' } }), /no schema at the \$ref "#\/\$defs\/b"/],
-    ['with a broken $ref', object({ a: { $ref: '#/%' } }), /no JSON Schema.*malformed/],
-    ['with a broken pattern', object({ a: { pattern: '(' } }), /no JSON Schema.*Invalid regular expression: \/\(\//],
+    ['with a broken $ref', object({ a: { $ref: '#/%' } }), /must be a JSON Schema.*malformed/],
+    [
+      'with a broken pattern',
+      object({ a: { pattern: '(' } }),
+      /must be a JSON Schema.*Invalid regular expression: \/\(\//,
+    ],
     ['of an asynchronous kind inside', object({ a: { $async: true, type: 'string' } }), /async schema in sync schema/],
     ['nested more deeply than can be copied', nest(200_000), /too large or too deeply nested/],
   ])('may not be one %s', async (_, schema, sentence) => {

@@ -118,7 +118,7 @@ describe('edit_file', () => {
     ['text that is there twice', { '/a': 'a-a' }, ['a', 'b'], /^old_text is 2 times in \/a; add lines/],
     ['text that overlaps itself', { '/a': 'aaa' }, ['aa', 'b'], /^old_text is 2 times/],
     ['no change', { '/a': 'a' }, ['a', 'a'], /the same; nothing would change/],
-    ['a binary file', { '/a': Buffer.from([97, 0, 255]) }, ['a', 'b'], /^\/a is no text; write_file replaces/],
+    ['a binary file', { '/a': Buffer.from([97, 0, 255]) }, ['a', 'b'], /^\/a is not a text file; write_file replaces/],
     ['a directory', { '/a': null }, ['a', 'b'], /^\/a is a directory; list_directory/],
     ['no file', {}, ['a', 'b'], /^There is no file or directory \/a; list_directory/],
     [

@@ -100,13 +100,13 @@ describe('an image that cannot be decoded', () => {
     ['a large truncated PNG', async () => half(await noise(600, 300)), 'It could not be decoded.'],
     ['a bomb', async () => bomb(), 'It has more than 50 megapixels.'],
     ['an animation without an end', () => withFrames(1001), 'It has more than 1000 frames.'],
-    ['a page', async () => Buffer.from('<html>GIF89a'), 'It is no PNG, JPEG, GIF or WebP image.'],
+    ['a page', async () => Buffer.from('<html>GIF89a'), 'It is not a PNG, JPEG, GIF or WebP image.'],
     [
       'SVG',
       async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'),
-      'It is no PNG, JPEG, GIF or WebP image.',
+      'It is not a PNG, JPEG, GIF or WebP image.',
     ],
-    ['nothing', async () => Buffer.alloc(0), 'It is no PNG, JPEG, GIF or WebP image.'],
+    ['nothing', async () => Buffer.alloc(0), 'It is not a PNG, JPEG, GIF or WebP image.'],
     ['a start only', async () => Buffer.from('GIF89a'), 'It could not be decoded.'],
   ])('is refused with a reason: %s', async (_, make, problem) => {
     expect(await resultOf(await make())).toEqual({ problem })

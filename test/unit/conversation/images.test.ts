@@ -105,7 +105,7 @@ describe('images by address', () => {
       data(image()),
       missing('Its data is not base64.'),
       missing('Its data is not base64.'),
-      missing('It is no PNG, JPEG, GIF or WebP image.'),
+      missing('It is not a PNG, JPEG, GIF or WebP image.'),
     ])
     const sized = await Promise.all(
       [20 * MiB, 20 * MiB + 1].map((size) => contentOf([link(`data:;base64,${image(size).toString('base64')}`)])),
@@ -156,9 +156,9 @@ describe('an image that cannot be had', () => {
     [
       'is a page',
       (_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end('<html>'),
-      'It is no PNG, JPEG, GIF or WebP image.',
+      'It is not a PNG, JPEG, GIF or WebP image.',
     ],
-    ['is empty', (_, response) => response.end(), 'It is no PNG, JPEG, GIF or WebP image.'],
+    ['is empty', (_, response) => response.end(), 'It is not a PNG, JPEG, GIF or WebP image.'],
     ['is cut off', (_, response) => response.end(PIXEL.subarray(0, 50)), 'It could not be decoded.'],
     ['is too large', (_, response) => response.end(image(20 * MiB + 1)), 'It is larger than 20 MiB.'],
     [

@@ -71,7 +71,7 @@ describe('a path pattern', () => {
     ['[ab', 'path_pattern: [ has no ]'],
     ['{a,{b,c}', 'path_pattern: { has no }'],
     ['a\\', 'path_pattern: there is nothing behind the last \\'],
-    ['[z-a]', 'path_pattern: z-a is no range'],
+    ['[z-a]', 'path_pattern: z-a is not a range'],
   ])('%j is refused', async (pathPattern, problem) => {
     expect(await choose({ pathPattern }, PATHS)).toBe(problem)
   })

@@ -157,7 +157,7 @@ describe('a list is not supported', () => {
 })
 
 describe('an answer that is not a list', () => {
-  const NO_LIST = 'Acme answered with something that is no list of models. Is its base URL right?'
+  const NO_LIST = 'Acme did not answer with a list of models. Is its base URL right?'
   it.each<[string, Type, unknown]>([
     ['HTML', 'openai', '<!doctype html><title>Acme</title>'],
     ['nothing', 'openai', ''],

@@ -69,9 +69,9 @@ describe('a list of tools', () => {
     ['is null', null, 'it has no name'],
     ['has a long name', { name: 'n'.repeat(256), inputSchema: OBJECT }, 'its name is too long or no text'],
     ['has a name with NUL', { name: 'a\0', inputSchema: OBJECT }, 'its name is too long or no text'],
-    ['has no schema', { name: 'a' }, 'its input schema is no object'],
-    ['has a schema that is a text', { name: 'a', inputSchema: 'object' }, 'its input schema is no object'],
-    ['has a schema of a list', { name: 'a', inputSchema: { type: 'array' } }, 'its input schema is no object'],
+    ['has no schema', { name: 'a' }, 'its input schema is not an object'],
+    ['has a schema that is a text', { name: 'a', inputSchema: 'object' }, 'its input schema is not an object'],
+    ['has a schema of a list', { name: 'a', inputSchema: { type: 'array' } }, 'its input schema is not an object'],
     [
       'has a large schema',
       { name: 'a', inputSchema: { ...OBJECT, description: 'x'.repeat(33_000) } },
@@ -170,7 +170,7 @@ describe('a list of tools', () => {
   it.each([{ tools: 'none' }, { tools: { a: 1 } }, {}, []])('is a failure if it is malformed: %j', async (result) => {
     const server = await newServer({ 'tools/list': ({ reply }) => reply(result) })
     const { message } = await failureOf(newClient().discover(endpointOf(server), never()))
-    expect(message).toMatch(/sent a list of tools that is no list|does not answer in the protocol/)
+    expect(message).toMatch(/answered without a list of tools|does not answer in the protocol/)
   })
 
   it('is empty when the server has no tools', async () => {

@@ -143,7 +143,7 @@ describe('a result', () => {
   })
 
   it.each([undefined, null, 'text', [], {}, { content: 'text' }])('is refused if it is malformed: %j', (result) => {
-    expect(() => toOutput(result, 'Acme')).toThrow('sent a result that is none of the protocol.')
+    expect(() => toOutput(result, 'Acme')).toThrow('sent a result that the protocol does not allow.')
   })
 })
 

@@ -33,6 +33,7 @@ describe('the check of phrases', () => {
   it.each([
     ['page.md', 'There is no limit. What is a turn? The queue is no longer full.\n'],
     ['page.md', '## What it is\n\nA service.\n'],
+    ['page.md', 'There is none.\n\n```python\nif line is None: break\n```\n'],
     ['picture.svg', 'whoever'],
   ])('allows %s: %j', (name, text) => {
     expect(check(name, text)).toEqual({ status: 0, stderr: '' })

@@ -225,12 +225,12 @@ describe('an archive', () => {
     [
       '201 files and directories',
       [SKILL, ...deep(4, 49), { name: 'a/' }, { name: 'b/' }, { name: 'c/' }, { name: 'd' }],
-      'must have at most 200 files and directories, with those that only paths name',
+      'must have at most 200 files and directories, including the directories in paths',
     ],
     [
       'many directories above each file',
       [SKILL, ...many(99, (at) => ({ name: `${at}/${'x/'.repeat(60)}f` }))],
-      'must have at most 200 files and directories, with those that only paths name',
+      'must have at most 200 files and directories, including the directories in paths',
     ],
     ['packed bytes that unpack to nothing', [SKILL, { name: 'a', packed: emptyBlocks(9 * MIB) }], '"a" is damaged'],
     ['entries that share their bytes', overlapping(), 'must not have entries that overlap or reach beyond its end'],

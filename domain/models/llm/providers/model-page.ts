@@ -100,7 +100,7 @@ async function refusal(response: Response, source: ListSource): Promise<ModelErr
 }
 
 const noList = ({ providerName }: ListSource) =>
-  new ModelError(`${providerName} answered with something that is no list of models. Is its base URL right?`, {
+  new ModelError(`${providerName} did not answer with a list of models. Is its base URL right?`, {
     retryable: false,
   })
 

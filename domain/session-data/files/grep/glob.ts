@@ -58,7 +58,7 @@ function translateClass(text: string): string {
   const [, negation = '', inside = ''] = /^\[([!^]?)(.*)\]$/su.exec(text) ?? []
   const parts = [...inside.matchAll(/(\\.|[^\\])(?:-(\\.|[^\\]))?/gsu)].map(([, from = '', to]) => {
     const [first, last] = [from, to ?? from].map((part) => part.replace(/^\\/, ''))
-    if ((first?.codePointAt(0) ?? 0) > (last?.codePointAt(0) ?? 0)) throw new GlobError(`${from}-${to} is no range`)
+    if ((first?.codePointAt(0) ?? 0) > (last?.codePointAt(0) ?? 0)) throw new GlobError(`${from}-${to} is not a range`)
     return `${literal(first ?? '')}-${literal(last ?? '')}`
   })
   return negation === '' ? `[${parts.join('')}]` : `[^/${parts.join('')}]`

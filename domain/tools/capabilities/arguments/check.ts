@@ -29,8 +29,8 @@ type Arguments = Record<string, unknown>
 const trusted = new Ajv2020(AJV_OPTIONS)
 
 /**
- * A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process. What
- * is wrong within the fields that are `secret` is not quoted.
+ * A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process.
+ * Problems within the fields named in `secret` are not quoted.
  */
 export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean; secret?: string[] }
 
@@ -45,9 +45,8 @@ const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
 }
 
 /**
- * Returns for each call what is wrong with its arguments, as a sentence for the model that names the fields, or
- * undefined. All calls share `timeLimitMs` of CPU time; those that are not checked by then are refused. A turn that runs
- * goes ahead of checks of schemas.
+ * Returns the problem of each call's arguments, as a sentence for the model that names the fields, or undefined. All
+ * calls share `timeLimitMs` of CPU time, after which the others are refused. Calls of a turn are checked before schemas.
  */
 export async function checkArguments(
   threads: SchemaThreads,

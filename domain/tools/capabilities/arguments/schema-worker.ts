@@ -53,7 +53,7 @@ function check(validate: ValidateFunction, args: unknown, secret?: string[]): st
 function compile({ $schema, $id, $async, ...schema }: Schema): ValidateFunction | string {
   if (schema.type !== undefined && schema.type !== 'object') return 'type must be "object" at the top'
   try {
-    if (!metaSchema?.(schema)) return `it is no JSON Schema (2020-12): ${listProblems(metaSchema?.errors ?? [])}`
+    if (!metaSchema?.(schema)) return `must be a JSON Schema (2020-12): ${listProblems(metaSchema?.errors ?? [])}`
     const ajv = new Ajv2020({
       ...AJV_OPTIONS,
       meta: false,
@@ -75,8 +75,8 @@ function compileProblem(error: unknown): string {
   if (error instanceof Ajv2020.MissingRefError) {
     const ref = JSON.stringify(error.missingRef).slice(0, MAX_PROBLEM_LENGTH)
     if (error.missingRef.startsWith('#')) return `there is no schema at the $ref ${ref}`
-    return `the $ref ${ref} is not followed; only those into the schema itself are`
+    return `the $ref ${ref} is not followed; only references into the schema itself are`
   }
   const message = error instanceof Error ? error.message : String(error)
-  return `it is no JSON Schema (2020-12): ${message.slice(0, MAX_PROBLEM_LENGTH)}`
+  return `must be a JSON Schema (2020-12): ${message.slice(0, MAX_PROBLEM_LENGTH)}`
 }

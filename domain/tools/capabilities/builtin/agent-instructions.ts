@@ -6,7 +6,7 @@ import type { Capability } from '../capability.ts'
 const PATH = '/AGENTS.md'
 const MAX_BYTES = 32 * 1024
 
-/** Returns the prompt for the file. Empty when it is no text, or has none. */
+/** Returns the prompt for the file. Empty for a binary or blank file. */
 function instruct({ bytes, sizeBytes }: FileBeginning): string {
   const shown = bytes.length > MAX_BYTES ? cut(bytes) : bytes
   const text = shown.toString().trim()

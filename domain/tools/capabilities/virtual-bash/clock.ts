@@ -1,6 +1,6 @@
 /**
- * Time as scripts see it: a `sleep` moves it on at once, and the timers that are due by then fire. A script that sleeps
- * so needs its process no longer than one that does not; its result waits outside for the time that was passed over.
+ * Time as scripts see it: a `sleep` moves it on at once, and the timers that are due by then fire. A sleeping script
+ * does not occupy its process; its result waits outside for the time that was passed over.
  */
 
 type Timer = { dueAt: number; fire(): void; real?: NodeJS.Timeout; unref(): Timer; ref(): Timer; hasRef(): boolean }
@@ -14,7 +14,7 @@ const now = (): number => real.now() + passedOverMs
 /** Replaces the clock and the timers of this process. They are the real ones until something sleeps. */
 export function installClock(): void {
   const construct = (target: DateConstructor, args: unknown[], newTarget: unknown) =>
-    // Reflect takes no other arguments than those of Date.
+    // The arguments of Date.
     Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget as DateConstructor)
   const get = (target: DateConstructor, key: string | symbol) => (key === 'now' ? now : Reflect.get(target, key))
   const timeouts = { setTimeout: addTimer, clearTimeout: removeTimer }
@@ -30,7 +30,7 @@ export function startClock(earlierMs: number): void {
 /** Returns how much later than now it is for the script. */
 export const passedOver = (): number => passedOverMs
 
-/** Passes over a time. Ends early when a timer aborts the signal, as that of `timeout` does. */
+/** Passes over a time. Ends early when a timer aborts the signal, such as the timer of `timeout`. */
 export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   const until = now() + ms
   // Others that sleep at the same time begin now, too.

@@ -54,7 +54,7 @@ export class Overlay implements IFileSystem {
     this.tree = new FileTree(options.entries, options.problemOf)
   }
 
-  /** Returns what has to be changed. What was only read has to be still as it was, or else nothing is. */
+  /** Returns the changes, preceded by checks: nothing is written if a file that was read has changed since. */
   changes(): FileChange[] {
     const changes = this.tree.changes()
     if (sizeOf(changes) > this.options.maxBytes)

@@ -16,7 +16,7 @@ export type BashJob = Omit<Command, 'tree' | 'earlierMs'> & {
   read(question: Question): Promise<Uint8Array>
 }
 
-/** Processes that run bash, each one command at a time, and only those of one organization. */
+/** Processes that run bash. Each serves one organization, with one command at a time. */
 export type BashProcesses = {
   /**
    * Runs a command, and returns when the time that its script slept has passed. Rejects with the error of `listTree` or
@@ -33,7 +33,7 @@ export type BashOptions = {
   ownerOf(organizationId: string): Promise<string>
 }
 
-/** Time that a command may wait for a process. It is no part of its own time limit. */
+/** Time that a command may wait for a process. It does not count against the command's time limit. */
 export const WAIT_MS = 10 * 60_000
 /** Commands that may wait. They hold nothing yet. */
 const WAITING = { maxWaiting: 10_000, maxWaitingOfOwner: 2000 }
@@ -131,7 +131,7 @@ function createIdleProcesses() {
       child.channel?.ref()
       return child
     },
-    /** Ends those that have waited longest, until so many are left. */
+    /** Ends the processes that have been idle longest, until so many are left. */
     endDownTo(count: number): void {
       for (const child of [...idle.keys()].slice(0, Math.max(0, idle.size - count))) end(child)
     },

@@ -5,7 +5,7 @@ import type { SessionFiles } from '../../../session-data/files/session-files.ts'
 import { type CommandResult, MAX_WRITTEN_BYTES } from './command.ts'
 import type { BashProcesses } from './processes.ts'
 
-/** Error of a command that had to be stopped; the message says why. */
+/** Error of a command that was stopped; the message says why. */
 export class CommandStopped extends Error {
   override name = 'CommandStopped'
 }

@@ -20,8 +20,8 @@ const MIB = 1024 * 1024
 const MAX_OWN_BYTES = 32 * MIB
 
 /**
- * Creates a bash over the files. Its limits are those of a script that means well, since time and memory of the process
- * are limited, too.
+ * Creates a bash over the files. Its limits fit well-meant scripts; others meet the limits on the process's time and
+ * memory.
  */
 export const createShell = (files: IFileSystem, timeoutMs: number): Bash =>
   new Bash({
@@ -99,7 +99,7 @@ function ownMounts(): { mountPoint: string; filesystem: IFileSystem }[] {
   ]
 }
 
-/** Devices. What is written to /dev/null is gone; /dev/fd has the files of process substitutions. */
+/** Devices. /dev/null drops what is written to it; /dev/fd has the files of process substitutions. */
 class Devices extends InMemoryFs {
   override async writeFile(...args: Parameters<InMemoryFs['writeFile']>): Promise<void> {
     if (args[0] !== '/null') await super.writeFile(...args)

@@ -8,11 +8,11 @@ import { toQuestion } from './questions.ts'
 /** Key of the one question that a run asks in a session of the protocol. */
 const KEY = 'question'
 
-/** Questions that a tool asks during its run, as the sessions of before 2026-07-28 have them. */
+/** Questions that a tool asks during its run, as in sessions of protocol versions before 2026-07-28. */
 export type Interview = {
   /**
-   * Answers from those of earlier runs, in their order, if the very same question was asked. The first question without
-   * an answer is kept for the user, and for now it is cancelled like all after it.
+   * Returns the next answer that earlier runs have for the very same question. The first question without an answer is
+   * kept for the user; it and all later ones are cancelled for now.
    */
   elicit(params: ElicitRequest['params']): ElicitResult
   /** Resolves to the question for the user. Rejects with `LimitError` when it cannot be asked. */
@@ -29,7 +29,7 @@ export function createInterview(answers: Answers[], hide: HideCredentials): Inte
     const state = stateOf(question)
     const at = answers.findIndex((one, index) => index >= given && one.state === state)
     if (at === -1) return undefined
-    // What is skipped was asked in a run that took another way, and so was what came after it.
+    // Skipped answers are from runs that asked other questions.
     given = at + 1
     return answers[at]?.answers[KEY] as ElicitResult | undefined
   }
@@ -51,7 +51,7 @@ export function createInterview(answers: Answers[], hide: HideCredentials): Inte
   }
 }
 
-/** Returns what a question is known by when the tool asks again: a digest of all that the user is shown. */
+/** Returns a digest of everything that the user is shown. It identifies a question when the tool asks again. */
 export function stateOf(question: Question): string {
   return createHash('sha256')
     .update(JSON.stringify(sorted(question)))

@@ -12,7 +12,7 @@ const MAX_KEY_LENGTH = 255
 const MAX_URL_LENGTH = 2048
 const MAX_DEPTH = 16
 
-/** Reads the questions of an `input_required` result. Throws `LimitError` for those that cannot be asked. */
+/** Reads the questions of an `input_required` result. Throws `LimitError` for a question that cannot be asked. */
 export function toQuestions(requests: unknown, hide: HideCredentials): Question[] {
   const entries = Object.entries(isRecord(requests) ? requests : {})
   if (entries.length === 0) throw new LimitError('asks a question, and does not say which.')
@@ -53,7 +53,7 @@ export function toQuestion(key: string, params: ElicitRequest['params'] | unknow
 function checkUrl(value: unknown): string {
   const url = typeof value === 'string' && value.length <= MAX_URL_LENGTH ? URL.parse(value) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new LimitError('sends the user to an address that is no http or https URL.')
+    throw new LimitError('sends the user to an address that is not an http or https URL.')
   }
   return url.href
 }

@@ -26,12 +26,12 @@ type Resource = { uri: string; name?: string; mime_type?: string; text?: string 
 type Parts = { texts: string[]; resources: Resource[]; omitted: string[]; images: Image[] }
 
 /**
- * Makes a tool's output of a `tools/call` result without credentials: what the model can use of it, and names for the
- * rest. Throws `ToolError` with the tool's own text when it has failed, `LimitError` when it is no result.
+ * Makes a tool's output of a `tools/call` result without credentials: the parts that the model can use, and names for
+ * the rest. Throws `ToolError` with the tool's own text if it has failed, `LimitError` for anything but a result.
  */
 export function toOutput(result: unknown, serverName: string): ToolOutput {
   if (!isRecord(result) || !(Array.isArray(result.content) || result.structuredContent !== undefined)) {
-    throw new LimitError('sent a result that is none of the protocol.')
+    throw new LimitError('sent a result that the protocol does not allow.')
   }
   const content: unknown[] = Array.isArray(result.content) ? result.content : []
   const parts = sort(content)
@@ -74,7 +74,7 @@ function sort(content: unknown[]): Parts {
 type Part = Record<string, unknown>
 type Room = { images: number; resources: number }
 
-/** Adds a part to those of its kind. Returns how to name it when it is left out. */
+/** Adds a part to the list of its kind. Returns a name for it if it is left out. */
 function add(parts: Parts, part: Part, room: Room): string | undefined {
   if (part.type === 'image') return addImage(parts, part, room)
   if (part.type === 'resource') return addResource(parts, part, room)

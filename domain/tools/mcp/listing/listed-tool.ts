@@ -57,7 +57,8 @@ function toListedTool(value: unknown, hide: HideCredentials): ListedTool | { nam
   if (isRecord(tool.execution) && tool.execution.taskSupport === 'required') {
     return { name, reason: 'it can be called as a task only, which is not supported' }
   }
-  if (!isRecord(inputSchema) || inputSchema.type !== 'object') return { name, reason: 'its input schema is no object' }
+  if (!isRecord(inputSchema) || inputSchema.type !== 'object')
+    return { name, reason: 'its input schema is not an object' }
   const json = boundedJson(inputSchema, SCHEMA)
   if (json === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }
   if (readHeaderParams(inputSchema) === 'invalid')

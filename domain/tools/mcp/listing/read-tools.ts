@@ -56,7 +56,7 @@ async function readPage(
   const params = cursor === undefined ? {} : { cursor }
   const options = { signal, timeout: times.discover }
   const page: unknown = await client.request({ method: 'tools/list', params }, ANY_RESULT, options)
-  if (!isRecord(page) || !Array.isArray(page.tools)) throw new LimitError('sent a list of tools that is no list.')
+  if (!isRecord(page) || !Array.isArray(page.tools)) throw new LimitError('answered without a list of tools.')
   const { tools, nextCursor, ttlMs } = page
   return {
     tools,

@@ -32,7 +32,7 @@ export type Discovered = {
   leftOut: { name: string; reason: string }[]
   /** What the server says to models of its tools together, at most 8 KiB. */
   instructions?: string | undefined
-  /** How long the list holds, as far as the server says so. */
+  /** Lifetime of the list, if the server gives one. */
   ttlMs: number | undefined
   /** JSON that spares the next connection the question of what the server speaks. */
   protocol: unknown
@@ -48,9 +48,9 @@ export type McpCall = {
   idempotencyKey: string
   /** Answers to the questions of earlier runs. */
   answers: Answers[]
-  /** Called for each time that the server reports progress. */
+  /** Called whenever the server reports progress. */
   onProgress: (progress: Progress) => void
-  /** Called when the server says that its tools have changed; of a connection at most once a second. */
+  /** Called when the server says that its tools have changed, at most once a second for each connection. */
   onToolsChanged: () => void
   signal: AbortSignal
 }

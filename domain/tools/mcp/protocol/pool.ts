@@ -31,11 +31,11 @@ export class PoolFull extends Error {
 }
 
 /**
- * Creates a pool of connections. Those of a session are its own, and concurrent calls share one. The one that has been
- * unused for longest is closed for a new one, none that is in use.
+ * Creates a pool of connections. Each session has its own, which its concurrent calls share. A new connection may close
+ * the connection that has been unused for longest, but never a used one.
  */
 export function createPool(open: Open, { times, maxConnections }: { times: McpTimes; maxConnections: number }) {
-  // In the order of their last use. Those in use may stand anywhere.
+  // In the order of their last use. Entries in use may be anywhere.
   const entries = new Map<string, Entry>()
   // Includes discarded connections until they are closed.
   const all = new Set<Entry>()

@@ -35,7 +35,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
       fetch: (address, init) => fetch(address, init),
       // The server may ask for any pause, also for none at all.
       reconnectionScheduler: (reconnect, delayMs) => {
-        // Streams of calls end with their calls, that of the session with the connection only.
+        // A call's stream ends with the call, the session's stream only with the connection.
         if (exchanges.getStore() === opening && ++reopenings > MAX_REOPENINGS) {
           throw new Error('The stream of the session broke off too often.')
         }

@@ -5,12 +5,12 @@ import { ArchiveProblem, problemOf } from './problem.ts'
 /** Name of an entry, and whether it is a directory. */
 export type ListedEntry = { name: string; isDirectory: boolean }
 
-/** Whether an entry is of the Finder's, which its user does not know of. */
+/** Whether an entry was added by the macOS Finder, unknown to its user. */
 export const isLeftOut = (name: string): boolean => /^__MACOSX(\/|$)|(^|\/)\.DS_Store$/.test(name)
 
-/** Throws ArchiveProblem for a name that is no path within the archive. */
+/** Throws ArchiveProblem unless a name is a path within the archive. */
 export function checkName(name: string): void {
-  // A longer one is too long also without the folder that all have in common.
+  // A longer name is too long even without the folder that all entries have in common.
   if (name.length > 2 * MAX_ENTRY_PATH_BYTES) throw tooLong(name)
   const segments = name.replace(/\/$/, '').split('/')
   if (name.includes('\ufffd')) throw problemOf(name, 'has a name that is not UTF-8')
@@ -86,7 +86,7 @@ function checkRows(entries: readonly ListedEntry[], paths: readonly string[]): v
   const placed = entries.map(({ isDirectory }, index) => ({ isDirectory, path: paths[index] ?? '' }))
   const files = placed.filter(({ isDirectory }) => !isDirectory)
   if (files.length + directoriesOf(placed).length > MAX_ROWS) {
-    throw new ArchiveProblem(`must have at most ${MAX_ROWS} files and directories, with those that only paths name`)
+    throw new ArchiveProblem(`must have at most ${MAX_ROWS} files and directories, including the directories in paths`)
   }
 }
 

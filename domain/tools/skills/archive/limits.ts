@@ -7,7 +7,7 @@ export const MAX_ENTRIES = 100
 export const MAX_ROWS = 200
 export const MAX_ENTRY_BYTES = MIB
 export const MAX_UNPACKED_BYTES = 10 * MIB
-/** Number of entries that are looked at, with those that are left out. */
+/** Limit on the entries of an archive, including ignored ones. */
 export const MAX_LISTED = 1000
 
 /** Directory of a skill in a session, with the longest name that a skill may be given later. */

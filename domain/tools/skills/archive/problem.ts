@@ -1,4 +1,4 @@
-/** Problem of an archive: a sentence for whoever has sent it. */
+/** Problem of an archive: a sentence for its sender. */
 export class ArchiveProblem extends Error {
   override name = 'ArchiveProblem'
 }

@@ -8,9 +8,8 @@ import { MAX_ENTRY_BYTES, MAX_LISTED, MAX_UNPACKED_BYTES } from './limits.ts'
 import { ArchiveProblem, problemOf } from './problem.ts'
 
 /**
- * Unpacks a ZIP archive of a skill: yields its files one by one, then its directories. Ends with a problem for an archive
- * that is damaged, exceeds a limit or has anything but files and directories. Sizes are those of the bytes that come
- * out.
+ * Unpacks a ZIP archive of a skill: yields its files one by one, then its directories. Ends with a problem if it is
+ * damaged, exceeds a limit or has anything but files and directories. Sizes are counted in unpacked bytes.
  */
 export async function* unpack(archive: Uint8Array): AsyncGenerator<ArchiveAnswer> {
   try {
@@ -39,7 +38,7 @@ async function* unpackValid(archive: Buffer): AsyncGenerator<ArchiveAnswer> {
 
 type ZipEntry = { name: string; isDirectory: boolean; header: Entry }
 
-/** Lists the entries without those that are left out. Names are decoded here, because yauzl lets some of them through. */
+/** Lists the entries without ignored ones. Names are decoded here, because yauzl decodes and checks only some. */
 async function listEntries(archive: Buffer): Promise<{ zip: ZipFile; entries: ZipEntry[] }> {
   const options = { lazyEntries: true, decodeStrings: false, validateEntrySizes: false }
   const zip = await unlessDamaged(fromBufferPromise(archive, options))
@@ -84,7 +83,7 @@ function checkKind(name: string, header: Entry): void {
 
 const CENTRAL_HEADER = 0x02014b50
 
-/** Throws ArchiveProblem if another entry follows the last one of those that the archive says it has. */
+/** Throws ArchiveProblem if the archive has more entries than it says. */
 function checkCount(archive: Buffer, { readEntryCursor }: ZipFile): void {
   // The type of yauzl is wrong.
   const end = Number(readEntryCursor)

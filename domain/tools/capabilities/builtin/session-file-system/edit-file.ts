@@ -7,7 +7,7 @@ import type { SessionFiles } from '../../../../session-data/files/session-files.
 import { type Tool, ToolError } from '../../capability.ts'
 import { FILE_TOOL_MS, parsePath, pathSchema, requireFile } from './paths.ts'
 
-/** Attempts of an edit while others change the file: an answer has at most 128 calls, of which 16 run at once. */
+/** Attempts of an edit while others change the file: an answer has at most 128 calls, 16 at once. */
 const MAX_ATTEMPTS = 20
 
 export const editFile: Tool = {
@@ -62,7 +62,7 @@ async function edit(files: SessionFiles, path: string, oldText: string, newText:
 
 function checkEditable({ path, bytes, contentId, seenContentId, isReadonly }: WholeFile): void {
   if (isReadonly) throw new ToolError(`${path} is read-only: ${protectorOf(path)}. Write another file instead.`)
-  if (!isText(bytes)) throw new ToolError(`${path} is no text; write_file replaces it as a whole.`)
+  if (!isText(bytes)) throw new ToolError(`${path} is not a text file; write_file replaces it as a whole.`)
   if (seenContentId !== null && seenContentId !== contentId) {
     throw new ToolError(`${path} has changed since it was read; read it again.`)
   }

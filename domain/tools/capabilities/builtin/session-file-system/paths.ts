@@ -4,10 +4,10 @@ import type { WholeFile } from '../../../../session-data/files/file-store.ts'
 import type { SessionFiles } from '../../../../session-data/files/session-files.ts'
 import { ToolError } from '../../capability.ts'
 
-/** JSON Schema of a path. Its rules are those of the contract, which `parsePath` applies. */
+/** JSON Schema of a path. `parsePath` applies the contract's rules for paths. */
 export const pathSchema = (description: string) => ({ type: 'string', maxLength: 4096, description })
 
-/** Time limit of the tools: that of a query. */
+/** Time limit of the tools, equal to the limit of a query. */
 export const FILE_TOOL_MS = 30_000
 
 /** Normalizes and checks a path of a call. Throws `ToolError`. */

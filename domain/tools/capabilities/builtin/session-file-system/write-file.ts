@@ -16,7 +16,7 @@ export const writeFile: Tool = {
       encoding: {
         type: 'string',
         enum: ['text', 'base64'],
-        description: 'How content is given: base64 for a file that is no text. Default: text.',
+        description: 'How content is given: base64 for a binary file. Default: text.',
       },
     },
     required: ['path', 'content'],

@@ -2,10 +2,10 @@ import { DatabaseName } from '../../../../../contract/databases.ts'
 import type { Statement } from '../../../../session-data/databases/keeper/keeper.ts'
 import { ToolError } from '../../capability.ts'
 
-/** Time limit of the tools: that of the SQL itself, 30 s, and of the waiting for a process. */
+/** Time limit of the tools: 30 s for the SQL itself, and the wait for a process. */
 export const SQL_TOOL_MS = 110_000
 
-/** JSON Schema of a name. Its rules are those of the contract, which `parseName` applies. */
+/** JSON Schema of a name. `parseName` applies the contract's rules for names. */
 export const nameSchema = (description: string) => ({ type: 'string', maxLength: 256, description })
 
 /** JSON Schemas of SQL and its parameters. */

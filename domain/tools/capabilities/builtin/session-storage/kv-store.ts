@@ -32,7 +32,7 @@ export const kvStore: Tool = {
       key: nameSchema('For get, set and delete: the name of the value, such as "user/language".'),
       value: {
         type: 'string',
-        description: 'For set: the text, at most 1 MiB of UTF-8. Give anything that is no text as JSON text.',
+        description: 'For set: the text, at most 1 MiB of UTF-8. Give any other value as JSON text.',
       },
       offset: {
         type: 'integer',

@@ -1,7 +1,7 @@
 import type { SessionStorage, StorageKind } from '../../../../session-data/storage/session-storage.ts'
 import { ToolError } from '../../capability.ts'
 
-/** Arguments that an operation needs, and those that it can have besides. */
+/** Required and optional arguments of each operation. */
 export type Operations = Record<'get' | 'set' | 'delete' | 'list', { needs: string[]; takes?: string[] }>
 
 /** JSON Schemas of the arguments that both tools have. */
