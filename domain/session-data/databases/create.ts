@@ -16,8 +16,8 @@ export const tooManyDatabases = (): DomainError =>
   quotaExceeded(`A session has at most ${MAX_DATABASES} databases; delete one first`)
 
 /**
- * Creates an empty database, or returns the one that an earlier run created. Throws `not_found`, and `conflict` when the
- * session has one of this name, or too many.
+ * Creates an empty database, or returns the database of an earlier run. Throws `not_found`, and `conflict` when the
+ * session has a database of this name, or too many.
  */
 export async function createDatabase(
   deps: Deps,

@@ -50,7 +50,7 @@ type Answer =
   | { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' | 'turn_ended' | 'fenced' | 'session_gone' }
   | { outcome: 'repeated'; effect: ExecuteResult }
 
-/** Returns what stores the changes of a script. `name` is that of a database to be made. */
+/** Returns a function that stores the changes of a script. `name` is given for a database yet to be made. */
 const storeOf =
   (deps: Deps, scope: CallScope, databaseId: string, name: string | undefined): Store =>
   async (changes, result) => {
@@ -65,7 +65,7 @@ const storeOf =
       case 'gone':
         return answer.outcome
       case 'exists':
-        // Another call has made the database, so this one is none.
+        // Another call has made a database of this name.
         return 'gone'
       case 'too_many':
         throw tooManyDatabases()

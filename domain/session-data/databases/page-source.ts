@@ -2,7 +2,7 @@ import type { Deps } from '../deps.ts'
 import type { DatabasePlace } from './database-store.ts'
 import type { PageBatch, PageSource, State } from './keeper/keeper.ts'
 
-/** State of a database as it was just read. Version 0 for one that is yet to be made. */
+/** State of a database as it was just read. Version 0 for a database yet to be made. */
 type Known = Pick<State, 'version' | 'pageCount'>
 
 /** Returns the source of a database's pages. A copy that has the state which is known needs nothing more. */

@@ -8,7 +8,7 @@ import type { Deps } from '../deps.ts'
 import { listFiles } from './list.ts'
 import { openIfThere } from './read-beginning.ts'
 
-/** Archives that a process writes at once, and those of one organization: each has up to 40 MB of names in memory. */
+/** Limits on the archives written at once, by a process and of one owner: each has up to 40 MB of names in memory. */
 const ARCHIVES_AT_ONCE = 16
 const ARCHIVES_OF_OWNER = 4
 /** Size up to which files are read several at once, in pieces of `PIECE_BYTES`. */
@@ -18,9 +18,9 @@ const PIECE_BYTES = 1024 * 1024
 export const createZipPlaces = (): OwnerPlaces => createOwnerPlaces(ARCHIVES_AT_ONCE, ARCHIVES_OF_OWNER)
 
 /**
- * Writes a session's files as a ZIP archive, while it is taken. A file has its content of the moment when it is read; one
- * that is deleted meanwhile is left out. `cut` breaks off a download whose place another owner needs: a client may take
- * it as slowly as it likes. Throws `too_many`.
+ * Writes a session's files as a ZIP archive, while it is taken. A file has its content of the moment when it is read. A
+ * file that is deleted meanwhile is left out. `cut` breaks off a download, which a client may read at any speed, when
+ * another owner needs its place. Throws `too_many`.
  */
 export async function* archiveFiles(deps: Deps, scope: SessionScope, cut: () => void): AsyncGenerator<Uint8Array> {
   const leave = deps.zipPlaces.take({ owner: await deps.owners.ownerOf(scope.organizationId), cut })
@@ -71,15 +71,15 @@ async function* readSmall(
   }
 }
 
-/** Replaces what means something else to whoever unpacks on Windows: separators, drives, and ends that are dropped. */
+/** Replaces characters that Windows reads otherwise: separators, colons of drives, and dots and spaces at the end. */
 const toSafe = (name: string): string => name.replaceAll(/[\\:]|[. ]+$/g, '_')
 
 /**
- * Returns a function that names entries. Those that would have the name of an earlier one, or one that differs in capital
- * letters only, get a number: whoever unpacks would lose one of them. A directory is named before what is in it.
+ * Returns a function that names entries. A name that an earlier entry has, or that differs from it in capital letters
+ * only, gets a number, so that unpacking loses no file. A directory is named before its contents.
  */
 function createNames(): (info: FileInfo) => string {
-  /** Names of directories that have another one than their path, and the numbers that names have got. By hashes. */
+  /** Names of renamed directories by their path, and the next numbers of names. The keys are hashes. */
   const renamed = new Map<string, string>()
   const numbers = new Map<string, number>()
   const keyOf = (name: string) => hashOf(name.normalize('NFC').toLowerCase())

@@ -37,14 +37,14 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
   }
 }
 
-/** Changes of a session's files that may be under way in a process: more than one step of a turn makes. */
+/** Limit on a session's file changes under way in a process, above the calls of one step of a turn. */
 const MAX_IN_LINE = 256
 
 export const createFileLines = (): SessionLines => createSessionLines(MAX_IN_LINE)
 
 /**
- * Waits until nobody else changes files of the session. Those of this process wait without a connection to Postgres.
- * Throws `too_many` when that takes too long.
+ * Waits until no other change of the session's files is running. Changes of this process wait without a connection to
+ * Postgres. Throws `too_many` when that takes too long.
  */
 const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): Promise<Answer> =>
   deps.fileLines(call.sessionId, async () => {

@@ -5,7 +5,7 @@ import { DomainError, invalid } from '../../kit/errors.ts'
 /** Content of a file to write. */
 export type FileContent = { bytes: Buffer; isBase64: boolean }
 
-/** Bytes at the beginning in which a NUL shows that a file is no text. */
+/** Bytes at the beginning in which a NUL marks a binary file. */
 const LOOKED_AT = 8192
 
 /** Whether bytes can be given as text. */

@@ -4,7 +4,7 @@ import type { CallWriter } from '../../kit/session-scope.ts'
 export type FileStore = {
   /** Calls change_session_files (prisma/functions), which has the manual. Returns its answer. */
   change(call: ChangeCall): Promise<unknown>
-  /** Reads files with their whole contents, in one snapshot. Those that are missing, and directories, are left out. */
+  /** Reads files with their whole contents, in one snapshot, without missing files and directories. */
   readWhole(organizationId: string, sessionId: string, paths: string[]): Promise<WholeFile[]>
   /** Like `readWhole`, of the first files by path: as many as have `maxBytes` together, and at least one. */
   readFirst(organizationId: string, sessionId: string, paths: string[], maxBytes: number): Promise<WholeFile[]>

@@ -63,7 +63,7 @@ export type OpenedFile = {
   chunks: AsyncIterable<Uint8Array>
 }
 
-/** Times that a file is looked up again when another content has replaced the one that was to be read. */
+/** Times that a file is looked up again when its content was replaced before it could be read. */
 const MAX_REPLACED = 5
 const RETRY_PAUSE_MS = 20
 

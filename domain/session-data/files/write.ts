@@ -10,8 +10,8 @@ import { presentChanged } from './present.ts'
 import { describeFile, findFileById } from './read.ts'
 
 /**
- * Creates a file or a directory, or returns the one that an earlier run created. A directory that exists is left. Throws
- * `conflict`, `invalid`, `too_large` and `not_found`.
+ * Creates a file or a directory, or returns the file or directory of an earlier run. An existing directory stays as it
+ * is. Throws `conflict`, `invalid`, `too_large` and `not_found`.
  */
 export function createFile(
   deps: Deps,
@@ -47,8 +47,7 @@ const create = (
   })
 
 /**
- * Replaces a file's content, and protects it or ends that, as far as they are given. Throws `not_found`, `invalid`,
- * `too_large` and `conflict`.
+ * Replaces a file's content, its protection, or both. Throws `not_found`, `invalid`, `too_large` and `conflict`.
  */
 export async function updateFile(
   deps: Deps,

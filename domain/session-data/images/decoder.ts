@@ -51,7 +51,7 @@ export const openImage = (bytes: Buffer): Sharp =>
 
 export type Size = { width: number; height: number }
 
-/** Reads the size of an image as displayed, without decoding it. Rejects for anything that is no image. */
+/** Reads the size of an image as displayed, without decoding it. Rejects for anything but an image. */
 export async function readSize(bytes: Buffer): Promise<Size> {
   const { autoOrient } = await sharp(bytes, { limitInputPixels: false }).metadata()
   return autoOrient

@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts'
 
-/** Returns those of the ids that are images of the organization, uploaded completely. */
+/** Returns the ids whose images belong to the organization and are completely uploaded. */
 export async function existingImages(deps: Deps, organizationId: string, ids: string[]): Promise<Set<string>> {
   const rows = await deps.db.image.findMany({
     where: { id: { in: ids }, organizationId, completedAt: { not: null } },

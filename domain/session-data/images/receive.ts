@@ -12,13 +12,13 @@ export type ArrivingFile = { name: string | undefined; contentType: string; chun
 
 export type Received = { contentType: ImageType; sizeBytes: number }
 
-/** Uploads of an organization at once. Those of a process that was killed count for a while, too. */
+/** Uploads of an organization at once. Uploads of a killed process count for `COUNTED_MS`, too. */
 const UPLOADS_AT_ONCE = 100
 const COUNTED_MS = 15 * 60_000
 const BUSY_SECONDS = 10
 
 /**
- * Stores a file while it arrives, as the bytes of an image that nobody sees yet. Throws `invalid` for a file that is no
+ * Stores a file while it arrives, as the bytes of an image that is not visible yet. Throws `invalid` for anything but an
  * image, and `conflict` at the quota.
  */
 export async function receiveImage(

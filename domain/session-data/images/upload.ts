@@ -15,7 +15,7 @@ import { type ArrivingFile, type Received, receiveImage } from './receive.ts'
 type Upload = {
   file: ArrivingFile
   sessionId: SessionId | undefined
-  /** Whether the request has an Idempotency-Key, with which it may repeat one that has its image. */
+  /** Whether the request has an Idempotency-Key. Its image may exist already. */
   isKeyed: boolean
 }
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>

@@ -42,7 +42,7 @@ export async function readSecret(
     return deps.secrets.decrypt(row.value, placeOf(SESSION_SECRETS, [sessionId, name]))
   } catch (error) {
     if (!(error instanceof UnreadableSecret)) throw error
-    // Whoever reads the log can find the key; the name of the secret is the agent's.
+    // The log has the id of the missing key for the operator, but not the name of the secret, which the agent chose.
     deps.log.error({ session: toId('session', sessionId), err: error.message }, 'secret of a session not readable')
     throw conflict(error.isDamaged ? DAMAGED : WRONG_KEY)
   }

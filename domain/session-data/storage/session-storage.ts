@@ -1,10 +1,10 @@
-/** Value or secret in a list for a tool. `size_bytes` is that of a value. */
+/** Value or secret in a list for a tool. Only a value has `size_bytes`. */
 export type StoredItem = { name: string; size_bytes?: number; updated_at: string }
 
 /** Part of a list, by name: of the items whose names begin with `prefix`. */
 export type ListPart = { prefix: string; offset: number; limit: number }
 
-/** Characters of a value from `offset` on. `totalCharacters` and `sizeBytes` are those of the whole. */
+/** Characters of a value from `offset` on. `totalCharacters` and `sizeBytes` are of the whole value. */
 export type ValuePart = { text: string; totalCharacters: number; sizeBytes: number }
 
 export type StorageKind = 'value' | 'secret'

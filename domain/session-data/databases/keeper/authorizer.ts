@@ -10,8 +10,8 @@ export type Authorizer = {
   /** Says why SQL was refused, and forgets it. SQLite itself only says "not authorized". */
   takeRefusal(): string | undefined
   /**
-   * Says whether a statement that changes rows was compiled since it was asked last. One that makes, alters or drops
-   * something changes none that are counted.
+   * Says whether a statement that changes rows was compiled since the last call. CREATE, ALTER and DROP do not count:
+   * SQLite counts no rows that they change.
    */
   takeIsChanging(): boolean
 }
@@ -97,7 +97,7 @@ function problemOf(code: number, name: string | null, argument: string | null, s
   if (code === codes.SQLITE_FUNCTION) return problemOfFunction(argument ?? '')
   if (code === codes.SQLITE_PRAGMA) return problemOfPragma(name ?? '', argument)
   if (code === codes.SQLITE_TRANSACTION) {
-    return `${name ?? 'BEGIN'} is not available: each call is one transaction, of which all or nothing is kept. SAVEPOINT can be used within it`
+    return `${name ?? 'BEGIN'} is not available: each call is one transaction that is kept as a whole or not at all. SAVEPOINT can be used within it`
   }
   if (code === codes.SQLITE_ATTACH) return 'ATTACH is not available: SQL reaches only its own database'
   if (code === codes.SQLITE_DETACH) return 'DETACH is not available: SQL reaches only its own database'
@@ -106,7 +106,7 @@ function problemOf(code: number, name: string | null, argument: string | null, s
 
 function problemOfModule(module: string): string | undefined {
   if (MODULES.includes(module.toLowerCase())) return undefined
-  return `Virtual tables that use ${module} are not available, only those that use ${MODULES.join(', ')}`
+  return `Virtual tables that use ${module} are not available, only tables that use ${MODULES.join(', ')}`
 }
 
 function problemOfFunction(name: string): string | undefined {

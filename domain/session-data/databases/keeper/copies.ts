@@ -20,12 +20,12 @@ export type Copies = {
   forget(id: string): Promise<void>
 }
 
-/** Error of pages in the record that cannot be those of a database. */
+/** Error of pages in the record that cannot form a database. */
 export class DamagedPages extends Error {
   override name = 'DamagedPages'
 }
 
-/** Most copies, which may all be small. */
+/** Limit on the copies, which may all be small. */
 const MAX_COPIES = 1000
 
 /**
@@ -33,7 +33,7 @@ const MAX_COPIES = 1000
  * `idleMs`: its database may have been deleted by another process.
  */
 export function createCopies(folder: string, maxBytes: number, idleMs: number): Copies {
-  /** The one that was used last is the last one. */
+  /** In the order of their last use. */
   const copies = new Map<string, Copy>()
   const inUse = new Set<string>()
   const forgotten = new Set<string>()
@@ -119,7 +119,7 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
   }
 }
 
-/** Whether the file still has its size. Whoever cleans folders for temporary files may have removed it. */
+/** Whether the file still has its size. A cleaner of temporary files may have removed it. */
 async function isIntact({ path, version, pageCount }: Copy): Promise<boolean> {
   if (version === 0) return true
   const { size } = await stat(path).catch(() => ({ size: -1 }))
@@ -129,7 +129,7 @@ async function isIntact({ path, version, pageCount }: Copy): Promise<boolean> {
 async function writePages(path: string, { pageCount, pages }: State): Promise<void> {
   if (pageCount > MAX_PAGES) throw new DamagedPages(`it has ${pageCount} pages`)
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  // Makes the file when there is none, and leaves the pages of one that there is.
+  // Makes a missing file, and leaves the pages of an existing one.
   const file = await open(path, 'a+', 0o600).then((made) => made.close().then(() => open(path, 'r+')))
   try {
     for await (const batch of pages) await writeBatch(file, batch, pageCount)
@@ -139,7 +139,7 @@ async function writePages(path: string, { pageCount, pages }: State): Promise<vo
   }
 }
 
-/** Writes pages, those that follow each other in one go. */
+/** Writes pages, each run of consecutive ones at once. */
 async function writeBatch(file: FileHandle, { numbers, bytes }: PageBatch, pageCount: number): Promise<void> {
   if (bytes.length !== numbers.length * PAGE_BYTES) throw new DamagedPages('a page has another length')
   for (let from = 0; from < numbers.length; ) {

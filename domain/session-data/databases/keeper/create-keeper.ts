@@ -13,7 +13,7 @@ import { failureOf, runTask, type Task } from './run-task.ts'
 export type KeeperOptions = {
   /** Time for the SQL of a call. */
   timeMs?: number
-  /** Memory of a process, of which it needs some 90 MB itself. */
+  /** Memory of a process, including about 90 MB for Node.js itself. */
   memoryBytes?: number
   /** Time after which a process without work is ended. */
   warmMs?: number

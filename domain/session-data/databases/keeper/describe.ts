@@ -4,7 +4,7 @@ import { errcodeOf, jsonBytes, MAX_JSON_BYTES } from './rows.ts'
 
 /** Tables that hold the data of virtual tables are of the type `shadow`. */
 const DESCRIBED: unknown[] = ['table', 'virtual', 'view']
-/** Column that a virtual table has for its own use; those that are generated have other numbers. */
+/** Column that a virtual table has for its own use; generated columns have other numbers. */
 const HIDDEN = 1
 /** Error of SQL: a table that cannot be used, as a view of what no longer exists. */
 const SQLITE_ERROR = 1

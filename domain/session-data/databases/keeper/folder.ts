@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks'
 const PREFIX = `session-databases-${hostname()}-`
 const startedAt = Math.floor(performance.timeOrigin)
 
-/** Makes an empty folder for copies, and removes those of this machine's processes that have died. */
+/** Makes an empty folder for copies, and removes the folders of dead processes of this machine. */
 export async function makeFolder(): Promise<string> {
   const names = await readdir(tmpdir())
   const leftOver = names.filter((name) => name.startsWith(PREFIX) && isLeftOver(name.slice(PREFIX.length)))
@@ -15,7 +15,7 @@ export async function makeFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-${startedAt}-`))
 }
 
-/** Removes a folder. One that cannot be removed is left for the next process. */
+/** Removes a folder. If that fails, it is left for the next process. */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true }).catch(() => {})
 }

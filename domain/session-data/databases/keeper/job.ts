@@ -1,9 +1,9 @@
 import type { Description, ExecuteResult, Param, QueryResult } from './keeper.ts'
 
-/** What a database process is told, and what it says. */
+/** Messages to and from a database process. */
 
 export type Job = {
-  /** A load makes a file into one that a database can be, and has no result. */
+  /** A load converts a file to a session's database in place, and has no result. */
   do: 'query' | 'describe' | 'execute' | 'load'
   path: string
   sql: string
@@ -29,6 +29,6 @@ export type Answer = { reply: Reply; isSpent: boolean }
 /** First message of a process. */
 export const READY = 'ready'
 
-/** Signal by which the watchdog ends its process, which tells the reason. All of them end one that is inside of SQLite. */
+/** Signals by which the watchdog ends its process, by reason. They work even inside SQLite. */
 export const END_SIGNALS = { late: 'SIGALRM', out_of_memory: 'SIGUSR2' } as const
 export type EndReason = keyof typeof END_SIGNALS

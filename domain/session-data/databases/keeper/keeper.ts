@@ -12,12 +12,12 @@ export type PageSource = {
   /**
    * Reads the state now, and the pages that changed after version `since` (all of them for 0). Version 0 has no pages.
    * Undefined when the database is gone. Pages beyond `pageCount` are ignored. Not every number has a page: SQLite does
-   * not write those that came to be and were given up in one transaction. `pages` is read at most once, at once.
+   * not write a page that one transaction has both added and freed. `pages` is read at most once, at once.
    */
   read(since: number): Promise<State | undefined>
 }
 export type State = { version: number; pageCount: number; pages: AsyncIterable<PageBatch> }
-/** `bytes` are pages of PAGE_BYTES one after the other, those of `numbers` (from 1). */
+/** `bytes` are consecutive pages of PAGE_BYTES, whose page numbers (from 1) are in `numbers`. */
 export type PageBatch = { numbers: number[]; bytes: Uint8Array }
 /** All pages of a database. */
 export type Pages = PageBatch & { pageCount: number }
@@ -79,8 +79,8 @@ export type Keeper = {
     signal: AbortSignal,
   ): Promise<Ran<ExecuteResult>>
   /**
-   * Checks that bytes are those of a SQLite file, and stores its pages. Pages of another size are converted. `damaged`
-   * when they are no database, or one that could do what SQL may not.
+   * Checks that bytes are a SQLite file, and stores its pages. Pages of another size are converted. `damaged` if they are
+   * not a database, or if the database could do what SQL may not.
    */
   load<Result>(
     bytes: AsyncIterable<Uint8Array>,

@@ -59,7 +59,7 @@ export function createProcessPool(folder: string, warmMs: number): ProcessPool {
     all.delete(process)
   }
   const takeIdle = (): DatabaseProcess | undefined => {
-    // The one that was used last, so that the others can end.
+    // The most recently used first, so that the others can end.
     for (const process of [...idle.keys()].reverse()) {
       clearTimeout(idle.get(process))
       idle.delete(process)

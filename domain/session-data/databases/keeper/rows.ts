@@ -29,7 +29,7 @@ export function readRows(statement: StatementSync, params: Param[], { isReadToEn
   return { columns, rows, truncated }
 }
 
-/** Checks the number of the params: SQLite would take NULL for those that are missing. */
+/** Checks the number of the params: SQLite would take NULL for missing ones. */
 function iterate(statement: StatementSync, params: Param[]): Iterable<SQLOutputValue[]> {
   const values = params.map(toBound)
   if (canBind(statement, [...values, null])) {

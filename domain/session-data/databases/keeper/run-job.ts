@@ -66,7 +66,7 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
   for (const statement of prepareScript(db, job)) {
     number++
     if (number > 1 && job.params.length > 0) throw new SqlProblem('With params, the SQL must be a single statement')
-    // Foreign keys of one that changes rows are checked when it ends.
+    // SQLite checks foreign keys when a statement that changes rows ends.
     const isChanging = authorizer.takeIsChanging()
     const read = readRows(statement, job.params, { isReadToEnd: isChanging })
     if (read.columns.length > 0) rows = read

@@ -4,7 +4,7 @@ import type { ExecuteResult, Failure, FailureKind, PageSource, Store } from './k
 import type { DatabaseProcess, Ended, ProcessPool } from './processes.ts'
 import { readChanges } from './wal.ts'
 
-/** Call of the keeper. `store` is that of an execute. */
+/** Call of the keeper. Only an execute has a `store`. */
 export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; store?: Store }
 
 /** Times that a script is run when others store changes meanwhile. */

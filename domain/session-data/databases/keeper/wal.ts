@@ -6,8 +6,8 @@ import { PAGE_BYTES, type PageBatch } from './keeper.ts'
  * https://www.sqlite.org/walformat.html: a header, and frames of a header and a page. Undefined when nothing was committed.
  *
  * Frames are taken as they are, without their checksums, because a WAL is new for each connection, a connection commits
- * once at most, and the process that wrote it still has it open. What a savepoint's rollback left behind was written over
- * from there on, or comes after the frame that commits; a transaction that failed has no such frame.
+ * once at most, and the process that wrote it still has it open. Frames left behind by the rollback of a savepoint were
+ * overwritten, or come after the commit frame; a failed transaction has no commit frame.
  */
 export async function readChanges(path: string): Promise<(PageBatch & { pageCount: number }) | undefined> {
   const file = await openIfExists(path)
@@ -44,7 +44,7 @@ async function findCommit(file: FileHandle): Promise<Commit | undefined> {
   for await (const { index, frame } of readFrames(file)) {
     if (!frame.subarray(SALTS_IN_FRAME_AT, SALTS_IN_FRAME_AT + SALTS_BYTES).equals(salts)) return undefined
     frames.set(frame.readUInt32BE(0), index)
-    // Size of the database after the commit; 0 in all frames but the one that commits.
+    // Size of the database after the commit; 0 except in the commit frame.
     const pageCount = frame.readUInt32BE(4)
     if (pageCount > 0) return { pageCount, frames }
   }

@@ -1,4 +1,4 @@
-/** Error for a glob that is none. The message says why. */
+/** Error of an invalid glob. The message says why. */
 export class GlobError extends Error {
   override name = 'GlobError'
 }

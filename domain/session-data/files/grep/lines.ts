@@ -5,7 +5,7 @@ import type { Room } from './job.ts'
 /** Longest part of a line that is returned, in UTF-16 code units. */
 const MAX_LINE_LENGTH = 1000
 
-/** Finds the lines of a text that match. The end of a line, \n or \r\n, is no part of it. */
+/** Finds the lines of a text that match, without their ends, \n or \r\n. */
 export function* findLines(path: string, text: string, isMatch: (line: string) => boolean): Generator<GrepMatch> {
   let lineNumber = 0
   // A byte order mark belongs to the file, not to its first line.

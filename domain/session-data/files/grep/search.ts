@@ -26,8 +26,8 @@ const refuse = (): never => {
 
 /**
  * Finds the lines of a session's text files that match. Reading, matching and waiting end when `signal` aborts. Throws
- * `not_found`, `invalid` for a pattern that is none or uses too much CPU time, `too_many` where the machine is too slow for
- * it, and the signal's reason.
+ * `not_found`, `invalid` for a malformed pattern or one with too much CPU time, `too_many` when the machine is too slow
+ * for it, and the signal's reason.
  */
 export async function grepFiles(
   deps: Deps,
