@@ -44,7 +44,7 @@ export async function createSchedule(
   return getSchedule(deps, actor, asUuid(id))
 }
 
-/** Returns the column of a retry policy: one without fields is none. */
+/** Returns the column of a retry policy. An empty policy means no policy. */
 export const policyColumn = (policy: RetryPolicy) => (Object.keys(policy).length === 0 ? Prisma.DbNull : policy)
 
 export const nameTaken = () =>

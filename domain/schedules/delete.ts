@@ -18,8 +18,8 @@ export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): 
 }
 
 /**
- * Marks a schedule as deleted, of which the transaction has the lock: no execution is launched any more. The lock was
- * taken by a statement before, so that this one sees the executions of a launch that had it.
+ * Marks a schedule as deleted, so that no execution is launched any more. The transaction has locked it by an earlier
+ * statement, so that this one sees the executions of a launch that held the lock.
  */
 export async function deleteLocked(
   tx: Prisma.TransactionClient,

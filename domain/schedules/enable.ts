@@ -4,10 +4,10 @@ import type { Actor } from '../kit/actor.ts'
 import type { Deps } from './deps.ts'
 import { patchSchedule } from './update.ts'
 
-/** Disables a schedule. One that is disabled keeps its reason. Throws `not_found`. */
+/** Disables a schedule. A disabled one keeps its reason. Throws `not_found`. */
 export const pauseSchedule = (deps: Deps, actor: Actor, id: ScheduleId): Promise<Schedule> =>
   patchSchedule(deps, actor, id, { enabled: false })
 
-/** Enables a schedule. What came due while it was disabled is not made up for. Throws `not_found`. */
+/** Enables a schedule. Runs that came due while it was disabled are not made up for. Throws `not_found`. */
 export const resumeSchedule = (deps: Deps, actor: Actor, id: ScheduleId): Promise<Schedule> =>
   patchSchedule(deps, actor, id, { enabled: true })

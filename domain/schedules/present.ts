@@ -23,7 +23,7 @@ export const presentSchedule = (row: ScheduleRow, nextTimes: Date[]): Schedule =
   updated_at: row.updatedAt.toISOString(),
 })
 
-/** `sessionId` is that of the turn that the execution has posted. */
+/** Presents an execution. `sessionId` is the session of its turn. */
 export const presentExecution = (row: ExecutionRow, sessionId: string | undefined): ScheduleExecution => ({
   id: row.id,
   schedule_id: row.scheduleId,

@@ -34,8 +34,8 @@ async function deleteExecutions({ db }: Deps, olderThanMs: number, limit: number
 }
 
 /**
- * Erases the texts of deleted schedules whose executions have all ended, and removes those that have no executions left
- * and whose clock has been removed. Returns the number of the latter. Throws the signal's reason when it aborts.
+ * Erases the texts of deleted schedules whose executions have all ended, and removes deleted schedules without
+ * executions and clock. Returns how many were removed. Throws the signal's reason when it aborts.
  */
 export async function removeDeletedSchedules(deps: Deps, signal: AbortSignal): Promise<number> {
   await deleteInBatches(signal, (limit) => eraseTexts(deps, limit), SCHEDULES)

@@ -18,13 +18,13 @@ type Changes = Prisma.ScheduleUncheckedUpdateInput
 
 /** Reason of a schedule that a request has disabled. */
 const PAUSED = 'paused'
-/** Times that what is due is launched before a change. Then the change is made all the same. */
+/** Attempts to launch due runs before a change. After them the change is made all the same. */
 const MAX_LAUNCHES = 3
 
 /**
- * Changes a schedule. Its next time is that of the change at once; what was due before is launched first. Throws
- * `not_found`, `invalid` as for a new schedule and for header values that cannot be kept, and `conflict` for a taken name
- * and for header values that are damaged.
+ * Changes a schedule. The new times apply at once; runs that were due before are launched first. Throws `not_found`,
+ * `invalid` as for a new schedule and for header values that cannot be kept, and `conflict` for a taken name and for
+ * damaged header values.
  */
 export async function patchSchedule(
   deps: Deps,
@@ -57,16 +57,16 @@ export async function patchSchedule(
   return getSchedule(deps, actor, id)
 }
 
-/** Recognizes the violation of a unique index. Names have the only one that a change can violate. */
+/** Recognizes the violation of a unique index. A change can violate only the index of names. */
 const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002'
 
-/** Returns the time of the database, after whatever a transaction has waited for. */
+/** Returns the database's time, also after a transaction has waited for locks. */
 async function readTime(tx: Prisma.TransactionClient): Promise<Date> {
   const [row] = await tx.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`
   return row?.now ?? new Date()
 }
 
-/** Whether a run has come due and is yet to be launched, as far as the record knows. */
+/** Whether the record has a run that is due and not launched yet. */
 const isRunDue = ({ enabled, clockDueAt, nextTimes, launchedUntil }: ScheduleRow, now: Date): boolean =>
   enabled && clockDueAt === null && nextTimes.some((time) => time > launchedUntil && time <= now)
 

@@ -26,8 +26,8 @@ export type NextTimes = { since: Date; times: Date[]; changedAt: Date }
  */
 export type Clock = {
   /**
-   * Creates the Temporal Schedule, or makes it as described. One that differs and is of a later revision stays as it is:
-   * then its revision is returned.
+   * Creates or updates the Temporal Schedule. If Temporal has a later revision that differs, leaves it and returns its
+   * number.
    */
   keep(settings: ClockSettings): Promise<number | undefined>
   /** Deletes it, if it exists. */

@@ -13,7 +13,7 @@ export type SchedulePlace = { organizationId: string; scheduleId: string }
 
 /** Time by which the latest run may be late without having been missed. */
 const ON_TIME_MS = 5 * 60_000
-/** Most missed runs that are made up for when the schedule names no number, and whatever it names. */
+/** Missed runs that are made up for by default, and at most. */
 const DEFAULT_CATCH_UP = 100
 const MAX_CATCH_UP = 1000
 /** Attempts at a launch that others come before. */
@@ -24,16 +24,16 @@ const NOTHING: LaunchOutcome = { executions: [] }
 const UNKNOWN: KnownTimes = { since: null, times: [] }
 
 /**
- * What a caller knows: `scheduledAt` is a time that has come by Temporal's clock, `clockRevision` the revision that Temporal
- * was just told.
+ * Knowledge of a caller: `scheduledAt` is a time that has come by Temporal's clock, `clockRevision` the revision that
+ * Temporal was just told.
  */
 type Knowledge = { scheduledAt?: Date; clockRevision?: number }
 
 /**
- * Records and starts what is due of a schedule, and what was missed, as far as that is to be made up for. Every run is
- * decided on once, however often and by however many it is launched: a launch decides on all that came due since the one
- * before. Rejects when Temporal has to be asked and is away. `clock_stale`: nothing is launched while Temporal has to be told of
- * a change; the launch has to be repeated.
+ * Records and starts a schedule's due runs, and missed ones up to its catch-up limit. Every run is decided on once,
+ * however many callers launch it: a launch decides on all runs that came due since the previous launch. Rejects when it
+ * needs Temporal and Temporal is away. `clock_stale`: nothing was launched, because Temporal does not know of a change
+ * yet; launch again later.
  */
 export async function launchDue(
   deps: Deps,
@@ -94,7 +94,7 @@ async function started(deps: Deps, row: Launched, { started: executions }: Recor
   return { executions: executions.map(({ id }) => id) }
 }
 
-/** Returns the times in (launched_until, until], at least the latest that may be launched, and those that follow. */
+/** Returns the times in (launched_until, until], at least the latest that may be launched, and the following times. */
 async function readDue(deps: Deps, row: Launched, until: Date): Promise<{ due: Date[]; next: KnownTimes }> {
   const { launchedUntil, nextTimes, nextTimesSince } = row
   const last = nextTimes.at(-1)
@@ -110,8 +110,8 @@ async function readDue(deps: Deps, row: Launched, until: Date): Promise<{ due: D
 }
 
 /**
- * Returns which of the due times are launched: the latest one if it is hardly late, and as many of the latest as are made
- * up for.
+ * Returns the due times to launch: the latest one if it is less than `ON_TIME_MS` late, and the latest ones up to the
+ * catch-up limit.
  */
 export function toLaunch(row: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>, due: Date[], now: Date): Date[] {
   const latest = due.at(-1)

@@ -20,8 +20,8 @@ export async function lockSchedule(
 
 /**
  * Keeps the session that a schedule is to target from being deleted before the transaction ends: its deletion then finds
- * the schedule. Waits for nobody, as whoever deletes the session may wait for the schedule. Throws `invalid` when there is
- * no such session, or when it is being deleted.
+ * the schedule. Does not wait for locks, because a deletion of the session may wait for the schedule. Throws `invalid`
+ * when there is no such session, or when it is being deleted.
  */
 export async function lockTargetedSession(
   tx: Prisma.TransactionClient,

@@ -10,8 +10,8 @@ const PATIENCE_MS = 2000
 type Row = Pick<Schedule, 'id' | 'enabled' | 'deletedAt' | 'revision' | 'clockDueAt' | 'nextTimes' | 'nextTimesSince'>
 
 /**
- * Returns the next times of each schedule, by id: from the record, or from Temporal where those of the record have
- * passed. None for one that is disabled, or when Temporal does not answer in time. Never rejects.
+ * Returns the next times of each schedule, by id: from the record, or from Temporal once the recorded times have
+ * passed. Empty for a disabled schedule, or when Temporal does not answer in time. Never rejects.
  */
 export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string, Date[]>> {
   const next = new Map(rows.map((row) => [row.id, row.enabled ? afterNow(row.nextTimes) : []]))

@@ -8,8 +8,8 @@ const MAX_YEARS = 10
 const Time = z.iso.datetime({ offset: true, local: true })
 
 /**
- * Parses the time of a one-off, to the second. One without an offset is a time of the zone: the first of two that are
- * alike, and what the clock skips is as much later as it skips. Throws `invalid` for one that is wrong, not in the
+ * Parses the time of a one-off, to the second. A time without an offset is in the zone: a repeated time means its first
+ * instant, and a skipped time moves by the length of the gap. Throws `invalid` for a time that is malformed, not in the
  * future, or more than ten years ahead.
  */
 export function parseTime(text: string, timezone: string, now: Date): Date {

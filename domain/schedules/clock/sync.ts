@@ -157,7 +157,7 @@ const GRACE_SECS = 2
 const SWEEP_LIMIT = 50
 const SWEEP_AT_ONCE = 5
 
-/** Tells Temporal of schedules of which their own requests could not. Meant to be called periodically. */
+/** Tells Temporal of schedules whose own requests could not. Meant to be called periodically. */
 export async function syncSchedules(deps: Deps): Promise<void> {
   const due = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM schedules
@@ -173,7 +173,7 @@ const REPEAT_AFTER_MS = 300_000
 /**
  * Makes schedules due whose runs have not been launched in time, or whose known times have all passed: Temporal may have
  * lost them, or an operator may have changed them there. Meant to be called periodically; `seen` keeps the time at which
- * each was found, so that one that is just late is not told every time.
+ * each was found, so that a schedule that is merely late is not reported to Temporal every time.
  */
 export async function findLateSchedules(deps: Deps, seen: Map<string, number>): Promise<void> {
   const now = Date.now()

@@ -4,7 +4,7 @@ import { numbersOf, type Range, rangesOf } from './ranges.ts'
 import { findRepeated } from './repeated.ts'
 import { findSkipped } from './skipped.ts'
 
-/** A structured calendar of Temporal: a time matches that all fields match. No range of years matches all. */
+/** A structured calendar of Temporal. All fields must match; an empty `year` matches every year. */
 export type Calendar = {
   comment: string
   second: Range[]
@@ -21,18 +21,18 @@ const BY_DAY_OF_MONTH = 'cron expression, by day of month'
 const BY_DAY_OF_WEEK = 'cron expression, by day of week'
 const SKIPPED = 'day on which clocks are put forward'
 
-/** First year that Temporal accepts. Those before are over anyway. */
+/** First year that Temporal accepts. Earlier years are over anyway. */
 const FIRST_YEAR = 2000
 const DAYS_OF_MONTH = { start: 1, end: 31, step: 1 }
 const DAYS_OF_WEEK = { start: 0, end: 6, step: 1 }
 
-/** Calendars, either of which matches, and further instants. */
+/** Alternative calendars, and further instants. */
 export type Timetable = { calendars: Calendar[]; instants: Date[] }
 
 /**
- * Translates a cron expression for Temporal, whose calendars are wrong where clocks change: they leave out times that do
- * not exist that day, and find others at the second of two hours of the same name. What is left out, for 20 years, is
- * added; `runsAt` tells what is too much.
+ * Translates a cron expression for Temporal, whose calendars are wrong where clocks change: they leave out times that
+ * do not exist that day, and match others in the second of two hours of the same name. The timetable adds missing times
+ * for 20 years; `isMistaken` recognizes wrong ones.
  */
 export function timetableOf(fields: CronFields, timezone: string, now: Date): Timetable {
   const changes = clockChangesOf(timezone, now)

@@ -5,12 +5,12 @@ import { readCron } from './read.ts'
 
 const MIN_PAUSE_SECS = 10
 const DAY_MS = 86_400_000
-/** Years that are searched when all match. Within these each date comes, also 29 February. */
+/** Years to search when all match. They have every date, also 29 February. */
 const YEARS_AHEAD = 8
 
 /**
  * Parses a cron expression of five, six (the second first) or seven fields (the second first, the year last). Throws
- * `invalid` for one that is wrong, that never comes, or that comes more often than each 10 s.
+ * `invalid` if it is malformed, never matches, or matches more often than every 10 s.
  */
 export function parseCron(expression: string): CronFields {
   const fields = readCron(expression)

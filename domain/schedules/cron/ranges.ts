@@ -1,4 +1,4 @@
-/** Numbers from `start` to `end`, of which each `step`th counts. */
+/** Every `step`th number from `start` to `end`. */
 export type Range = { start: number; end: number; step: number }
 
 /** Writes numbers, which ascend, as few ranges. */

@@ -14,8 +14,8 @@ const DAY_OF_WEEK: FieldKind = { label: 'day of week', min: 0, max: 7, names: { 
 const YEAR: FieldKind = { label: 'year', min: 1970, max: 2099 }
 
 /**
- * Reads a cron expression, also one that comes no more. Throws `invalid` for one that is not written correctly. The year
- * field, and lists that name a number twice, are why this is not left to a library.
+ * Reads a cron expression, also if it never matches again. Throws `invalid` if it is malformed. Libraries lack the year
+ * field, or refuse lists that name a number twice.
  */
 export function readCron(expression: string): CronFields {
   const texts = expression.trim().split(/\s+/)

@@ -8,9 +8,9 @@ const BACK_MS = 7 * 24 * 60 * MINUTE_MS
 const MAX_INSTANTS = 100
 
 /**
- * Returns the instants at which a schedule runs while clocks show what they show twice. Temporal finds some of them only;
- * which depends on the zone. When they are many, returns those of the first change: such a schedule runs often, and is
- * compared with Temporal as often.
+ * Returns the instants at which a schedule runs while clocks show times that they show twice. Temporal finds only some
+ * of them, depending on the zone. Of many, returns the instants of the first change: such a schedule runs often, and
+ * each run compares it with Temporal.
  */
 export function findRepeated(fields: CronFields, changes: ClockChange[], now: Date): Date[] {
   const instants: Date[] = []

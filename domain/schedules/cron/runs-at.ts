@@ -3,8 +3,8 @@ import { matches } from './matches.ts'
 import { offsetAt, wallClockAt } from './wall-clock.ts'
 
 /**
- * Whether a schedule runs at an instant: a time that the clock leaves out runs later by what it was put forward, and one
- * that it shows twice runs at its first. A schedule of every hour runs in each hour that there is, once.
+ * Whether a schedule runs at an instant. A skipped time runs later by the length of the gap, a repeated time at its
+ * first instant. An hourly schedule runs once in each real hour.
  */
 export function runsAt(fields: CronFields, timezone: string, instant: Date): boolean {
   const { wall, repeated, skipped } = wallClockAt(timezone, instant)
@@ -14,12 +14,12 @@ export function runsAt(fields: CronFields, timezone: string, instant: Date): boo
 }
 
 const DAY_MS = 86_400_000
-/** Temporal is told of single instants by intervals since 1970, which end again as many years later. */
+/** Single instants are intervals since 1970 in Temporal, which match again as many years later. */
 const FAR_MS = 25 * 365 * DAY_MS
 
 /**
- * Whether an instant is one that only Temporal takes for a run of a schedule: at the second of two hours of the same
- * name, for one. Elsewhere Temporal's word counts, whose time zones may be of another version than those of Node.
+ * Whether Temporal takes an instant for a run by mistake, such as in the second of two hours of the same name. Checked
+ * only near clock changes and far ahead: otherwise Temporal decides, whose time zone data may differ from Node's.
  */
 export function isMistaken(fields: CronFields, timezone: string, instant: Date): boolean {
   const at = instant.getTime()

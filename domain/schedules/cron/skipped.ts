@@ -2,7 +2,7 @@ import type { ClockChange } from './clock-changes.ts'
 import type { CronFields } from './fields.ts'
 import { matches, matchesDay } from './matches.ts'
 
-/** Minutes of hours of a day, of which the runs are in some years. */
+/** Hours and minutes at which runs are on a day of some years. */
 export type DayOfChange = { month: number; day: number; hours: number[]; minutes: number[]; years: number[] }
 
 const MINUTE_MS = 60_000
@@ -10,8 +10,8 @@ const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * Returns when times run that clocks leave out when they are put forward: later by as much. Also the days that begin in
- * such a gap, of which Temporal mistakes the day of the week. One entry for the years in which it is the same day.
+ * Returns the runs of times that clocks skip when they are put forward: later by the length of the gap. Also the days
+ * that begin in such a gap, for which Temporal has a wrong day of the week. Years with the same day share an entry.
  */
 export function findSkipped(fields: CronFields, changes: ClockChange[]): DayOfChange[] {
   const days = new Map<string, DayOfChange>()

@@ -35,9 +35,9 @@ export function offsetAt(timezone: string, at: number): number {
 }
 
 /**
- * Returns the wall-clock time of an instant, as a date whose parts in UTC are those of the wall clock. `repeated`: it is
- * the second time that the clock shows it. `skipped`: the wall-clock time that the clock would show, had it not been put
- * forward so lately that it has left this one out.
+ * Returns the wall-clock time of an instant, as a date whose parts in UTC are the parts of the wall clock. `repeated`:
+ * the clock shows it for the second time. `skipped`: the wall-clock time that the clock would show without a change
+ * shortly before, which skipped it.
  */
 export function wallClockAt(timezone: string, instant: Date): { wall: Date; repeated: boolean; skipped: Date | null } {
   const at = instant.getTime()

@@ -8,12 +8,12 @@ import { runTarget } from '../targets/run.ts'
 import { answerColumns, type ExecutionPlace, endExecution, INTERNAL_ERROR } from './end-execution.ts'
 
 const DEFAULT_RETRY = { max_attempts: 3, initial_interval_ms: 1000, max_interval_ms: 60_000, backoff_coefficient: 2 }
-/** Most attempts that are lost with their workers, one after another. Then the execution is given up. */
+/** Consecutive attempts that may be lost with their workers before the execution fails. */
 const MAX_LOST_ATTEMPTS = 20
 
 /**
- * Makes an attempt of an execution and records how it went. An execution that has ended is not run again, and one that
- * has posted its message waits for its turn. Of several attempts only the latest ends it.
+ * Makes an attempt of an execution and records its outcome. An ended execution is not run again, and an execution with
+ * a posted message waits for its turn. Of several attempts only the latest ends it.
  */
 export async function execute(deps: Deps, place: ExecutionPlace, signal: AbortSignal): Promise<ExecutionOutcome> {
   const execution = await begin(deps, place)
@@ -83,7 +83,7 @@ function retryDelayMs({ attempts, schedule }: BegunExecution): number | undefine
   return Math.round(Math.min(delayMs, policy.max_interval_ms))
 }
 
-/** Returns how an execution has ended, as another attempt or its turn has recorded it. One that is gone has failed. */
+/** Returns the outcome that another attempt or the turn has recorded. A missing execution has failed. */
 async function readOutcome(deps: Deps, { organizationId, executionId }: ExecutionPlace): Promise<ExecutionOutcome> {
   const where = { id: executionId, organizationId }
   const row = await deps.db.scheduleExecution.findFirst({ where, select: { status: true } })

@@ -45,7 +45,9 @@ export async function getExecution(deps: Deps, { organizationId }: Actor, id: Ex
   return execution
 }
 
-/** Presents executions with the sessions of their turns, whose ids are theirs. Those that are deleted are left out. */
+/**
+ * Presents executions with the sessions of their turns, which have the executions' ids. Deleted sessions are left out.
+ */
 async function presentExecutions({ db }: Deps, rows: ExecutionRow[]): Promise<ScheduleExecution[]> {
   const turns = await db.turn.findMany({
     where: { id: { in: rows.map(({ id }) => id) } },

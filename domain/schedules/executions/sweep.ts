@@ -51,8 +51,9 @@ export async function notifyEndedTurns(deps: Deps): Promise<void> {
 }
 
 /**
- * Fails executions that have begun and whose workflow is gone, because it was terminated or Temporal lost it. One that
- * waits for its turn ends with it. Checks one page after `cursor` and returns the next cursor, null at the end.
+ * Fails executions that have begun and whose workflow is gone, because it was terminated or Temporal lost it. An
+ * execution with a turn ends with the turn. Checks one page after `cursor` and returns the next cursor, null at the
+ * end.
  */
 export async function failLostExecutions(deps: Deps, cursor: string | null, graceMs = RUNNING_GRACE_MS) {
   const running = await deps.db.$queryRaw<ExecutionPlace[]>`

@@ -5,7 +5,7 @@ import { createHiding } from '../../tools/mcp/protocol/credentials.ts'
 
 /** Number of bytes that are kept of an answer. */
 const KEPT_BYTES = 2048
-/** Time for which an answer is read after its head. One that goes on has been received all the same. */
+/** Time for which an answer is read after its head. A longer answer counts as received, too. */
 const READ_MS = 2000
 /** Length of a header's value, escaped for a URL, in lengths of the value. */
 const MAX_FORM_LENGTH = 6

@@ -28,7 +28,7 @@ const TARGETS: ReadonlyMap<string, ReadonlyMap<string, CheckInput>> = new Map([
 /** Target that has been checked, of a type and a name that exist. */
 export type CheckedTarget = CheckedInput & { type: string; name: string }
 
-/** Checks a target. Throws `invalid` for a type or a name that there is not, listing those that there are. */
+/** Checks a target. Throws `invalid` for an unknown type or name, with a list of the known ones. */
 export async function checkTarget(
   deps: Deps,
   actor: Actor,

@@ -1,9 +1,9 @@
-/** What a server answered to the request of an execution: its status, and the beginning of the body as text. */
+/** Answer of a server to the request of an execution: its status, and the beginning of the body as text. */
 export type HttpAnswer = { httpStatus: number; answer: string }
 
 /**
- * How a target has run. `waits`: a turn was started, with whose end the execution ends. A failure is repeated under the
- * schedule's retry policy if it `isTemporary`; one that `disables` is there to stay.
+ * Result of a target's run. `waits`: a turn was started, whose end ends the execution. A failure is retried under the
+ * schedule's retry policy if it `isTemporary`; a permanent failure that `disables` also disables the schedule.
  */
 export type TargetResult =
   | { outcome: 'completed'; answered?: HttpAnswer }

@@ -30,8 +30,8 @@ const hasText = (input: unknown): boolean =>
   typeof input === 'object' && input !== null && 'message' in input && typeof input.message === 'string'
 
 /**
- * Checks the input of a message that a schedule posts: `message` is a text, or `{content}` like that of POST messages.
- * Throws `invalid` for an agent that takes no sessions, too.
+ * Checks the input of a message that a schedule posts: `message` is a text, or `{content}` as in POST messages. Throws
+ * `invalid` for an agent that takes no sessions, too.
  */
 export async function checkSessionMessage(deps: Deps, actor: Actor, input: unknown): Promise<CheckedInput> {
   const { session_id, agent_id, message } = parseInput(hasText(input) ? WithText : WithContent, input)

@@ -12,8 +12,8 @@ export type TargetColumns = Pick<Schedule, 'targetType' | 'targetName' | 'target
 }
 
 /**
- * Returns the columns of a schedule's target. Header values of `***` are those of `before`. Throws `invalid` for values
- * that are not there or are for another server, and `conflict` when they are damaged.
+ * Returns the columns of a schedule's target. Header values of `***` are taken from `before`. Throws `invalid` if they
+ * are missing there or belong to another server, and `conflict` if they are damaged.
  */
 export function targetColumns(deps: Deps, scheduleId: string, target: CheckedTarget, before?: Schedule): TargetColumns {
   const stored = keepsValues(target.headers) && before !== undefined ? storedFor(deps, before, target) : {}

@@ -6,8 +6,7 @@ import { invalid } from '../../kit/errors.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * Input of a target that has been checked. `headers` are those of a request as they were given: a value of `***` stands
- * for the stored one.
+ * Checked input of a target. `headers` are the request's as given: a value of `***` stands for the stored one.
  */
 export type CheckedInput = {
   input: Prisma.InputJsonObject
