@@ -81,9 +81,9 @@ const derivedId = (messageId: string, what: string): string =>
 
 /**
  * Plans how to fit a patched conversation into the context. First the tool results of older steps lose their content,
- * oldest first, except those that the model has not answered yet. Then the oldest exchanges are dropped, except the
- * last one. Undefined when the conversation fits or nothing can be cut; one that cannot be made to fit is cut as far as
- * possible. `fixedTokens` is the size of system prompt and tools, `hiddenTokens` what a message has besides what it shows.
+ * oldest first, except results that the model has not answered yet. Then the oldest exchanges are dropped, except the
+ * last one. Undefined when the conversation fits or nothing can be cut. A conversation that cannot fit is cut to its
+ * minimum. `fixedTokens` is the size of system prompt and tools, `hiddenTokens` the size of a message's hidden content.
  */
 export function planCompaction(
   messages: Message[],
@@ -116,7 +116,7 @@ export function planCompaction(
 
 const sequenceAt = (messages: Message[], index: number): number => messages[index]?.sequence ?? 0
 
-/** Plans which results to clear, whole steps at a time. `index` is that of the first message after the last one. */
+/** Plans which results to clear, whole steps at a time. `index` is the first message after them. */
 function planClearing(messages: Message[], costs: number[], needed: number) {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'agent')
   const after = [...costs]
@@ -154,7 +154,7 @@ function planDropping(messages: Message[], costs: number[], { tokens, target }: 
   return best
 }
 
-/** Cuts a conversation as planned. One that is already cut stays the same, whether or not it includes the notice. */
+/** Cuts a conversation as planned. If it is cut already, with or without the notice, it stays the same. */
 export function applyCompaction(messages: Message[], { clearedBefore, droppedBefore }: Thresholds): Message[] {
   const cleared = indexOf(messages, clearedBefore)
   // The last match, because the notice has the sequence of the message that it precedes.
@@ -166,7 +166,7 @@ export function applyCompaction(messages: Message[], { clearedBefore, droppedBef
   return first === undefined ? kept : [leftOutNotice(first), ...kept.slice(start)]
 }
 
-/** Finds the first message with this sequence. A patched result has that of its call's message, which precedes it. */
+/** Finds the first message with this sequence. A patched result has the one of its call, which precedes it. */
 function indexOf(messages: Message[], sequence: number): number {
   return sequence === 0
     ? 0

@@ -6,7 +6,7 @@ import { MAX_IMAGE_BASE64 } from '../models/llm/image-limits.ts'
 import { ModelError } from '../models/llm/model.ts'
 import { decoding, exceededLimit, MAX_PIXELS, openImage } from '../session-data/images/decoder.ts'
 
-/** An image as a model is given it. `sizeBytes` is that of the image, not of its base64. */
+/** An image as a model is given it. `sizeBytes` is the size of the image, not of its base64. */
 export type FittedImage = { base64: string; mediaType: ImageType; sizeBytes: number }
 
 /** An image, or the reason why there is none: a sentence for the model. */
@@ -16,9 +16,9 @@ export type ImageResult = FittedImage | { problem: string }
 const MAX_BYTES = (MAX_IMAGE_BASE64 / 4) * 3
 
 /**
- * Scales an image down to what a model takes, upright, in a type that every provider takes. One that fits already keeps
- * its bytes. An animation becomes its first frame. Throws a retryable `ModelError` when too much is being decoded, and the
- * signal's reason.
+ * Scales an image down to a model's limits, upright, in a type that every provider takes. An image that fits already
+ * keeps its bytes. An animation becomes its first frame. Throws a retryable `ModelError` when too much is being
+ * decoded, and the signal's reason.
  */
 export async function fitImage(
   owner: string,

@@ -13,7 +13,7 @@ const MESSAGES_AT_ONCE = 20
 /** Inlined rather than passed as a parameter: with one, a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
 
-/** What a tool has asked its user is no call of the model's, so its answer would belong to no message. */
+/** A tool's question to its user is not a call of the model's, so its answer belongs to no message. */
 const IS_QUESTION = stepSql.isQuestion(Prisma.sql`step`)
 
 type Order = 'asc' | 'desc'

@@ -13,7 +13,7 @@ export type ImageReader = {
   organizationId: string
   /** Longest edge in pixels. */
   maxEdge: number
-  /** Returns those of the ids that are images of the organization. */
+  /** Returns the ids whose images belong to the organization. */
   existing(ids: string[]): Promise<Set<string>>
   /** Returns an uploaded image's bytes; undefined when the organization has none with this id. */
   read(id: string): Promise<Buffer | undefined>

@@ -102,7 +102,7 @@ export async function readConversation(
 
 type Reading = { turnId: string; part: Part; fields?: Fields }
 
-/** Reads on from the latest page towards the beginning. What is not whole begins with a user's message. */
+/** Reads on from the latest page towards the beginning. A partial conversation begins with a user's message. */
 export async function readRows(
   deps: Deps,
   reading: Reading,

@@ -7,7 +7,6 @@ export type Deps = Below & {
 }
 
 /**
- * Retention times. Those of deltas count from the moment at which their message is complete, those of executions from
- * when they were recorded.
+ * Retention times. Deltas are kept after their message is complete, executions after they were recorded.
  */
 export type Retention = { deltasMs: number; idempotencyKeysMs: number; executionsMs: number }

@@ -53,7 +53,7 @@ type OldTurn = { id: string; sessionId: string; startedAt: Date; isOver: boolean
 /** Events of a turn between two sequences, both exclusive. An empty `step` stands for all steps. */
 type Span = { sessionId: string; turnId: string; step: string; from: number; to: number }
 
-/** Returns the cutoff by the database's clock, which is also that of the events. */
+/** Returns the cutoff by the database's clock, which also dates the events. */
 async function readCutoff(deps: Deps, olderThanMs: number): Promise<string> {
   const rows = await deps.db.$queryRaw<{ cutoff: Date }[]>`
     SELECT now() - make_interval(secs => ${olderThanMs / 1000}) AS cutoff`

@@ -62,7 +62,7 @@ const total = ({ ownSeconds, childrenSeconds }: FileUsage): number => ownSeconds
 
 const MAX_FILES = 25
 
-/** Formats the CPU time by process, and that of the files that took most. Returns '' if nothing was measured. */
+/** Formats the CPU time by process, and of the files that took most. Returns '' if nothing was measured. */
 export function formatUsage(processes: Usage[], files: FileUsage[], root: string): string {
   if (processes.length === 0) return ''
   const sum = processes.reduce((seconds, usage) => seconds + usage.seconds, 0)

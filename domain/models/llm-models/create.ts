@@ -13,7 +13,7 @@ import { setDefault } from './default.ts'
 import { getModelAlone } from './read.ts'
 
 /**
- * Adds a model to a provider. Throws `not_found`, `invalid` for one that the simulator does not have or that cannot be
+ * Adds a model to a provider. Throws `not_found`, `invalid` if the simulator does not have the model or if it cannot be
  * the default, and `conflict` when the provider has it already or is full.
  */
 export async function createModel(

@@ -2,7 +2,7 @@ import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { invalid } from '../../kit/errors.ts'
 
-/** Makes a model the one default of the organization. Throws `invalid` for one that is disabled. */
+/** Makes a model the organization's default. Throws `invalid` for a disabled model. */
 export async function setDefault(
   tx: Prisma.TransactionClient,
   { organizationId }: Actor,

@@ -5,7 +5,7 @@ import type { CatalogueModel } from '../llm/catalogue.ts'
 import { findProfile, presentProfile } from '../llm/profiles/find.ts'
 import { PREDEFINED_AT } from '../llm-providers/present.ts'
 
-/** A model with its row; a predefined one that was never changed has none. */
+/** A model with its row; an unchanged predefined model has no row. */
 export type FoundModel = { model: CatalogueModel; row: ModelRow | undefined; isPredefined: boolean }
 
 export const presentModel = ({ model, row, isPredefined }: FoundModel, defaultId: string | undefined): LlmModel => ({

@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts'
 
 /**
  * Checks an address and returns it as it is stored: normalized, without slashes at its end, null when it is empty. Throws
- * `invalid` for one that may not be called.
+ * `invalid` for an address that may not be called.
  */
 export async function checkBaseUrl(deps: Deps, text: string): Promise<string | null> {
   const trimmed = text.trim()

@@ -3,10 +3,10 @@ import type { LlmProvider as ProviderRow } from '../../../prisma/generated/clien
 import { toId } from '../../kit/ids.ts'
 import type { Provider } from '../llm/catalogue.ts'
 
-/** Creation time of what is predefined, which is that of its ids. */
+/** Creation time of predefined providers and models, as in their ids. */
 export const PREDEFINED_AT = new Date('2024-11-16T00:00:00.000Z')
 
-/** Presents a provider with its row; a predefined one that was never changed has none. */
+/** Presents a provider with its row; an unchanged predefined provider has no row. */
 export const presentProvider = (provider: Provider, row: ProviderRow | undefined): LlmProvider => ({
   id: toId('provider', provider.id),
   name: provider.name,

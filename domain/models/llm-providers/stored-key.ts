@@ -9,7 +9,7 @@ export const PROVIDER_KEYS: EncryptedColumn = {
   column: 'api_key',
 }
 
-/** Encrypts a provider's key for its row. An empty key is none. */
+/** Encrypts a provider's key for its row. An empty key means no key. */
 export const encryptKey = (
   { secrets }: Deps,
   organizationId: string,

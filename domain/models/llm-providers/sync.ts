@@ -55,7 +55,7 @@ async function readList(deps: Deps, { organizationId }: Actor, found: FoundProvi
       baseUrl: provider.baseUrl,
       apiKey: keyOf(deps, organizationId, provider),
       providerName: provider.name,
-      // Those of the configuration are not counted among the provider's models.
+      // Configured models do not count against the quota.
       maxModels: deps.quotas.llmModels + ownNames(found).length,
       fetch: deps.models.fetchOf(provider),
     })
@@ -87,7 +87,7 @@ const record = (
 /** Names of the models that the configuration gives a predefined provider. */
 const ownNames = ({ predefined }: FoundProvider): string[] => predefined?.models.map(({ name }) => name) ?? []
 
-/** Inserts the models that are new. Of those that are there only `is_stale` changes: the rest may have been edited. */
+/** Inserts new models. Of existing ones only `is_stale` changes: the other columns may have been edited. */
 async function insertListed(
   tx: Prisma.TransactionClient,
   { organizationId }: Actor,
@@ -122,7 +122,7 @@ async function markStale(
       AND source = 'discovered' AND NOT is_stale AND NOT name = ANY (${listed.map(({ name }) => name)}::text[])`
 }
 
-/** Throws `conflict` when the list is that of another address than the provider has now. The provider is locked. */
+/** Throws `conflict` when the provider's type or address has changed since the listing. The provider is locked. */
 async function requireUnchanged(
   tx: Prisma.TransactionClient,
   { organizationId }: Actor,

@@ -36,7 +36,7 @@ export const changeProvider = (predefined: PredefinedProvider, row: StoredProvid
   isPredefined: true,
 })
 
-/** Returns an organization's own provider. Undefined for the row of a predefined one that the environment lost. */
+/** Returns an organization's own provider. Undefined for the row of a provider that is no longer predefined. */
 export const ownProvider = ({ type, name, baseUrl, apiKey, ...row }: StoredProvider): Provider | undefined =>
   type === null || name === null
     ? undefined
@@ -70,7 +70,7 @@ export const changeModel = (
   isActive: provider.isActive && row?.status !== 'disabled',
 })
 
-/** Returns a model of the organization's own. Undefined for the row of a predefined one that is gone. */
+/** Returns a model of the organization's own. Undefined for the row of a model that is no longer predefined. */
 export const ownModel = (
   { id, name, displayName, status }: StoredModel,
   provider: Provider,

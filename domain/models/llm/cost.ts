@@ -6,7 +6,7 @@ const DECIMALS = 12
 
 /**
  * Returns the cost of one model call in USD as an exact decimal, such as '0.00125'. Null when the price is unknown.
- * `input_tokens` include the tokens read from and written to the cache. A cache price that is unknown is that of input.
+ * `input_tokens` include the tokens read from and written to the cache. An unknown cache price equals the input price.
  */
 export function costOf(profile: Profile | undefined, usage: TokenUsage): string | null {
   if (profile?.cost === undefined) return null
@@ -33,7 +33,7 @@ export function addCosts(a: string | null, b: string | null): string | null {
   return toDecimal({ digits: rescale(left, scale) + rescale(right, scale), scale })
 }
 
-/** Finds the prices for an input of this length: those of the highest tier below it, for the whole call. */
+/** Finds the prices for an input of this length: the highest tier below it applies to the whole call. */
 function pricesFor(cost: NonNullable<Profile['cost']>, inputTokens: bigint): Prices {
   const tiers = (cost.tiers ?? []).filter((tier) => inputTokens > BigInt(tier.above_input_tokens))
   return tiers.reduce<{ above_input_tokens: number } & Prices>(
@@ -47,7 +47,7 @@ function perToken(price: number): bigint {
   return BigInt(Math.round(price * 1_000_000))
 }
 
-/** Takes what is no count of tokens as none. */
+/** Converts tokens to a count, 0 if they are missing or invalid. */
 function toCount(tokens: number | null | undefined): bigint {
   const count = Math.trunc(tokens ?? 0)
   return Number.isSafeInteger(count) && count > 0 ? BigInt(count) : 0n

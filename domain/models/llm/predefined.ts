@@ -49,8 +49,8 @@ const SIMULATOR: PredefinedProvider = {
 }
 
 /**
- * Returns the predefined providers, in the order in which their first models are the default: those of the environment
- * before the simulator.
+ * Returns the predefined providers, in the order in which their first models are the default: the environment's before
+ * the simulator.
  */
 export const predefinedProviders = (environment: ModelEnvironment): PredefinedProvider[] => [
   ...openai(environment),

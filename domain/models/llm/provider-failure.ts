@@ -43,7 +43,7 @@ export function clean(reason: string, apiKey = ''): string {
       .replaceAll(/\/\/[^\s/@]+@/g, '//')
       .replaceAll(/\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{16,}/gi, '$1 [key]')
       .replaceAll(/([?&]key=)[^&\s"']+/g, '$1[key]')
-      // Keys of OpenAI, Anthropic and this service begin with "sk-" or "ask_", those of Google with "AIza" or "AQ.".
+      // Keys of OpenAI, Anthropic and this service begin with "sk-" or "ask_", Google's with "AIza" or "AQ.".
       .replaceAll(/\b(?:(?:sk|ask)[-_]|AIza|AQ\.)[\w-]{8,}/g, '[key]'),
   )
 }

@@ -17,13 +17,13 @@ export async function readModel(
   return (await readModels(deps, organizationId, [modelId]))[0]
 }
 
-/** Reads those of the models that the organization has. */
+/** Reads models, without ids that the organization does not have. */
 export async function readModels(deps: Deps, organizationId: string, ids: string[]): Promise<CatalogueModel[]> {
   const stored = await readStored(deps, organizationId, ids)
   return ids.flatMap((id) => findModel(deps.models.predefined, stored, id) ?? [])
 }
 
-/** Reads the models of the organization that have a name, without those that their provider does not list any more. */
+/** Reads the models of the organization that have a name, without stale ones. */
 export async function readModelsNamed(deps: Deps, organizationId: string, name: string): Promise<CatalogueModel[]> {
   const { predefined } = deps.models
   const known = predefined.flatMap(({ models }) => models.filter((model) => model.name === name))

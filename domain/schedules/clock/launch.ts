@@ -110,7 +110,7 @@ async function readDue(deps: Deps, row: Launched, until: Date): Promise<{ due: D
 }
 
 /**
- * Returns the due times to launch: the latest one if it is less than `ON_TIME_MS` late, and the latest ones up to the
+ * Returns the due times to launch: the latest one if it is at most `ON_TIME_MS` late, and the latest ones up to the
  * catch-up limit.
  */
 export function toLaunch(row: Pick<Schedule, 'catchUpMissed' | 'maxCatchUp'>, due: Date[], now: Date): Date[] {

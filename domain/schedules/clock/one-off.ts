@@ -9,8 +9,8 @@ const Time = z.iso.datetime({ offset: true, local: true })
 
 /**
  * Parses the time of a one-off, to the second. A time without an offset is in the zone: a repeated time means its first
- * instant, and a skipped time moves by the length of the gap. Throws `invalid` for a time that is malformed, not in the
- * future, or more than ten years ahead.
+ * instant, and a skipped time is put later by the length of the gap. Throws `invalid` for a time that is malformed, not
+ * in the future, or more than ten years ahead.
  */
 export function parseTime(text: string, timezone: string, now: Date): Date {
   if (!Time.safeParse(text).success)

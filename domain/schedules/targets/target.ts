@@ -5,9 +5,7 @@ import type { Actor } from '../../kit/actor.ts'
 import { invalid } from '../../kit/errors.ts'
 import type { Deps } from '../deps.ts'
 
-/**
- * Checked input of a target. `headers` are the request's as given: a value of `***` stands for the stored one.
- */
+/** Checked input of a target. `headers` are the request's as given: a value of `***` stands for the stored one. */
 export type CheckedInput = {
   input: Prisma.InputJsonObject
   headers: Record<string, string>

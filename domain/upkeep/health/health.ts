@@ -12,7 +12,7 @@ export type TemporalHealth = {
 }
 
 /**
- * Numbers of workflows. `ended` counts those that ended within the last hour, `failed` those of them that did not
+ * Numbers of workflows. `ended` counts the workflows that ended within the last hour, `failed` how many of them did not
  * succeed.
  */
 export type Executions = { running: number; failed: number; ended: number }

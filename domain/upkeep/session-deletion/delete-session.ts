@@ -38,7 +38,7 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
 }
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
-  // Before the counts of their executions, and in the order in which whoever changes a schedule locks them.
+  // Before the counts of their executions: changes of schedules lock in the same order.
   await session.db.$queryRaw`
     SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
   await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })

@@ -52,7 +52,7 @@ class NativeEnvironment {
   }
 }
 
-/** Reads the CPU seconds of this process, and those of its children that have ended, which only Linux tells. */
+/** Reads the CPU seconds of this process, and of its ended children, which only Linux reports. */
 function readUsage() {
   const { user, system } = process.cpuUsage()
   return { own: (user + system) / 1e6, children: readReapedTicks() / 100 }

@@ -59,7 +59,7 @@ function problemOf(lineBytes: number, longBytes: number): ModelError | undefined
   return new ModelError('Too many long answers are being read at once.', { retryable: true })
 }
 
-/** Counts the words that begin a call. One that is cut between two pieces is missed. */
+/** Counts the words that begin a call, except a word that is split between two pieces. */
 function countCalls(bytes: Uint8Array): number {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let count = 0

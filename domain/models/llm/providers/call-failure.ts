@@ -38,11 +38,11 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
 
-/** Tells errors of the SDK from those of the runtime. Of a first event that it cannot read, it says so in a bare `Error`. */
+/** Whether the SDK, not the runtime, has thrown an error. For an unreadable first event it throws a bare `Error`. */
 const isUnreadable = (error: unknown): boolean =>
   AISDKError.isInstance(error) || (error instanceof Error && error.message.startsWith('Expected a normalized'))
 
-/** Reports a 200 that is no event stream, as a wrong base URL gives. */
+/** Reports a 200 without an event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
   const { providerName, baseUrl, apiKey } = provider
   // A name alone: anything that follows it may quote the request.

@@ -17,8 +17,8 @@ const PROTOCOLS: Record<ModelSettings['type'], (settings: ExplicitSettings) => P
 }
 
 /**
- * Creates a model of a provider. Nothing is taken from the process's environment, which has the keys of whoever started
- * the process.
+ * Creates a model of a provider. Nothing is taken from the process's environment, which may have the keys of the user
+ * who started it.
  */
 export function createModel(settings: ModelSettings): Model {
   const { baseUrl = PUBLIC_URLS[settings.type], apiKey = '' } = settings

@@ -8,7 +8,7 @@ type FinishPart = Extract<ModelPart, { type: 'finish' }>
 
 /**
  * Words of Chat Completions for the reasons that all providers know. Any other reason stays as the provider gave it, and
- * is no failure.
+ * does not fail the call.
  */
 const FINISH_REASONS: Partial<Record<LanguageModelV4FinishReason['unified'], string>> = {
   stop: 'stop',

@@ -14,7 +14,7 @@ type Delta = { before: string; piece: string; after: string; kind: string }
  * dozen objects of each event. `lines` are whole lines; all other events stay as they are.
  */
 export function joinDeltas(lines: string, form: DeltaForm): string {
-  // Few events, or ends of lines that are not those of the servers that send many.
+  // A single event, or line ends of another kind than the servers send that stream many events.
   if (lines.indexOf('\n\n') === lines.length - 2 || lines.includes('\r')) return lines
   const events: string[] = []
   let last: Delta | undefined

@@ -97,7 +97,7 @@ function toIndex(value: unknown): number | undefined {
   return typeof index === 'number' && Number.isSafeInteger(index) && index >= 0 ? index : undefined
 }
 
-/** Removes what is no number from the usage and its details, so that it counts as missing. */
+/** Removes invalid counts from the usage and its details, so that they count as missing. */
 function repairUsage(chunk: Record<string, unknown>): void {
   if (chunk.usage === undefined || chunk.usage === null) return
   const usage = isRecord(chunk.usage) ? chunk.usage : {}

@@ -29,8 +29,8 @@ export function openaiResponses({ baseUrl, apiKey, model, fetch, isReasoning }: 
 }
 
 /**
- * Returns options for thinking. Asked for an effort, the SDK has to take the model for one that thinks: it does not know
- * all of them, and drops the effort of the others without a word.
+ * Returns options for thinking. With an effort, the SDK is told that the model thinks: it does not know all such
+ * models, and silently drops the effort of the others.
  */
 function toReasoning(effort: Effort | undefined, isReasoning: boolean | undefined) {
   const forceReasoning = effort === undefined ? isReasoning : true

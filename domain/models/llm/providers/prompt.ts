@@ -53,7 +53,7 @@ function toPromptMessages(message: Message, { providerData }: ModelRequest, { so
     case 'user':
       return [{ role: 'user', content: toUserParts(message.content) }]
     case 'agent': {
-      // Without the provider's own data, thinking is left out: no provider takes that of another.
+      // Without the provider's own data, thinking is left out: no provider accepts another provider's.
       const restored = restoreParts(message, providerData?.get(message.id), source)
       const content = restored ?? toAssistantParts(message.content)
       return content.length === 0 ? [] : [{ role: 'assistant', content }]
