@@ -15,7 +15,14 @@ const anchorsOf = (page: string): string[] =>
       .replaceAll(' ', '-'),
   )
 
+/** Maximum size of docs/architecture.md in bytes: what a maintainer can read at once. */
+const ARCHITECTURE_BYTES = 25_000
+
 describe('the documents', () => {
+  it('are short: docs/architecture.md has at most 25 kB', () => {
+    expect(readFileSync('docs/architecture.md').length).toBeLessThanOrEqual(ARCHITECTURE_BYTES)
+  })
+
   it.each(pages)('have no link that leads nowhere: %s', (page) => {
     const links = proseOf(page).matchAll(/\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)/g)
     const broken = [...links].filter(([, file, anchor]) => {
