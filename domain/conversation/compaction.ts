@@ -177,8 +177,8 @@ function indexOf(messages: Message[], sequence: number): number {
 }
 
 /**
- * Replaces the content of results with the notice, unless that saves nothing. One with a secret is always replaced: how
- * long that is cannot be seen here.
+ * Replaces the content of results with the notice, unless that saves nothing. A result with a secret is always
+ * replaced, because the length of the secret is unknown here.
  */
 function clearResult(message: Message): Message {
   const cleared = { ...message, content: message.content.flatMap(clearPart) }

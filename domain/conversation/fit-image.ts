@@ -54,7 +54,7 @@ function findProblem(bytes: Buffer, type: ImageType): string | undefined {
 /** Number of characters of base64 in which the size is looked for. */
 const HEAD = 256 * 1024
 
-/** Whether an image in base64 is given to the model as it is. One whose size is not found is the provider's affair. */
+/** Whether an image in base64 is given to the model as it is. The provider judges an image of unknown size. */
 export function fitsAsItIs(base64: string, maxEdge: number, declaredType?: string | null): boolean {
   if (base64.length > MAX_IMAGE_BASE64) return false
   const bytes = Buffer.from(base64.slice(0, HEAD), 'base64')

@@ -59,7 +59,7 @@ type Rows = { rows: Row[]; isWhole: boolean }
 const continues = ({ length }: Beginning, { rows, isWhole }: Rows, { turnId }: Place): boolean =>
   isWhole && rows.at(-1)?.turnId === turnId && length + JSON.stringify(rows).length <= MAX_CONVERSATION_BYTES
 
-/** What has been read of a conversation, and the beginning that precedes it. */
+/** Read part of a conversation, and the known beginning that precedes it. */
 type Read = Rows & { isSettled: boolean; known?: Beginning }
 
 function complete(deps: Deps, turn: Place, read: Read): Conversation {

@@ -42,7 +42,7 @@ export const presentExecution = (row: ExecutionRow, sessionId: string | undefine
   answer: row.answer,
 })
 
-/** What the contract has room for: 24 days. */
+/** Maximum of the contract: 24 days. */
 const MAX_INT32 = 2 ** 31 - 1
 
 const durationOf = ({ startedAt, completedAt }: ExecutionRow): number | null =>

@@ -9,7 +9,7 @@ import {
 } from './catalogue.ts'
 import type { PredefinedProvider } from './predefined.ts'
 
-/** What an organization has stored about the models that a choice is made from. Keys are in base64. */
+/** An organization's stored models and providers to choose from. Keys are in base64. */
 export type Stored = {
   defaultModelId: string | null
   models: StoredModel[] | null

@@ -66,7 +66,7 @@ export class ModelError extends Error {
   readonly retryable: boolean
   readonly retryAfterMs: number | undefined
 
-  /** What is wrong with the answer, where that is not the provider's failure to give one. */
+  /** Problem of a given answer; undefined if the provider failed to answer. */
   readonly code: AnswerFailure | undefined
 
   /** The sentence without the provider's own words, when `message` has some. */

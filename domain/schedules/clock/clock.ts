@@ -1,6 +1,6 @@
 import type { CronFields } from '../cron/fields.ts'
 
-/** What Temporal has to know of a schedule. Ids and times only: what a run does stays in the record. */
+/** Settings of a Temporal Schedule. Ids and times only: the target stays in the record. */
 export type ClockSettings = {
   scheduleId: string
   organizationId: string

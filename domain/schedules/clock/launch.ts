@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { type KnownTimes, type RecordedRuns, type Runs, recordRuns } from './record-runs.ts'
 import { startSoon } from './start-execution.ts'
 
-/** A launch does not read what the target runs, which may be a megabyte. */
+/** Columns that a launch does not read. They may have a megabyte. */
 const UNREAD = { targetInput: true, targetHeaders: true } as const
 type Launched = Omit<Schedule, keyof typeof UNREAD>
 
@@ -20,7 +20,7 @@ const MAX_CATCH_UP = 1000
 const MAX_ATTEMPTS = 5
 
 const NOTHING: LaunchOutcome = { executions: [] }
-/** What is known when Temporal has lost the schedule, or an operator has paused it there: it has to be told again. */
+/** Times when Temporal has lost the schedule, or an operator has paused it there: it has to be told again. */
 const UNKNOWN: KnownTimes = { since: null, times: [] }
 
 /**
@@ -75,7 +75,7 @@ async function setClockRight(deps: Deps, { id, revision }: Launched): Promise<La
   return NOTHING
 }
 
-/** Records what is due up to a time. Undefined when the schedule has changed, or another launch has come first. */
+/** Records the runs due up to a time. Undefined when the schedule has changed, or another launch has come first. */
 async function launchUntil(deps: Deps, row: Launched, until: Date, now: Date): Promise<RecordedRuns | undefined> {
   if (until <= row.launchedUntil) return { started: [] }
   const { due, next } = await readDue(deps, row, until)

@@ -7,7 +7,7 @@ import type { Deps } from '../deps.ts'
 import type { NextTimes } from './clock.ts'
 import { launchDue } from './launch.ts'
 
-/** What a process that tells Temporal of a schedule knows of it. The lease is its own until then. */
+/** Schedule that this process has leased until `leasedUntil`, to tell Temporal of it. */
 type Leased = {
   id: string
   organizationId: string
@@ -114,7 +114,7 @@ async function updateClock(deps: Deps, row: Leased): Promise<NextTimes | undefin
   return next
 }
 
-/** Launches what was due before Temporal was told: it starts nothing of that. */
+/** Launches runs that were due before Temporal knew of them, which it does not start. */
 async function launchMissed(deps: Deps, row: Leased, { since, times, changedAt }: NextTimes): Promise<void> {
   const { id, organizationId, launchedUntil, revision } = row
   const now = new Date()

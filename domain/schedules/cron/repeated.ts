@@ -3,7 +3,7 @@ import type { CronFields } from './fields.ts'
 import { matches } from './matches.ts'
 
 const MINUTE_MS = 60_000
-/** Changes of the clocks in the past count for so long, to make up for what was missed meanwhile. */
+/** Time for which past clock changes count, to make up for missed runs. */
 const BACK_MS = 7 * 24 * 60 * MINUTE_MS
 const MAX_INSTANTS = 100
 

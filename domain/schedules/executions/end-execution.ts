@@ -7,7 +7,7 @@ export type ExecutionPlace = { organizationId: string; executionId: string }
 
 export const INTERNAL_ERROR = 'The execution failed because of an error in the service.'
 
-/** What an attempt leaves of its answer: nothing of an earlier one. */
+/** Columns of an attempt's answer. They replace an earlier attempt's. */
 export const answerColumns = ({ httpStatus, answer }: Partial<HttpAnswer> = {}) => ({
   httpStatus: httpStatus ?? null,
   answer: answer ?? null,

@@ -43,7 +43,7 @@ async function readBytes(body: ReadableStream<Uint8Array> | null, most: number):
       bytes += read.value.length
     }
   } catch {
-    // What has been read is kept.
+    // The bytes read so far are kept.
   } finally {
     over.abort()
     reader.cancel().catch(() => {})

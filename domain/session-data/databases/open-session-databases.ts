@@ -48,7 +48,7 @@ async function noDatabase(deps: Deps, { organizationId, sessionId }: CallScope, 
   return new DomainError('not_found', `There is no database ${name}; ${hint}`)
 }
 
-/** Returns what an earlier attempt of the call has answered when it stored its changes. */
+/** Returns the answer of an earlier attempt of the call that stored its changes. */
 async function findEffect(deps: Deps, { organizationId, sessionId, writer }: CallScope) {
   const { turnId, step } = writer
   const row = await deps.db.turnStep.findFirst({ where: { turnId, step, turn: { sessionId, organizationId } } })

@@ -37,7 +37,7 @@ export type ChangedRow = {
   updated_at: string
 }
 
-/** `file` is what the last change wrote; `deleted` is the number of files and directories that were deleted. */
+/** `file` is the file of the last change; `deleted` is the number of deleted files and directories. */
 export type Changed = { outcome: 'changed'; file: ChangedRow; deleted: number }
 /** The tool call has changed files before, in an attempt that did not record its result. Nothing was changed. */
 export type Repeated = { outcome: 'repeated' }

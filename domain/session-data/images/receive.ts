@@ -43,7 +43,7 @@ export async function receiveImage(
   return { contentType, sizeBytes }
 }
 
-/** Types of a file whose type nobody knows. A part that declares none has the second one (RFC 7578). */
+/** Types that declare nothing about a file. A part without a type has the second one (RFC 7578). */
 const UNDECLARED = ['application/octet-stream', 'text/plain']
 
 /** Tells the type by the content. Throws `invalid` when the client claims another one. */

@@ -78,7 +78,7 @@ function complete(
   })
 }
 
-/** Deletes the image unless it is complete. What remains when this fails is deleted later. */
+/** Deletes the image unless it is complete. If that fails, it is deleted later. */
 async function discardUnfinished(deps: Deps, id: string): Promise<void> {
   await deps.db.image.deleteMany({ where: { id, completedAt: null } }).catch((error: unknown) => {
     deps.log.warn({ err: error, imageId: id }, 'upload not removed')

@@ -54,7 +54,7 @@ const WRONG_KEY =
 const DAMAGED =
   'The secret is stored, but damaged, so no key can read it. Other secrets are as they were. Set it again, which replaces it'
 
-/** Lists values or secrets by name, without what they hold. */
+/** Lists values or secrets by name, without their contents. */
 export async function listStored(
   deps: Deps,
   { organizationId, sessionId }: SessionScope,

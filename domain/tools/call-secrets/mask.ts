@@ -11,7 +11,7 @@ export type Hidden = Record<string, unknown>
 /** Limit on the JSON of the secrets that are kept of one call, above what any tool takes. */
 const MAX_HIDDEN_BYTES = 1024 * 1024
 
-/** Value as events hold it. `hidden` is what they leave out; undefined when that is nothing. */
+/** Value as events hold it. `hidden` has the secrets that they leave out; undefined if there are none. */
 type Masked<T> = { value: T; hidden?: Hidden | undefined }
 
 /** Call of a model as events hold it. */

@@ -7,7 +7,7 @@ import { CALL_SECRETS } from './column.ts'
 import type { Hidden } from './mask.ts'
 import type { CallSecret, MessageSecrets } from './places.ts'
 
-/** Size limit of what is read for one model call, as for a conversation. Older secrets stay `[secret]`. */
+/** Limit on the secrets of one model call, as for a conversation. Older secrets stay `[secret]`. */
 const MAX_BYTES = 32 * 1024 * 1024
 
 /** Messages with the secrets that could be read, if there are any. */
@@ -59,7 +59,7 @@ function putBack(part: ContentPart, hidden: Hidden): ContentPart {
 
 type Row = { number: number; value: Uint8Array }
 
-/** Reads and decrypts, the first ones if they are too much together. What cannot be read is left out, and logged. */
+/** Reads and decrypts secrets, up to the size limit. Leaves out, and logs, secrets that cannot be read. */
 async function readSecrets(deps: Deps, sessionId: string, wanted: CallSecret[]): Promise<Map<CallSecret, Hidden>> {
   const turnIds = wanted.map(({ turnId }) => turnId)
   const steps = wanted.map(({ step }) => step)

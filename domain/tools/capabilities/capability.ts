@@ -35,7 +35,7 @@ export type ToolContext = {
   mayHaveRun: boolean
   /** Configuration of the capability that the tool belongs to, by the agent or the session. */
   config: unknown
-  /** What the client has answered, where an earlier run of this call asked it; see `InputRequired`. */
+  /** Answers of the client to the questions of earlier runs of this call; see `InputRequired`. */
   answers: Answers[]
   /** Tells clients how far the call is, at any pace: the newest is shown about every 100 ms. */
   report: (progress: Progress) => void
@@ -57,7 +57,7 @@ export type Tool = {
   nameAtServer?: string
   /** Names that the tool had under former names of its MCP server. */
   formerNames?: string[]
-  /** Changes with what the tool says of itself, so that an approval is for this version only. */
+  /** Changes with the tool's description, so that an approval is for this version only. */
   version?: string
   /** True when each call waits for approval, whatever the agent says. */
   needsApproval?: boolean

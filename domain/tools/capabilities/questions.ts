@@ -1,6 +1,6 @@
 import type { QuestionAnswer } from '../../../contract/turns.ts'
 
-/** Question of a tool to the user. `schema` is what the answer's content has to be; with `url` it is given there. */
+/** Question of a tool to the user. `schema` describes the answer's content; with `url` it is given there. */
 export type Question = { key: string; message: string } & ({ schema: Record<string, unknown> } | { url: string })
 
 /** Answers to the questions of one run, by their keys, and the `state` that came with the questions. */

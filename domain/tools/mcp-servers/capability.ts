@@ -10,7 +10,7 @@ import type { UsedServer } from './read-for-use.ts'
 import { nameTools, toolNameOf } from './tool-names.ts'
 import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf, versionOf } from './tools.ts'
 
-/** Longer than the client lets a call take that reports progress, so that the client's limit is what is reported. */
+/** Longer than the client's limit for a call that reports progress, so that the client's limit is reported. */
 const CALL_MS = 10 * 60_000 + 30_000
 const MAX_DISPLAY_NAME = 300
 const MAX_LEFT_OUT_SHOWN = 10
@@ -57,7 +57,7 @@ function describe({ description, toolsChangedAt }: UsedServer, leftOut: LeftOut[
   return parts.filter((part) => part !== '').join('\n\n')
 }
 
-/** Returns what a server says of itself. Where changes are to be accepted, nothing: its instructions never are. */
+/** Returns a server's instructions. Empty with the policy `ask`: instructions cannot be accepted. */
 function instructionsOf({ name, toolsPolicy }: UsedServer, found: StoredTools | undefined): string | undefined {
   const { instructions } = found ?? {}
   if (instructions === undefined || instructions === '' || toolsPolicy === 'ask') return undefined

@@ -4,7 +4,7 @@ import { toId } from '../../kit/ids.ts'
 import { maskHeaders } from '../../kit/sent-headers.ts'
 import { toolNameOf } from './tool-names.ts'
 
-/** What is shown of a server, without its tools and credentials. `toolsCount` is null before the tools were read. */
+/** Shown columns of a server, without tools and credentials. `toolsCount` is null before the tools were read. */
 export type ServerSummary = Omit<
   ServerRow,
   | 'organizationId'

@@ -7,7 +7,7 @@ import type { ListedTool } from '../mcp/protocol/client.ts'
 export type StoredTool = ListedTool & { fingerprint: string }
 export type LeftOut = { name: string; reason: string }
 
-/** Content of the column `tools`: what the last discovery has found. */
+/** Content of the column `tools`: the result of the last discovery. */
 export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[]; instructions?: string | undefined }
 
 /**
@@ -44,7 +44,7 @@ export const fingerprintOf = ({
     .update(canonicalJson({ name, title, description, inputSchema, isReadOnly, isIdempotent }))
     .digest('base64url')
 
-/** Returns what an approval of a tool is for: the tool of this server, as it describes itself. */
+/** Returns the version of a tool that an approval is for: its server and its fingerprint. */
 export const versionOf = (serverId: string, { fingerprint }: StoredTool): string =>
   createHash('sha256').update(`${serverId} ${fingerprint}`).digest('base64url')
 

@@ -78,7 +78,7 @@ function acceptTools(row: ServerRow, seen: string): Changes {
   return { acceptedTools: [...fingerprintsOf(toolsOf(row)?.tools ?? [])], toolsChangedAt: null }
 }
 
-/** What is forgotten of a server when another one is to answer. */
+/** Columns to reset when the address changes. */
 const FORGOTTEN = {
   tools: Prisma.DbNull,
   toolsBytes: 0,

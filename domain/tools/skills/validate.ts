@@ -3,7 +3,7 @@ import type { Actor } from '../../kit/actor.ts'
 import type { Deps } from '../deps.ts'
 import { readSkillMd } from './skill-md.ts'
 
-/** Says what is wrong with the text of a SKILL.md. Throws `too_many`. */
+/** Returns the problems of the text of a SKILL.md. Throws `too_many`. */
 export async function validateSkill(
   deps: Deps,
   { organizationId }: Actor,

@@ -54,7 +54,7 @@ export function notAStream(contentType: string, provider: Provider): ModelError 
 
 /** Number of wrong fields that are named. */
 const MAX_FIELDS = 5
-/** What FastAPI says of a field of the request. */
+/** Error of FastAPI about a field of the request. */
 const FieldProblem = z
   .object({ loc: z.array(z.union([z.string(), z.number()])).catch([]), msg: z.string() })
   .transform(({ loc, msg }) => (loc.length === 0 ? msg : `${loc.join('.')}: ${msg}`))

@@ -70,8 +70,8 @@ function repairCall(call: Record<string, unknown>, calls: CallIndex): object {
 type CallIndex = ReturnType<typeof createCallIndex>
 
 /**
- * Tells which call of an answer a fragment belongs to. One without an index belongs to the call with its id. Without an
- * id as well, it starts a new call if it has a name, else it continues the latest one.
+ * Finds the call that a fragment of an answer belongs to: by its index, else by its id. A fragment without both starts
+ * a new call if it has a name, else it continues the latest one.
  */
 function createCallIndex() {
   const byId = new Map<string, number>()

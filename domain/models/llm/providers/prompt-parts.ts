@@ -15,7 +15,7 @@ export function toUserParts(content: ContentPart[]): UserPart[] {
   })
 }
 
-/** Converts an image. One without data is at least mentioned: its URL is never handed on for others to fetch. */
+/** Converts an image. Without data it is only mentioned: its URL is never passed on for the provider to fetch. */
 function toImagePart(part: PartOf<'image'> | PartOf<'image_file'>): UserPart {
   if (part.type === 'image_file') return { type: 'text', text: `[image ${part.filename ?? part.image_id}]` }
   if (!part.base64) return { type: 'text', text: '[image not available]' }

@@ -30,7 +30,7 @@ export function streamModel(protocol: Protocol, settings: ExplicitSettings): Mod
   }
 }
 
-/** Reason that nobody sees. One for all calls, because each new error collects a stack. */
+/** Internal reason, shared by all calls because each new error collects a stack. */
 const OVER = new Error('the call is over')
 
 /** Whether it is an error in the first event of a stream, for which the SDK looks before it gives that out. */

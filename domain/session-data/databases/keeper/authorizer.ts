@@ -16,13 +16,13 @@ export type Authorizer = {
   takeIsChanging(): boolean
 }
 
-/** They describe the database or SQLite. `database_list` is not among them: it would tell where the file is. */
+/** PRAGMAs that describe the database or SQLite, without `database_list`, which would show the file's path. */
 const PRAGMAS_WITHOUT_ARGUMENT = new Set([
   ...['application_id', 'auto_vacuum', 'collation_list', 'compile_options', 'data_version', 'encoding', 'foreign_keys'],
   ...['freelist_count', 'function_list', 'journal_mode', 'module_list', 'page_count', 'page_size', 'pragma_list'],
   ...['schema_version', 'user_version'],
 ])
-/** Their argument says what is to be read. */
+/** PRAGMAs whose argument names the subject. */
 const PRAGMAS_WITH_ARGUMENT = new Set([
   ...['foreign_key_check', 'foreign_key_list', 'index_info', 'index_list', 'index_xinfo', 'integrity_check'],
   ...['quick_check', 'table_info', 'table_list', 'table_xinfo'],
@@ -32,7 +32,7 @@ const FUNCTIONS_REFUSED = ['load_extension', 'fts3_tokenizer']
 
 const CHANGING_ROWS = new Set([codes.SQLITE_INSERT, codes.SQLITE_UPDATE, codes.SQLITE_DELETE])
 const OWN = new Set([codes.SQLITE_TRANSACTION, codes.SQLITE_PRAGMA])
-/** Actions that change what the database consists of. */
+/** Actions on whole tables, indexes, triggers and views. */
 const OF_SCHEMA = new Set([
   ...[codes.SQLITE_DROP_INDEX, codes.SQLITE_DROP_TABLE, codes.SQLITE_DROP_TRIGGER, codes.SQLITE_DROP_VIEW],
   ...[codes.SQLITE_DROP_VTABLE, codes.SQLITE_ALTER_TABLE, codes.SQLITE_REINDEX, codes.SQLITE_ANALYZE],
@@ -86,7 +86,7 @@ export function authorize(db: DatabaseSync): Authorizer {
   }
 }
 
-/** Says why an action is refused; what is not known is. */
+/** Returns why an action is refused. Unknown actions are refused. */
 function problemOf(code: number, name: string | null, argument: string | null, schema: string | null) {
   if (ALLOWED.has(code)) return undefined
   if (CREATING_TEMPORARY.has(code) || (CREATING.has(code) && schema !== 'main')) {

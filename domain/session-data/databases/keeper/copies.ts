@@ -7,11 +7,11 @@ export type Copy = { path: string; version: number; pageCount: number }
 
 /** Copies of databases in a folder. Each database has one user at a time, who releases it; `forget` may come at any time. */
 export type Copies = {
-  /** Brings the copy up to what the record has. Undefined when the database is gone. */
+  /** Updates the copy from the record. Undefined when the database is gone. */
   use(source: PageSource): Promise<Copy | undefined>
   /** Notes which version the file is by now. */
   advance(id: string, copy: Copy): void
-  /** Removes what a process that has ended left beside the file. */
+  /** Removes the files that an ended process left beside the copy. */
   rollBack(id: string): Promise<void>
   /** Removes a copy that is in use. */
   discard(id: string): Promise<void>
@@ -108,7 +108,7 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
     discard,
     release: async (id) => {
       inUse.delete(id)
-      // One of version 0 is of a script that has made no database.
+      // Version 0: the script has made no database.
       if (forgotten.delete(id) || copies.get(id)?.version === 0) await discard(id)
       else if (copies.has(id)) timers.set(id, setTimeout(() => discard(id).catch(() => {}), idleMs).unref())
     },

@@ -37,7 +37,7 @@ export function checkFile({ db }: Open): undefined {
   if (quick_check !== 'ok') throw new SqlProblem(String(quick_check))
 }
 
-/** Compiling may also fail because what a statement refers to is not there. */
+/** Compiling may also fail because a statement refers to something that does not exist. */
 function refusalOf(compile: () => unknown, takeRefusal: () => string | undefined): string | undefined {
   try {
     compile()

@@ -99,7 +99,7 @@ function startProcess(folder: string): DatabaseProcess {
   let [isAlive, isSpent] = [true, false]
   const { promise: hasEnded, resolve: onEnded } = Promise.withResolvers<Ended | Error>()
   child.on('error', onEnded).on('exit', (code, signal) => onEnded(reasonOf(code, signal)))
-  /** Told of the end. Only the call that waits, because what a promise once called is kept as long as it. */
+  /** Listener of the waiting call. A promise would keep all listeners that it ever had. */
   let onEnd: ((reason: Ended | Error) => void) | undefined
   hasEnded.then((reason) => {
     isAlive = false
@@ -147,7 +147,7 @@ function startProcess(folder: string): DatabaseProcess {
     },
     call: async (message, timeMs, signal) => {
       signal?.throwIfAborted()
-      // What cannot be sent is for a process that has ended, and that is noticed.
+      // Sending fails only if the process has ended, which is noticed elsewhere.
       child.send(message, () => {})
       const answer = await receive<Answer>(timeMs, signal)
       if ('outcome' in answer) return answer

@@ -17,7 +17,7 @@ const watchdog = new Worker(new URL('./watchdog.ts', import.meta.url), {
 })
 const watch = (watched: Watched) => watchdog.postMessage(watched)
 
-/** Memory above which SQLite may not have given back what a job took. The process alone has less than 100 MB. */
+/** Memory above which SQLite may still hold a job's memory. The process alone has less than 100 MB. */
 const SPENT_BYTES = 200_000_000
 
 /** Database of an execute that is done, until it is kept. */

@@ -10,7 +10,7 @@ import { prepareEach } from './statements.ts'
 
 /**
  * Runs a job, and closes the database. After an execute that is done, it is returned open, with its changes committed to
- * the WAL. It is also open when the job has failed, since nobody knows what closing it would do.
+ * the WAL. After a failed job it stays open, since closing it could do anything.
  */
 export function runJob(job: Job): { reply: Reply; open?: Open } {
   let open: Open | undefined
@@ -75,7 +75,7 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
       affected += counted.direct
       rowid = counted.rowid
     }
-    // What a virtual table has compiled meanwhile says nothing about the next statement.
+    // Statements that a virtual table has compiled meanwhile do not count for the next one.
     authorizer.takeIsChanging()
   }
   if (number === 0) throw new SqlProblem('The SQL has no statement')

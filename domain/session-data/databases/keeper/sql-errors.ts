@@ -3,7 +3,7 @@ import { errcodeOf, SqlProblem } from './rows.ts'
 
 const MAX_MESSAGE_LENGTH = 1000
 
-/** Codes of SQLite for what the SQL is not to blame for. */
+/** Codes of SQLite for errors that the SQL did not cause. */
 const CORRUPT = [11, 26, 11 | (2 << 8), 11 | (3 << 8)]
 const INTERNAL = [5, 10, 14]
 /** Virtual tables report it for contents that SQL itself has made inconsistent. */
@@ -19,7 +19,7 @@ export function problemOf(error: unknown, refusal: string | undefined, isQuery: 
   if (!(error instanceof Error) || code === undefined || INTERNAL.includes(code & 0xff)) {
     return { outcome: 'failed', message: String(error) }
   }
-  // What may be written and is read-only has a damaged header.
+  // A writable database that SQLite takes for read-only has a damaged header.
   if (CORRUPT.includes(code) || (!isQuery && (code & 0xff) === READONLY))
     return { outcome: 'damaged', message: error.message }
   return sqlError(refusal ?? sentenceOf(code, error.message))

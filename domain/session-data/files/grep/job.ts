@@ -1,6 +1,6 @@
 import type { GrepResult } from '../../../../contract/files.ts'
 
-/** What may still be returned: a number of matches, and their bytes as JSON. */
+/** Matches that may still be returned, and their bytes as JSON. */
 export type Room = { matches: number; bytes: number }
 
 /** Patterns of a request; without `pathPattern` all paths match. */

@@ -9,7 +9,7 @@ export async function* prefetch<T>(source: AsyncGenerator<T>): AsyncGenerator<T>
       yield item.value
     }
   } finally {
-    // What is being read is in memory until it has been read.
+    // The running read holds memory until it ends.
     await next.catch(() => {})
     await source.return(undefined)
   }

@@ -18,8 +18,8 @@ export const MAX_PROBLEM_LENGTH = 300
 export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
 
 /**
- * Describes what is wrong with a call's arguments, in a sentence for the model that names the fields. Nothing that is
- * within a `secret` field is named.
+ * Describes the problems of a call's arguments, in a sentence for the model that names the fields. Names nothing within
+ * a `secret` field.
  */
 export const argumentsProblem = (errors: ErrorObject[], secret: string[] = []): string =>
   `The arguments are not what the tool takes: ${listProblems(errors, secret)}.`
@@ -37,7 +37,7 @@ function describe(error: ErrorObject, secret: string[]): string {
     .slice(1)
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
   const [field = '', ...inner] = path
-  // What Ajv itself says quotes the schema only.
+  // Ajv's own message quotes only the schema.
   if (secret.includes(field))
     return `${inner.length > 0 ? 'a part of ' : ''}${shorten(field)} ${error.message ?? 'is wrong'}`
   const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, allowedValue } = error.params

@@ -82,8 +82,8 @@ const deleteSchedule: Tool = {
 }
 
 /**
- * Schedules that post messages in their own session. All tools may run again: a call changes nothing a second time, and
- * answers what it answered first.
+ * Schedules that post messages in their own session. All tools may run again: a repeated call changes nothing and
+ * returns the first answer.
  */
 export const sessionSchedule: Capability = {
   id: 'session_schedule',

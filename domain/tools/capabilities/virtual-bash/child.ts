@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Answer, Command, CommandResult, Question, Ready, Reply } from './command.ts'
 
-/** What became of a command. `sleptMs` is time that its script slept, and that has not passed yet. */
+/** Outcome of a command. `sleptMs` is time that its script slept, and that has not passed yet. */
 export type Ended = { ran: CommandResult | { outcome: 'out_of_memory' }; sleptMs: number; isReusable: boolean }
 
 /** Time for a process to stop by itself at the command's time limit. */
@@ -12,7 +12,7 @@ const GRACE_MS = 3000
 const ABORTED = 134
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-/** What a process may read of the machine. Nothing may be written, and no other program be started. */
+/** Paths that a process may read. It can neither write to the machine nor start other programs. */
 const READABLE = ['contract', 'domain', 'lib', 'node_modules', 'package.json'].map((name) => at(`../../../../${name}`))
 const EXEC_ARGV = [
   '--max-old-space-size=512',
@@ -25,7 +25,7 @@ const EXEC_ARGV = [
 
 export function startChild(): ChildProcess {
   const child = fork(at('./program.ts'), { env: {}, execArgv: EXEC_ARGV, serialization: 'advanced', stdio: 'ignore' })
-  // An error while it runs nothing concerns nobody, but without a listener it would end the service.
+  // Errors of an idle process do not matter, but without a listener they would end the service.
   return child.on('error', () => {})
 }
 
@@ -38,7 +38,7 @@ export async function runIn(
 ): Promise<Ended> {
   const { promise, resolve, reject } = Promise.withResolvers<Ended>()
   let timer: NodeJS.Timeout | undefined
-  // What cannot be sent is for a process that has ended, and that is noticed.
+  // Sending fails only if the process has ended, which is noticed elsewhere.
   const send = (message: Command | Reply) => child.send(message, () => {})
   const end = (ran: Ended['ran']) => resolve({ ran, sleptMs: 0, isReusable: false })
   // The time that a process takes to start is not the command's.

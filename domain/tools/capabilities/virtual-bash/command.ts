@@ -1,6 +1,6 @@
 import type { FileChange } from '../../../session-data/files/file-change.ts'
 
-/** What a bash process is told, and what it says. */
+/** Messages to and from a bash process. */
 
 /** Most bytes that a command may write. */
 export const MAX_WRITTEN_BYTES = 64 * 1024 * 1024

@@ -39,8 +39,8 @@ const readOnly = (path: string) => new FileSystemError('EACCES', 'the files of a
 const missing = (path: string) => new FileSystemError('ENOENT', 'no such file or directory', path)
 
 /**
- * Files and directories of a command, and how they came about. What happened to names is kept in its order; what is in
- * the files is looked up at the end.
+ * Files and directories of a command, and their history. Changes of names are kept in their order; contents are looked
+ * up at the end.
  */
 export class FileTree {
   readonly root = directory()
@@ -48,7 +48,7 @@ export class FileTree {
   private readonly problemOf: (path: string) => string | undefined
   private made = 0
 
-  /** `problemOf` says what is wrong with a path that is to be written. */
+  /** `problemOf` returns the problem of a path that is to be written. */
   constructor(entries: TreeEntry[], problemOf: (path: string) => string | undefined) {
     this.problemOf = problemOf
     for (const entry of entries) {

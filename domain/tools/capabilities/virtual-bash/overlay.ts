@@ -22,12 +22,12 @@ import {
 
 export type OverlayOptions = {
   entries: TreeEntry[]
-  /** Reads what the session has. */
+  /** Reads the content of a session's file. */
   fetch(origin: Origin): Promise<Uint8Array>
   maxFileBytes: number
-  /** Limit on what is written, and on what is read and kept beside it. */
+  /** Limit on written contents, and on the contents that were read and kept beside them. */
   maxBytes: number
-  /** Says what is wrong with a path that is to be written. */
+  /** Returns the problem of a path that is to be written. */
   problemOf(path: string): string | undefined
 }
 
@@ -38,7 +38,7 @@ const WRITE_PROTECTED_MODE = 0o555
 /** Failures of one copy that are named. */
 const MAX_FAILURES_SHOWN = 20
 
-/** File system of a command: the session's files, and over them in memory what the command has written. */
+/** File system of a command: the session's files, overlaid by the command's changes in memory. */
 export class Overlay implements IFileSystem {
   private readonly tree: FileTree
   private readonly options: OverlayOptions
@@ -272,7 +272,7 @@ export class Overlay implements IFileSystem {
     this.writtenBytes += bytes.length
   }
 
-  /** Forgets what was only read when there is too much of it. */
+  /** Drops contents that were only read when there are too many. */
   private makeRoom(bytes: number): void {
     if (this.writtenBytes + this.keptBytes + bytes <= this.options.maxBytes) return
     for (const file of this.kept) file.bytes = undefined

@@ -15,8 +15,8 @@ import {
 import type { Origin } from './file-tree.ts'
 
 /**
- * Program of a bash process. Runs commands over a session's files, one after the other, and returns what each says and
- * what it changes.
+ * Program of a bash process. Runs commands over a session's files, one after the other, and returns the output and the
+ * changes of each.
  */
 
 // just-bash keeps the timers that it finds when it is loaded.

@@ -41,7 +41,7 @@ export async function runCommand(
   return ran
 }
 
-/** Checks again what the process has checked: a script that took it over could return anything. */
+/** Repeats the checks of the process: a script that took it over could return anything. */
 export function checkChanges(changes: FileChange[], maxFileBytes: number): void {
   let writtenBytes = 0
   for (const change of changes) {

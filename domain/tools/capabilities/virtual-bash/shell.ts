@@ -48,7 +48,7 @@ export const createShell = (files: IFileSystem, timeoutMs: number): Bash =>
     },
   })
 
-/** Says of a missing command what is true here. */
+/** Rewords bash's message about a missing command. */
 export const inOwnWords = (output: string): string => output.replace(NOT_IN_BUILD, 'not available here')
 
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -4,10 +4,7 @@ import { type Exchange, exchanges } from '../protocol/exchange.ts'
 import { describeFailure, LimitError } from '../protocol/failure.ts'
 import { MAX_UNASKED_BYTES } from '../protocol/limits.ts'
 
-/**
- * Opens a connection for calls, and asks the server what it speaks when that is not known or does not hold any more.
- * Throws `ToolError`.
- */
+/** Opens a connection for calls, and negotiates the protocol if it is unknown or has changed. Throws `ToolError`. */
 export async function openForCalls(connecting: Connecting): Promise<Connection> {
   const { endpoint, signal, times } = connecting
   const ended = new AbortController()
@@ -26,7 +23,7 @@ export async function openForCalls(connecting: Connecting): Promise<Connection> 
   }
 }
 
-/** Counts what belongs to no call: the stream of the session lives as long as the connection, opened again or not. */
+/** Counts the bytes of the session's stream, which belong to no call, also after it was opened again. */
 function countUnasked(): (bytes: number) => void {
   let left = MAX_UNASKED_BYTES
   return (bytes) => {
@@ -40,7 +37,7 @@ async function open(connecting: Connecting, exchange: Exchange): Promise<Connect
   try {
     return await connect(connecting)
   } catch (error) {
-    // Nothing that the network or a status says would change without what is assumed of the protocol.
+    // Errors of the network and statuses do not depend on the assumed protocol.
     if (endpoint.protocol === undefined || signal.aborted || exchange.failure !== undefined) throw error
     return connect({ ...connecting, endpoint: { ...endpoint, protocol: undefined } })
   }

@@ -11,7 +11,7 @@ export type McpEndpoint = {
   url: string
   apiKey: string | undefined
   headers: Record<string, string>
-  /** What the server was last found to speak; see `Discovered.protocol`. */
+  /** Protocol of the last connection; see `Discovered.protocol`. */
   protocol: unknown
 }
 
@@ -21,7 +21,7 @@ export type ListedTool = {
   title: string | undefined
   description: string
   inputSchema: Record<string, unknown>
-  /** What the server says of itself: that a call changes nothing, or may be repeated. */
+  /** Claims of the server: that a call changes nothing, or may be repeated. */
   isReadOnly: boolean
   isIdempotent: boolean
 }
@@ -30,11 +30,11 @@ export type Discovered = {
   tools: ListedTool[]
   /** Tools that cannot be used, by name, and why. At most 100 of them. */
   leftOut: { name: string; reason: string }[]
-  /** What the server says to models of its tools together, at most 8 KiB. */
+  /** Instructions of the server to models about all its tools, at most 8 KiB. */
   instructions?: string | undefined
   /** Lifetime of the list, if the server gives one. */
   ttlMs: number | undefined
-  /** JSON that spares the next connection the question of what the server speaks. */
+  /** JSON of the server's protocol, so that the next connection need not negotiate it. */
   protocol: unknown
 }
 

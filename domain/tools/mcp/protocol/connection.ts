@@ -8,7 +8,7 @@ import { boundedJson } from './json-size.ts'
 import { MAX_PROTOCOL_BYTES, type McpTimes } from './limits.ts'
 import { McpTransport } from './transport.ts'
 
-/** Connection to a server: a session of the protocol before 2026-07-28, or what the stateless one needs instead. */
+/** Connection to a server: a session of protocols before 2026-07-28, or the state for stateless requests. */
 export type Connection = {
   client: Client
   isStateless: boolean
@@ -16,7 +16,7 @@ export type Connection = {
   hide: HideCredentials
   /** Whether the server had given a session, which it may forget. */
   hasSession: () => boolean
-  /** Whether what it speaks was taken from an earlier connection, and may not be true any more. */
+  /** Whether the protocol was taken from an earlier connection, and may have changed since. */
   isAssumed: boolean
   /** Called when the server says that its tools have changed. */
   onToolsChanged: () => void
@@ -44,8 +44,8 @@ const NO_VALIDATOR: jsonSchemaValidator = {
 }
 
 /**
- * Opens a connection, in the asynchronous context of an exchange. Throws what the library throws, or the signal's reason.
- * `times.connect` has to be watched by the caller's signal.
+ * Opens a connection, in the asynchronous context of an exchange. Throws the library's errors, or the signal's reason.
+ * The caller's signal must enforce `times.connect`.
  */
 export async function connect(connecting: Connecting): Promise<Connection> {
   const { endpoint, fetch, times, signal } = connecting
@@ -87,7 +87,7 @@ export async function connect(connecting: Connecting): Promise<Connection> {
   return connection
 }
 
-/** Returns what is known of a server's protocol, as JSON for later connections. Undefined when it is too large. */
+/** Returns a server's protocol as JSON for later connections. Undefined when it is unknown or too large. */
 export function protocolOf({ client, isStateless, hide }: Connection): PriorDiscovery | undefined {
   if (!isStateless) return { kind: 'legacy' }
   const discover = client.getDiscoverResult()
@@ -100,7 +100,7 @@ export function protocolOf({ client, isStateless, hide }: Connection): PriorDisc
 
 const isSmall = (value: unknown) => boundedJson(value, { maxBytes: MAX_PROTOCOL_BYTES, maxDepth: 32 }) !== undefined
 
-/** Takes what was stored. The library checks its form, and connecting fails when it is wrong. */
+/** Takes a stored protocol. The library checks its form, and connecting fails when it is wrong. */
 const toPrior = (protocol: unknown): PriorDiscovery | undefined =>
   typeof protocol === 'object' && protocol !== null && isSmall(protocol) ? (protocol as PriorDiscovery) : undefined
 

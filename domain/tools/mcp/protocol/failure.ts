@@ -16,7 +16,7 @@ export class LimitError extends Error {
 export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
   const hide = createHiding(endpoint)
   const cause = causeOf(error, exchange)
-  // What the server says is cut, so nothing must be left of its own words to be hidden here.
+  // The server's own words are hidden before they are cut: `hide` would miss a secret that was cut.
   const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, hide)
   return `The MCP server "${toLine(endpoint.name)}" ${hide(words)}`
 }
@@ -104,7 +104,7 @@ function statusWords(
   return `answered with the status ${status}.`
 }
 
-/** Adds what a refusal says, instead of the advice that would be a guess then. */
+/** Replaces the advice, which would be a guess, by the text of a refusal. */
 function withText(words: string, text: string, hide: HideCredentials): string {
   const said = messageIn(text, hide)
   return said === '' ? words : `${words.replace(/(; an administrator .*)?\.$/, '')}: ${said}`

@@ -40,7 +40,7 @@ const isStream = (answer: Response) => /^text\/event-stream\b/i.test(typeOf(answ
 const MAX_REFUSAL_BYTES = 2048
 const REFUSAL_MS = 1000
 
-/** Reads what a refusal says, if it is short and comes soon. Cancels the rest of it. Some servers send no type. */
+/** Reads the text of a refusal, if it is short and comes soon. Cancels the rest of it. Some servers send no type. */
 async function readRefusal(answer: Response): Promise<string> {
   const reader = answer.body?.getReader()
   if (reader === undefined) return ''

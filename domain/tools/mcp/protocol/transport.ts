@@ -8,7 +8,7 @@ import {
 import { exchanges } from './exchange.ts'
 import { MAX_ANSWERS, MAX_REOPENINGS, type McpTimes } from './limits.ts'
 
-/** Limit of what a server may ask for, or the growing pauses of the library may amount to. */
+/** Limit on the pauses that a server asks for, and on the growing pauses of the library. */
 const MAX_RECONNECT_MS = 30_000
 
 /** Data of the error that stands for a result when an answer ends without one. No server can send this object. */

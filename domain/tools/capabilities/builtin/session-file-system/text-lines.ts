@@ -9,8 +9,8 @@ export type TextLines = { content: string; lines: number; totalLines: number; is
 const LINE_FEED = 10
 
 /**
- * Returns lines of a text in UTF-8, as many as `maxBytes` of JSON can hold. That limit counts what JSON escapes, and so
- * what a result takes. Undefined when the text has no such line. An empty text has no lines.
+ * Returns lines of a text in UTF-8, up to `maxBytes` of JSON with its escapes, as in a result. Undefined when the text
+ * has no such line. An empty text has no lines.
  */
 export function takeLines(bytes: Buffer, { first, limit, maxBytes }: Wanted): TextLines | undefined {
   let line = 1
