@@ -1,9 +1,9 @@
+import type { SessionLines } from '../kit/session-lines.ts'
 import type { Deps as Below } from '../models/deps.ts'
 import type { EventBroker } from './live/event-broker.ts'
 import type { EventIds } from './log/event-id.ts'
 import type { ContextMemo } from './log/present.ts'
 import type { AppendGroups } from './log/record.ts'
-import type { SessionLines } from './log/session-lines.ts'
 
 export type Deps = Below & {
   events: {

@@ -1,7 +1,7 @@
 import type { FairQueue } from '../../lib/fair-queue.ts'
 import type { OwnerPlaces } from '../../lib/owner-places.ts'
-import type { SessionLines } from '../events/log/session-lines.ts'
 import type { Deps as Below } from '../identity/deps.ts'
+import type { SessionLines } from '../kit/session-lines.ts'
 import type { DatabaseStore } from './databases/database-store.ts'
 import type { Keeper } from './databases/keeper/keeper.ts'
 import type { FileStore } from './files/file-store.ts'

@@ -1,4 +1,4 @@
-import { createSessionLines } from './session-lines.ts'
+import { createSessionLines } from '../../kit/session-lines.ts'
 
 /** Ways to record appends. */
 export type Statements<Append, Result> = {

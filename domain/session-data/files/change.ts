@@ -1,5 +1,5 @@
-import { createSessionLines, type SessionLines } from '../../events/log/session-lines.ts'
 import { conflict, DomainError, invalid, noSession, notFound, quotaExceeded } from '../../kit/errors.ts'
+import { createSessionLines, type SessionLines } from '../../kit/session-lines.ts'
 import { type SessionScope, WriterLost } from '../../kit/session-scope.ts'
 import { waitForLocks } from '../../kit/wait-for-locks.ts'
 import type { Deps } from '../deps.ts'

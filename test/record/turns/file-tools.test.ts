@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { createSessionLines } from '../../../domain/events/log/session-lines.ts'
+import { createSessionLines } from '../../../domain/kit/session-lines.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/run/tool.ts'

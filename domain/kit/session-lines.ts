@@ -1,4 +1,4 @@
-import { tooMany } from '../../kit/errors.ts'
+import { tooMany } from './errors.ts'
 
 /**
  * Runs the work of each session one at a time in this process, so that work waiting for the session's lock holds no

@@ -1,4 +1,4 @@
-import { createSessionLines } from '../../../domain/events/log/session-lines.ts'
+import { createSessionLines } from '../../domain/kit/session-lines.ts'
 
 describe('the lines of sessions', () => {
   it("run the work of a session one at a time, and other sessions' meanwhile", async () => {
