@@ -54,7 +54,7 @@ export function checkAgentTools(
     const provider = providers.get(name)
     if (tool.type !== 'client_side' || tool.replaces || own.has(name) || provider === undefined) continue
     if (providersBefore.has(name)) continue
-    const sentence = 'which is also the name of a client tool of the agent; set its "replaces" to true, or rename it'
+    const sentence = 'which is also the name of a client tool of the agent; set "replaces": true on it, or rename it'
     throw invalid(`capabilities: ${provider} has a tool "${name}", ${sentence}`)
   }
 }

@@ -64,13 +64,19 @@ export async function countRows(api: Organization, table: 'agents' | 'sessions' 
   return row.rows
 }
 
-/** Runs a query and returns the rows as Postgres has them. */
-export async function query(database: string, sql: string, values: unknown[] = []): Promise<Json[]> {
-  const client = new pg.Client({ connectionString: database })
-  await client.connect()
-  try {
-    return (await client.query(sql, values)).rows
-  } finally {
-    await client.end()
-  }
+/** Pools of the shared services' databases. A new connection for each query would cost more than the query. */
+const pools = new Map<string, pg.Pool>()
+
+function poolOf(database: string): pg.Pool {
+  const known = pools.get(database)
+  if (known !== undefined) return known
+  const pool = new pg.Pool({ connectionString: database, max: 2, idleTimeoutMillis: 1000, allowExitOnIdle: true })
+  // A test may drop its own database while a connection is idle; the next query reports what is wrong.
+  pool.on('error', () => {})
+  pools.set(database, pool)
+  return pool
 }
+
+/** Runs a query and returns the rows as Postgres has them. */
+export const query = async (database: string, sql: string, values: unknown[] = []): Promise<Json[]> =>
+  (await poolOf(database).query(sql, values)).rows
